@@ -10,7 +10,7 @@ from evalstore.checks.normalization import comparable
 from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, Verdict
-from evalstore.files.fields import suggest
+from evalstore.files.fields import is_finite, suggest
 
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckDescription
@@ -244,12 +244,23 @@ class CheckArguments:
         """Take a truth value."""
         return bool(self._typed(name, default, bool, "true or false"))
 
+    def flags(self, *names: str) -> dict[str, Json]:
+        """Take truth values, and return those that are true."""
+        return {name: True for name in names if self.flag(name)}
+
     def number(self, name: str, default: float | None = None) -> float | None:
         """Take a number; whole numbers stay whole."""
         value: Any = self._typed(name, default, (int, float), "a number")
         if isinstance(value, bool) or value != value:
             raise self.problem(f"'{name}' must be a number, not {shorten(as_text(value))}")
         return None if value is None else float(value) if isinstance(value, float) else int(value)
+
+    def not_negative(self, name: str) -> float | None:
+        """Take a finite number that is not below 0."""
+        value = self.number(name)
+        if value is not None and not (is_finite(value) and value >= 0):
+            raise self.problem(f"'{name}' must be a number of at least 0")
+        return value
 
     def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:
         """Take a whole number that is not below `least`."""
@@ -265,6 +276,12 @@ class CheckArguments:
             hint = suggest(value, known, "choices")
             raise self.problem(f"'{name}' cannot be {shorten(value)}", hint)
         return value
+
+    def chosen(self, name: str, known: Collection[str]) -> dict[str, Json]:
+        """Take one of the words `known`, and return it unless it is the first, the default."""
+        default = next(iter(known))
+        word = self.choice(name, known, default)
+        return {} if word == default else {name: word}
 
     def texts(self, name: str) -> list[str]:
         """Take a required text or list of texts; numbers are converted to texts."""

@@ -207,7 +207,7 @@ def failing_number(check: Json, feedback: str, count: int) -> int | None:
 
 def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
     """Run a check once; an exception becomes the verdict `error`."""
-    last = sessions[-1]
+    last, run_code = sessions[-1], means.run_code
     reply = last.replies[-1]
     try:
         bound = bind_answers(check, sessions)
@@ -218,7 +218,7 @@ def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) 
             last.usd,
             names=bound.names,
             answers=tuple(texts_of(sessions)),
-            run_code=_with(means.run_code, sessions),
+            run_code=run_code and (lambda code, actual: run_code(code, actual, sessions)),
             run_check=run_check,
         )
         outcome = means.run(bound.check, subject)
@@ -229,11 +229,3 @@ def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) 
     if not outcome.feedback:
         return outcome
     return outcome._replace(feedback=storable(outcome.feedback.strip()[:_LONGEST]))
-
-
-def _with(
-    run_code: RunCode | None, sessions: Sequence[HeldConversation]
-) -> Callable[[Mapping[str, Json], Json], Json] | None:
-    if run_code is None:
-        return None
-    return lambda check, actual: run_code(check, actual, sessions)

@@ -90,15 +90,10 @@ def is_cheap_schema(schema: Json, size: int) -> bool:
     return cost is not None and cost * max(size, 10) <= _MOST_STEPS
 
 
-@lru_cache(maxsize=256)
-def _parsed(schema: str) -> Json:
-    return json.loads(schema)
-
-
 @lru_cache(maxsize=1024)
 def schema_cost(schema: str, size: int) -> int | None:
     """Return the number of conditions of a schema with its references; None if unbounded."""
-    root = _parsed(schema)
+    root = json.loads(schema)
     try:
         return _Conditions(root, size).count(root, 0)
     except (_Unbounded, RecursionError):

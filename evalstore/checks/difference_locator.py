@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -17,8 +16,7 @@ from evalstore.checks.answer_binding import HeldConversation, bind_answers, text
 from evalstore.checks.base import BLOCK, CheckInput
 from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
-from evalstore.checks.normalization import preparer, quoter
-from evalstore.checks.runner import run_check
+from evalstore.checks.runner import run_check, with_normalization
 from evalstore.checks.text_differences import (
     AnswerDifference,
     in_own_case,
@@ -250,7 +248,7 @@ def _find_at_once(
     if _judge(bound, subject) != "fail":
         return None
     if locate := JOINT_LOCATORS.get(bound["type"]):
-        return locate(bound, _normalizing(bound, subject))
+        return locate(bound, with_normalization(bound, subject))
     difference = _locate(bound, subject)
     number = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
     return AnswerWithDifference(number, difference) if difference else None
@@ -281,7 +279,7 @@ def _judge(check: Mapping[str, Json], subject: CheckInput) -> Verdict | None:
 def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     if check.get("pass", "").startswith("<"):
         return None  # the answer is too much like the expected text
-    subject = _normalizing(check, subject)
+    subject = with_normalization(check, subject)
     locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
     try:
         difference = locate(check, subject) if locate else None
@@ -290,13 +288,6 @@ def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference 
     if difference and check.get("ignoreCase"):
         return in_own_case(check, subject, difference)
     return difference
-
-
-def _normalizing(check: Mapping[str, Json], subject: CheckInput) -> CheckInput:
-    """Return the input of a check with the normalization of the texts that it compares."""
-    steps = tuple(check.get("normalize", ()))
-    prepare = preparer(steps, bool(check.get("ignoreCase")))
-    return replace(subject, prepare=prepare, quote=quoter(steps))
 
 
 # --- numbers
@@ -393,10 +384,7 @@ def _locate_at_path(check: Mapping[str, Json], subject: CheckInput) -> AnswerDif
 
 def _locate_call(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the first argument that differs in the call that is nearest to a missing one."""
-    nearest = nearest_difference(check, subject)
-    if nearest is None:
-        return None
-    name, difference = nearest
+    name, difference = nearest_difference(check, subject) or ("", None)
     return _from_json(difference, name)
 
 

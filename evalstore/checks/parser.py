@@ -223,19 +223,15 @@ def _unknown(name: str, line: int | None, value: Json = None) -> FileProblem:
 
 
 def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:
-    settings: dict[str, Json] = {}
     if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
-        return settings
-    if arguments.flag("not"):
-        settings["not"] = True
+        return {}
+    settings = arguments.flags("not", "ignoreCase")
     if arguments.has("actual"):
         settings["actual"] = arguments.take("actual")
-    if arguments.flag("ignoreCase"):
-        settings["ignoreCase"] = True
     if arguments.has("normalize"):
         settings["normalize"] = _read_steps(arguments)
-    if (bound := _read_bound(arguments)) is not None:
-        settings["pass"] = bound
+    if (bound := arguments.take("pass")) is not None:
+        settings["pass"] = canonical_bound(bound, arguments)
     elif kind.graded:
         raise arguments.problem(
             f"the check '{name}' gives a score, so it needs 'pass'", "as in 'pass: \">= 0.8\"'"
@@ -247,15 +243,13 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
         settings["weight"] = weight
     if arguments.has("name"):
         settings["name"] = arguments.text("name")
-    scope = arguments.choice("scope", ("answer", "case", "group"), "answer")
-    if kind.joint and scope == "answer":
+    scope = arguments.chosen("scope", ("answer", "case", "group"))
+    if kind.joint and not scope:
         raise arguments.problem(
             f"the check '{name}' looks at several answers, so it needs a 'scope'",
             "write 'scope: case' (all conversations of a row) or 'scope: group' (all rows)",
         )
-    if scope not in (None, "answer"):
-        settings["scope"] = scope
-    return settings
+    return settings | scope
 
 
 def _read_steps(arguments: CheckArguments) -> list[str]:
@@ -265,11 +259,6 @@ def _read_steps(arguments: CheckArguments) -> list[str]:
             hint = suggest(step, STEPS, "steps")
             raise arguments.problem(f"'normalize' knows no step '{step}'", hint)
     return list(dict.fromkeys(steps))
-
-
-def _read_bound(arguments: CheckArguments) -> str | None:
-    value = arguments.take("pass")
-    return None if value is None else canonical_bound(value, arguments)
 
 
 # --- checks that follow from the schema and the special tags of a test

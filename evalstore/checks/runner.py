@@ -21,15 +21,7 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     if kind is None or kind.revision != check["revision"]:
         words = f"'{name}' revision {check['revision']}"
         return CheckOutcome("error", f"this version does not know check {words}")
-    steps = tuple(check.get("normalize", ()))
-    prepare = preparer(steps, bool(check.get("ignoreCase")))
-    quote = quoter(steps)
-    all_steps = (*steps, "casefold") if check.get("ignoreCase") else steps
-    is_known = prepare is subject.prepare and quote is subject.quote
-    if not is_known or subject.run_check is None:
-        subject = replace(
-            subject, prepare=prepare, steps=all_steps, quote=quote, run_check=run_check
-        )
+    subject = with_normalization(check, subject)
     try:
         finding = kind.judge(check, subject)
     except NotJsonError as problem:
@@ -52,6 +44,16 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
         words = f"{reason}: {words}" if words else reason
     label = f"{check['name']}: " if check.get("name") else ""
     return CheckOutcome("fail", label + words, score)
+
+
+def with_normalization(check: Mapping[str, Json], subject: CheckInput) -> CheckInput:
+    """Return the input of a check with the normalization of the texts that it compares."""
+    steps = tuple(check.get("normalize", ()))
+    prepare, quote = preparer(steps, bool(check.get("ignoreCase"))), quoter(steps)
+    if prepare is subject.prepare and quote is subject.quote and subject.run_check:
+        return subject
+    steps = (*steps, "casefold") if check.get("ignoreCase") else steps
+    return replace(subject, prepare=prepare, steps=steps, quote=quote, run_check=run_check)
 
 
 def _must_not_hold(check: Mapping[str, Json], subject: CheckInput) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from evalstore.checks.base import CheckInput
 from evalstore.checks.normalization import preparer
+from evalstore.checks.types.regex import text_and_flags
 from evalstore.core.display import as_text, first_difference, shorten
 from evalstore.core.values import Json
 from evalstore.files.processes.patterns import SECONDS, compiled
@@ -132,7 +133,8 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         parts = parts[:1]
     if not parts:
         return None
-    if not _can_align(parts, text):
+    longest = max(len(text), *map(len, parts))
+    if longest > _LONGEST or sum(_steps(part, text) for part in parts) > _MOST_STEPS:
         return AnswerDifference(parts[0], "", note=f"not in {len(text):,} characters")
     part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
@@ -168,14 +170,7 @@ def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
 
     Raises `TimeoutError`.
     """
-    flags = frozenset(check.get("flags", ()))
-    steps = tuple(check.get("normalize", ()))
-    text = subject.text
-    if check.get("ignoreCase"):
-        text = preparer(steps, False)(as_text(subject.actual))
-        flags |= {"ignoreCase"}
-    elif "casefold" in steps or "squad" in steps:
-        flags |= {"ignoreCase"}
+    text, flags = text_and_flags(check, subject)
     method = check.get("method", "search")
     unwanted = bool(check.get("not"))
     pattern = compiled(check["pattern"], flags)
@@ -198,12 +193,6 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
     from rapidfuzz.distance import Indel
 
     return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
-
-
-def _can_align(parts: Sequence[str], text: str) -> bool:
-    """Return whether the nearest passage is found in a short time."""
-    longest = max(len(text), *map(len, parts))
-    return longest <= _LONGEST and sum(_steps(part, text) for part in parts) <= _MOST_STEPS
 
 
 def _steps(part: str, text: str) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.core.display import shorten
 from evalstore.core.values import Json, Usage
-from evalstore.files.fields import is_finite
 
 _OF = ("total", "input", "output")
 
@@ -24,11 +23,9 @@ def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _read_most(arguments: CheckArguments) -> dict[str, Json]:
-    most = arguments.number("max")
+    most = arguments.not_negative("max")
     if most is None:
         raise arguments.missing("max")
-    if not is_finite(most) or most < 0:
-        raise arguments.problem("'max' must be a number of at least 0")
     return {"max": most}
 
 
@@ -51,13 +48,13 @@ def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
 def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
     least = arguments.whole("min")
     most = arguments.whole("max")
-    of = arguments.choice("of", _OF, "total")
+    of = arguments.chosen("of", _OF)
     if least is None and most is None:
         raise arguments.problem("the check needs 'max' or 'min'", "as in 'tokens: 500'")
     if least is not None and most is not None and least > most:
         raise arguments.problem(f"'min' is {least}, which is more than 'max': {most}")
-    settings = {"min": least, "max": most, "of": None if of == "total" else of}
-    return {name: value for name, value in settings.items() if value is not None}
+    bounds = {"min": least, "max": most}
+    return of | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -77,13 +74,9 @@ def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
 
 def _count(usage: Usage, of: str) -> int | None:
     """Return the tokens of one side, or of both if both are known."""
-    if of == "input":
-        return usage.input_tokens
-    if of == "output":
-        return usage.output_tokens
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return usage.input_tokens + usage.output_tokens
+    read = 0 if of == "output" else usage.input_tokens
+    written = 0 if of == "input" else usage.output_tokens
+    return None if read is None or written is None else read + written
 
 
 KINDS = {

@@ -12,7 +12,6 @@ from evalstore.checks.json_values import find_values
 from evalstore.checks.types.number import last_number
 from evalstore.core.display import as_text, shorten
 from evalstore.core.values import Json
-from evalstore.files.fields import is_finite
 from evalstore.files.processes.patterns import SECONDS, compiled, pattern_problem
 
 
@@ -61,13 +60,8 @@ def _read_same(arguments: CheckArguments) -> dict[str, Json]:
     key = arguments.text("key")
     if not key:
         raise arguments.problem("the check 'allSame' needs a 'key'", "as in '{allSame: score}'")
-    settings: dict[str, Json] = {"key": key}
-    most = arguments.number("max")
-    if most is not None:
-        if not is_finite(most) or most < 0:
-            raise arguments.problem("'max' must be a number of at least 0")
-        settings["max"] = most
-    return settings
+    most = arguments.not_negative("max")
+    return {"key": key} if most is None else {"key": key, "max": most}
 
 
 def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -140,11 +134,7 @@ _ORDERS = ("increasing", "decreasing")
 
 def _read_monotonic(arguments: CheckArguments) -> dict[str, Json]:
     order = arguments.choice("order", _ORDERS, "increasing")
-    settings: dict[str, Json] = {"order": order}
-    if arguments.flag("strict"):
-        settings["strict"] = True
-    if arguments.flag("commas"):
-        settings["commas"] = True
+    settings: dict[str, Json] = {"order": order, **arguments.flags("strict", "commas")}
     pattern = arguments.text("pattern")
     if pattern is not None:
         if wrong := pattern_problem(pattern):

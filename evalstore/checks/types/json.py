@@ -38,13 +38,9 @@ _NO_TEXT_CHECKS = (
 """Types that cannot be nested: they parse JSON themselves, or look at the call."""
 
 
-def _fenced(arguments: CheckArguments) -> dict[str, Json]:
-    return {"fenced": True} if arguments.flag("fenced") else {}
-
-
 def _read_json(arguments: CheckArguments) -> dict[str, Json]:
     of = arguments.choice("of", _OF, "any")
-    return {**({} if of == "object" else {"of": of}), **_fenced(arguments)}
+    return {**({} if of == "object" else {"of": of}), **arguments.flags("fenced")}
 
 
 def _is_json(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -60,13 +56,13 @@ def _is_json(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 def _read_schema(arguments: CheckArguments) -> dict[str, Json]:
     schema = arguments.require("schema")
     if isinstance(schema, str):
-        return {"schema": schema, **_fenced(arguments)}
+        return {"schema": schema, **arguments.flags("fenced")}
     wrong = schema_problem(schema)
     if wrong is None and not is_json(schema):
         wrong = "it holds a number that is not finite"
     if wrong:
         raise arguments.problem(f"this is not a JSON Schema: {wrong}")
-    return {"schema": schema, **_fenced(arguments)}
+    return {"schema": schema, **arguments.flags("fenced")}
 
 
 def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -173,25 +169,18 @@ def _read_comparison(arguments: CheckArguments) -> dict[str, Json]:
     expected = arguments.require("expected")
     if not is_json(expected):
         raise arguments.problem("'expected' holds a number that is not finite")
-    more: dict[str, Json] = {"ignoreOrder": True} if arguments.flag("ignoreOrder") else {}
-    if arguments.flag("anyOf"):
-        if not isinstance(expected, list):
-            raise arguments.problem("with 'anyOf', 'expected' must be a list of values")
-        more["anyOf"] = True
-    return {"expected": expected, **more, **_fenced(arguments)}
+    more = arguments.flags("ignoreOrder", "anyOf")
+    if "anyOf" in more and not isinstance(expected, list):
+        raise arguments.problem("with 'anyOf', 'expected' must be a list of values")
+    return {"expected": expected, **more, **arguments.flags("fenced")}
 
 
-def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Return whether the answer is this value; texts are prepared, keys are not."""
-    return _compare(check, subject, subset=False)
+def _compare(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether the answer is this value, or has all keys and elements of it.
 
-
-def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Return whether the answer contains this value: all keys, and elements of lists in order."""
-    return _compare(check, subject, subset=True)
-
-
-def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) -> CheckFinding:
+    Texts are prepared, keys are not.
+    """
+    subset = check["type"] == "jsonSubset"
     value = parse_answer(subject, fenced=check.get("fenced", False))
     any_order = check.get("ignoreOrder", False)
     comparison = JsonComparison(subject.prepare, subset, any_order, subject.quote)
@@ -211,7 +200,7 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
     if path is None:
         raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
     raise_for_path(path, arguments)
-    settings: dict[str, Json] = {"path": path, **_fenced(arguments)}
+    settings: dict[str, Json] = {"path": path, **arguments.flags("fenced")}
     beside = arguments.types()
     if beside and arguments.has("check"):
         raise arguments.problem(f"'jsonPath' has two checks inside: 'check' and '{beside[0]}'")
@@ -337,10 +326,10 @@ KINDS = {
         example="{type: object}",
     ),
     "jsonEquals": CheckType(
-        2, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"
+        2, _read_comparison, _compare, takes_mapping=True, example="{city: Oslo}"
     ),
     "jsonSubset": CheckType(
-        2, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"
+        2, _read_comparison, _compare, takes_mapping=True, example="{city: Oslo}"
     ),
     "jsonPath": CheckType(2, _read_path, _is_at_path, main="path"),
 }

@@ -55,9 +55,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
                 "without it models judge by the text below '---'",
             )
         return settings
-    if arguments.choice("invalid", _INVALID, "undecided") == "lowest":
-        settings["invalid"] = "lowest"
-    return settings
+    return settings | arguments.chosen("invalid", _INVALID)
 
 
 def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
@@ -75,8 +73,7 @@ def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
     scores = None if written is None else _read_choice_scores(written, choices, arguments)
     if scores:
         settings["scores"] = scores
-    if (answer := arguments.choice("answer", ANSWERS, ANSWERS[0])) != ANSWERS[0]:
-        settings["answer"] = answer
+    settings |= arguments.chosen("answer", ANSWERS)
     passing = _read_passing(arguments, choices, scores)
     return settings if passing is None else {**settings, "pass": passing}
 
@@ -173,13 +170,6 @@ def _read_passing(
     return bound
 
 
-def _required_pass(arguments: CheckArguments) -> Json:
-    value = arguments.take("pass")
-    if value is None:
-        raise _without_pass(arguments)
-    return value
-
-
 def _without_pass(arguments: CheckArguments) -> FileProblem:
     words = "the check 'judge' gives a score, so it needs 'pass'"
     return arguments.problem(words, "as in 'pass: \">= 0.8\"'")
@@ -224,7 +214,10 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
     if high != 1:
         parser["max"] = plain(high)
     inner.finish(JUDGE)
-    settings["pass"] = bound = canonical_bound(_required_pass(arguments), arguments)
+    required = arguments.take("pass")
+    if required is None:
+        raise _without_pass(arguments)
+    settings["pass"] = bound = canonical_bound(required, arguments)
     least = min(max(float(bound.split()[1]), low), high)
     _raise_unless_reached(bound, settings.get("scores", {0: low, 1: least, 2: high}), arguments)
     return settings

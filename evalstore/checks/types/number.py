@@ -118,25 +118,16 @@ def _value(token: re.Match[str], *, commas: bool, lists: bool = True) -> Decimal
 
 
 def _read_number(arguments: CheckArguments) -> dict[str, Json]:
-    commas = arguments.flag("commas")
+    commas = arguments.flags("commas")
     value = arguments.require("expected")
-    if (expected := as_number(value, commas=commas)) is None:
+    if (expected := as_number(value, commas=bool(commas))) is None:
         words = f"'expected' must be a number, not {shorten(as_text(value))}"
         raise arguments.problem(words, "as in 'number: 42'")
-    op = arguments.choice("op", _OPERATORS, "==")
-    epsilon = arguments.number("epsilon")
-    if epsilon is not None and (not is_finite(epsilon) or epsilon < 0):
-        raise arguments.problem("'epsilon' must be a number of at least 0")
-    if epsilon is not None and op not in ("==", "!="):
-        raise arguments.problem(f"'epsilon' has no meaning with '{op}'", "use '==' or '!='")
-    settings: dict[str, Json] = {"expected": expected}
-    if op != "==":
-        settings["op"] = op
-    if epsilon:
-        settings["epsilon"] = epsilon
-    if commas:
-        settings["commas"] = True
-    return settings
+    op = arguments.chosen("op", _OPERATORS)
+    epsilon = arguments.not_negative("epsilon")
+    if epsilon is not None and op not in ({}, {"op": "!="}):
+        raise arguments.problem(f"'epsilon' has no meaning with '{op['op']}'", "use '==' or '!='")
+    return {"expected": expected, **op, **({"epsilon": epsilon} if epsilon else {}), **commas}
 
 
 def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:

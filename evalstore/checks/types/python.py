@@ -94,8 +94,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
     settings["function" if name else "class"] = chosen
     if (function_arguments := _read_arguments(arguments)) != {}:
         settings["args"] = function_arguments
-    if arguments.flag("network"):
-        settings["network"] = True
+    settings |= arguments.flags("network")
     seconds = arguments.number("timeout", SECONDS)
     if seconds is None or not 0 < seconds <= _MOST_SECONDS:
         raise arguments.problem(f"'timeout' must be a number above 0, at most {_MOST_SECONDS}")

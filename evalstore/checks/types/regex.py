@@ -40,12 +40,9 @@ def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
             raise arguments.problem(
                 f"'flags' cannot have {shorten(flag)}", f"the flags are {', '.join(_FLAGS)}"
             )
-    method = arguments.choice("method", _METHODS, "search")
-    settings: dict[str, Json] = {"pattern": pattern}
+    settings = {"pattern": pattern, **arguments.chosen("method", _METHODS)}
     if flags:
         settings["flags"] = sorted(set(flags))
-    if method != "search":
-        settings["method"] = method
     if wrong := pattern_problem(pattern, frozenset(flags)):
         raise arguments.problem(
             f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
@@ -54,17 +51,19 @@ def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
     return settings
 
 
-def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Return whether the pattern matches; it ignores case if the text was case-folded."""
+def text_and_flags(check: Mapping[str, Json], subject: CheckInput) -> tuple[str, frozenset[str]]:
+    """Return the text that is searched, and the flags; case is ignored if the text was folded."""
     steps = tuple(check.get("normalize", ()))
     flags = frozenset(check.get("flags", ()))
     if check.get("ignoreCase"):
-        text = preparer(steps, False)(as_text(subject.actual))
-        flags |= {"ignoreCase"}
-    else:
-        text = subject.text
-        if "casefold" in steps or "squad" in steps:
-            flags |= {"ignoreCase"}
+        return preparer(steps, False)(as_text(subject.actual)), flags | {"ignoreCase"}
+    folds = "casefold" in steps or "squad" in steps
+    return subject.text, flags | {"ignoreCase"} if folds else flags
+
+
+def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether the pattern matches."""
+    text, flags = text_and_flags(check, subject)
     pattern, method = check["pattern"], check.get("method", "search")
     try:
         match = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput
 from evalstore.checks.normalization import comparable, squad
-from evalstore.checks.types.text import any_of, read_expected_texts
+from evalstore.checks.types.text import any_of, read_expected_texts, type_of_texts
 from evalstore.core.display import plural, shorten, shorten_to_line
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
     from sacrebleu.metrics.bleu import BLEU
 
-_VARIANTS = ("rouge1", "rouge2", "rougeL")
+_VARIANTS = ("rougeL", "rouge1", "rouge2")
 
 
 def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -166,10 +166,8 @@ def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
-    variant = arguments.choice("variant", _VARIANTS, "rougeL")
-    settings = {} if variant == "rougeL" else {"variant": variant}
-    stems = {"stem": True} if arguments.flag("stem") else {}
-    return read_expected_texts(arguments) | settings | stems
+    settings = arguments.chosen("variant", _VARIANTS) | arguments.flags("stem")
+    return read_expected_texts(arguments) | settings
 
 
 def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -184,33 +182,13 @@ def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 KINDS = {
-    "exact": CheckType(2, read_expected_texts, _exact, as_written="texts", example="Paris"),
-    "fuzzy": CheckType(2, read_expected_texts, _fuzzy, as_written="texts", example="Paris"),
-    "f1": CheckType(
-        2, read_expected_texts, _share_words, as_written="texts", graded=True, example="Paris"
+    "exact": type_of_texts(2, _exact),
+    "fuzzy": type_of_texts(2, _fuzzy),
+    "f1": type_of_texts(2, _share_words, graded=True),
+    "similar": type_of_texts(2, _is_similar, graded=True),
+    "levenshtein": type_of_texts(
+        2, _is_near, read=_read_distance, example="{expected: Paris, max: 2}"
     ),
-    "similar": CheckType(
-        2, read_expected_texts, _is_similar, as_written="texts", graded=True, example="Paris"
-    ),
-    "levenshtein": CheckType(
-        2, _read_distance, _is_near, as_written="texts", example="{expected: Paris, max: 2}"
-    ),
-    "bleu": CheckType(
-        2,
-        read_expected_texts,
-        _bleu,
-        as_written="texts",
-        graded=True,
-        package="sacrebleu",
-        example="Paris",
-    ),
-    "rouge": CheckType(
-        2,
-        _read_rouge,
-        _rouge,
-        as_written="texts",
-        graded=True,
-        package="rouge_score",
-        example="Paris",
-    ),
+    "bleu": type_of_texts(2, _bleu, graded=True, package="sacrebleu"),
+    "rouge": type_of_texts(2, _rouge, read=_read_rouge, graded=True, package="rouge_score"),
 }

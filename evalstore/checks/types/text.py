@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from evalstore.checks.base import (
     CheckArguments,
@@ -40,12 +41,29 @@ def _read_text(arguments: CheckArguments) -> dict[str, Json]:
     return {"expected": texts}
 
 
+def type_of_texts(
+    revision: int,
+    judge: Callable[[Mapping[str, Json], CheckInput], CheckFinding],
+    *,
+    read: Callable[[CheckArguments], dict[str, Json]] = read_expected_texts,
+    example: str = "Paris",
+    **more: Any,
+) -> CheckType:
+    """Return a check type whose `expected` is one or several texts."""
+    return CheckType(revision, read, judge, as_written="texts", example=example, **more)
+
+
 def any_of(texts: Sequence[str]) -> str:
     """Return texts for a feedback: a single one, or the first few of several."""
     if len(texts) < 2:
         return shorten(texts[0]) if texts else "nothing"
+    return f"one of {_first(texts)}"
+
+
+def _first(texts: Sequence[str]) -> str:
+    """Return the first few texts, and their number if there are more."""
     more = f" … ({len(texts)} in all)" if len(texts) > _LISTED else ""
-    return f"one of {', '.join(map(shorten, texts[:_LISTED]))}{more}"
+    return ", ".join(map(shorten, texts[:_LISTED])) + more
 
 
 def _part(expected: str, subject: CheckInput) -> str:
@@ -110,45 +128,23 @@ def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
     missing = [
         candidate for candidate in check["expected"] if _part(candidate, subject) not in text
     ]
-    if not missing:
-        return holds(check, lambda: f"{_all_of(check, subject)} in {_found(subject)}")
-    more = f" … ({len(missing)} in all)" if len(missing) > _LISTED else ""
-    words = ", ".join(map(shorten, missing[:_LISTED]))
-    return CheckFinding(0.0, f"missing {words}{more} in {_found(subject)}")
+    if missing:
+        return CheckFinding(0.0, f"missing {_first(missing)} in {_found(subject)}")
+    texts = [subject.quote(candidate) for candidate in check["expected"]]
+    verb = "is" if len(texts) == 1 else "are all"
+    return holds(check, lambda: f"{_first(texts)} {verb} in {_found(subject)}")
 
 
-def _all_of(check: Mapping[str, Json], subject: CheckInput) -> str:
-    """Return that all expected texts are there, naming the first few."""
-    texts = [subject.quote(text) for text in check["expected"]]
-    more = f" … ({len(texts)} in all)" if len(texts) > _LISTED else ""
-    return (
-        f"{', '.join(map(shorten, texts[:_LISTED]))}{more} {'is' if len(texts) == 1 else 'are all'}"
-    )
-
-
-def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    text = subject.text
+def _stands_at_end(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether the answer begins, or ends, with one of the texts."""
     parts = tuple(_part(candidate, subject) for candidate in check["expected"])
-    if text.startswith(parts):
-        return holds(
-            check, lambda: f"{_quoted(check, subject)} is at the start of {_found(subject)}"
-        )
-    return CheckFinding(
-        0.0, f"expected {_quoted(check, subject)} at the start of {_found(subject)}"
-    )
-
-
-def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    text = subject.text
-    parts = tuple(_part(candidate, subject) for candidate in check["expected"])
-    if text.endswith(parts):
-        return holds(check, lambda: f"{_quoted(check, subject)} is at the end of {_end(subject)}")
-    return CheckFinding(0.0, f"expected {_quoted(check, subject)} at the end of {_end(subject)}")
-
-
-def _end(subject: CheckInput) -> str:
-    """Return the end of the answer as a feedback quotes it."""
-    return _found(subject, len(subject.quoted))
+    if check["type"] == "startsWith":
+        is_so, place, at = subject.text.startswith(parts), "at the start of", 0
+    else:
+        is_so, place, at = subject.text.endswith(parts), "at the end of", len(subject.quoted)
+    if is_so:
+        return holds(check, lambda: f"{_quoted(check, subject)} is {place} {_found(subject, at)}")
+    return CheckFinding(0.0, f"expected {_quoted(check, subject)} {place} {_found(subject, at)}")
 
 
 # --- length -------------------------------------------------------------------------------
@@ -191,7 +187,7 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 
 
 def _read_length(arguments: CheckArguments) -> dict[str, Json]:
-    unit = arguments.choice("unit", _UNITS, "characters")
+    settings = arguments.chosen("unit", _UNITS)
     least, most = arguments.whole("min"), arguments.whole("max")
     if least is None and most is None:
         raise arguments.problem(
@@ -199,7 +195,6 @@ def _read_length(arguments: CheckArguments) -> dict[str, Json]:
         )
     if least is not None and most is not None and least > most:
         raise arguments.problem(f"'min' is {least}, which is above 'max', {most}")
-    settings: dict[str, Json] = {} if unit == "characters" else {"unit": unit}
     return settings | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
 
 
@@ -245,21 +240,13 @@ def _is_not_empty(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
 
 
 KINDS = {
-    "equals": CheckType(2, read_expected_texts, _equals, as_written="texts", example="Paris"),
-    "contains": CheckType(1, _read_text, _contains, as_written="texts", example="Paris"),
-    "containsAny": CheckType(
-        1, read_expected_texts, _contains_any, as_written="texts", example="[Paris, Lyon]"
-    ),
-    "containsAll": CheckType(
-        1, read_expected_texts, _contains_all, as_written="texts", example="[Paris, Lyon]"
-    ),
-    "startsWith": CheckType(
-        1, read_expected_texts, _starts_with, as_written="texts", example="Paris"
-    ),
-    "endsWith": CheckType(1, read_expected_texts, _ends_with, as_written="texts", example="Paris"),
-    "oneOf": CheckType(
-        2, read_expected_texts, _equals, as_written="texts", example="[Paris, Lyon]"
-    ),
+    "equals": type_of_texts(2, _equals),
+    "contains": type_of_texts(1, _contains, read=_read_text),
+    "containsAny": type_of_texts(1, _contains_any, example="[Paris, Lyon]"),
+    "containsAll": type_of_texts(1, _contains_all, example="[Paris, Lyon]"),
+    "startsWith": type_of_texts(1, _stands_at_end),
+    "endsWith": type_of_texts(1, _stands_at_end),
+    "oneOf": type_of_texts(2, _equals, example="[Paris, Lyon]"),
     "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
     "refusal": CheckType(3, read_nothing, _refuses, main=None),
     "notEmpty": CheckType(1, read_nothing, _is_not_empty, main=None),

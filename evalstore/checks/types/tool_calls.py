@@ -51,13 +51,12 @@ def _read_calls(arguments: CheckArguments) -> dict[str, Json]:
         _read_expectation(call, arguments)
         for call in (calls if isinstance(calls, list) else [calls])
     ]
-    settings: dict[str, Json] = {"expected": expected}
-    if arguments.flag("order"):
-        settings["order"] = True
-    if arguments.choice("extra", ("allow", "forbid"), "forbid") == "allow":
-        settings["extra"] = "allow"
-    if arguments.choice("arguments", ("exact", "subset"), "exact") == "subset":
-        settings["arguments"] = "subset"
+    settings: dict[str, Json] = {
+        "expected": expected,
+        **arguments.flags("order"),
+        **arguments.chosen("extra", ("forbid", "allow")),
+        **arguments.chosen("arguments", ("exact", "subset")),
+    }
     if count is not None:
         if count < len(expected) or (count > len(expected) and "extra" not in settings):
             message = f"'count' is {count}, but 'expected' has {len(expected)}"
@@ -141,20 +140,12 @@ def _partners(
     comparison: JsonComparison, check: Mapping[str, Json], calls: Sequence[ToolCall]
 ) -> list[int | None]:
     """Return the index of the matching call for each expected call; None if there is none."""
-    find = _in_order if check.get("order") else _in_any_order
-    return find(comparison, check["expected"], calls, check.get("extra") == "allow")
-
-
-def _in_any_order(
-    comparison: JsonComparison,
-    expected: Sequence[Json],
-    calls: Sequence[ToolCall],
-    _allows_more: bool,
-) -> list[int | None]:
+    if check.get("order"):
+        return _in_order(comparison, check["expected"], calls, check.get("extra") == "allow")
     return match(
         [
-            [at for at, call in enumerate(calls) if _fits(comparison, expected_call, call)]
-            for expected_call in expected
+            [at for at, call in enumerate(calls) if _fits(comparison, expected, call)]
+            for expected in check["expected"]
         ]
     )
 
