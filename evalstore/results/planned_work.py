@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
+from evalstore.core.values import Case
 from evalstore.planning.cells.cells import Cell
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.reasons import Explainer
+from evalstore.results.growing_results import cell_of
 from evalstore.store.trees.case_files import StoredCases
 
 
@@ -29,8 +32,13 @@ class PlannedWork(NamedTuple):
         return f"a run would {self.kind} it again: {self.reason}"
 
 
-def find_planned_work(location: Location, result: Result) -> PlannedWork | None:
-    """Return what a run would do about a result; None if nothing, or if files have errors."""
+def find_planned_work(
+    location: Location, result: Result, prompts: Collection[str | None]
+) -> PlannedWork | None:
+    """Return what a run would do about a result; None if nothing, or if files have errors.
+
+    `prompts` are the system prompts that its case had.
+    """
     if result.is_missing:
         return None
     try:
@@ -40,10 +48,10 @@ def find_planned_work(location: Location, result: Result) -> PlannedWork | None:
             path = f"{project.workspace.root / result.file}"
             path = f"{path}::{result.row}" if result.row else path
             plan = make_plan(project, SelectionOptions((path,)))
-            explainer = Explainer(project)
+            explainer, find = Explainer(project), former_results([result], prompts)
             for kind, explain in (("ask", explainer.asks), ("judge", explainer.judgements)):
                 for planned, reason in explain(plan):
-                    if _is_of(planned.cell, result):
+                    if find(planned.cell.case, planned.cell):
                         also = f"; also changed: {', '.join(reason.also)}" if reason.also else ""
                         return PlannedWork(kind, reason.text + also)
     except EvalstoreError:
@@ -82,8 +90,23 @@ def _unread(project: Project, file: str) -> str:
     return "" if file in project.reading.files else "the test file has errors now"
 
 
-def _is_of(cell: Cell, result: Result) -> bool:
-    """Return whether a cell is that of a result, whose system prompt may have been edited."""
-    number = cell.case.prompts.index(cell.prompt) if cell.prompt in cell.case.prompts else 0
-    place = cell.candidate.id, cell.case.row, number
-    return place == (result.model, result.row, result.prompt_number)
+def former_results(
+    results: Iterable[Result], prompts: Collection[str | None]
+) -> Callable[[Case, Cell | Result], Result | None]:
+    """Return what finds that of these results which a cell had when these were recorded.
+
+    An edited system prompt is at the number of the former one; `prompts`, which were there before,
+    are not edited ones, wherever they are now.
+    """
+    by_prompt = {(each.file, each.row, each.model, each.prompt): each for each in results}
+    by_number = {cell_of(each): each for each in by_prompt.values()}
+
+    def find(case: Case, cell: Cell | Result) -> Result | None:
+        model = cell.model if isinstance(cell, Result) else cell.candidate.id
+        found = by_prompt.get((cell.file, case.row, model, cell.prompt))
+        if found or cell.prompt in prompts:
+            return found
+        former = by_number.get((cell.file, case.row, cell.prompt_number, model))
+        return former if former and former.prompt not in case.prompts else None
+
+    return find

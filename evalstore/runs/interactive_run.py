@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,11 @@ from evalstore.planning.open_project import open_project, open_store, open_works
 from evalstore.planning.options import ApprovedPlan, Location, RunOptions, SelectionOptions
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
+from evalstore.results.planned_work import former_results
 from evalstore.runs.run import offer_run, run
 from evalstore.runs.run_text import RunSummary, summarise_report
 from evalstore.runs.status.status_text import row_id_hint
-from evalstore.store.results import read_results
+from evalstore.store.results import iterate_cases
 
 if TYPE_CHECKING:
     from evalstore.core.progress import ProgressListener
@@ -41,6 +42,8 @@ class RunRequest:
     judge_only: bool = False
     before: tuple[Result, ...] = ()
     """The previous results that are judged again: these alone, of all that is selected."""
+    prompts: Collection[str | None] = ()
+    """The system prompts that were there when these were judged."""
 
     @property
     def is_of_file(self) -> bool:
@@ -50,7 +53,10 @@ class RunRequest:
     @property
     def only(self) -> Callable[[Cell], bool] | None:
         """Return whether a selected cell is meant; None when all are."""
-        return _cells_of(self.before) if self.before else None
+        if not self.before:
+            return None
+        find = former_results(self.before, self.prompts)
+        return lambda cell: find(cell.case, cell) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,32 +119,40 @@ def of_file(location: Location, file: str) -> RunRequest:
     return RunRequest(f"run {file}", SelectionOptions(paths=(str(workspace.root / file),)))
 
 
-def again(location: Location, results: Sequence[Result]) -> RunRequest:
+def again(
+    location: Location, results: Sequence[Result], prompts: Collection[str | None]
+) -> RunRequest:
     """Return the request to judge results again whose rows the workspace still has.
 
-    Raises `NothingSelectedError` when the workspace has none of these rows.
+    `prompts` are all system prompts of the side that the results are of. Raises
+    `NothingSelectedError` when the workspace has none of these rows.
     """
-    places = list(dict.fromkeys((result.file, result.row) for result in results))
-    wanted = set(places)
+    wanted = {(result.file, result.row) for result in results}
     with open_project(location) as project:
         files = project.reading.files
         rows = {
-            place
-            for path in {path for path, _ in places} & files.keys()
+            place: case.prompts
+            for path in {path for path, _ in wanted} & files.keys()
             for case in files[path].cases
             if (place := (path, case.row)) in wanted
         }
         root = project.workspace.root
-    here = [place for place in places if place in rows]
-    if not here:
+    before = tuple(
+        result
+        for result in dict.fromkeys(results)
+        if (now := rows.get((result.file, result.row))) is not None
+        and (result.prompt in now or not {*now[result.prompt_number :][:1]} & {*prompts})
+    )
+    if not before:
+        with_prompts = " with these system prompts" if rows else ""
         raise NothingSelectedError(
-            "the workspace no longer has any of these cases",
+            f"the workspace no longer has any of these cases{with_prompts}",
             hint="what a run has recorded stays as it is; only the workspace is judged again",
         )
+    here = dict.fromkeys((result.file, result.row) for result in before)
     models = tuple(dict.fromkeys(result.model for result in results))
     cells = {(result.file, result.row, result.model) for result in results}
-    every = len(cells) == len(places) * len(models)
-    before = tuple(dict.fromkeys(result for result in results if (result.file, result.row) in rows))
+    every = len(cells) == len(wanted) * len(models)
     whose = f" of {models[0]}" if len(models) == 1 else ""
     return RunRequest(
         f"judge {plural(len(before), 'result')}{whose} again",
@@ -149,21 +163,8 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
         ),
         judge_only=True,
         before=before,
+        prompts=prompts,
     )
-
-
-def _cells_of(results: Sequence[Result]) -> Callable[[Cell], bool]:
-    """Return whether a cell has one of these results, also under an edited system prompt."""
-    by_prompt = {(it.file, it.row, it.model, it.prompt) for it in results}
-    by_number = {(it.file, it.row, it.model, it.prompt_number) for it in results}
-
-    def has_result(cell: Cell) -> bool:
-        place = cell.file, cell.case.row, cell.candidate.id
-        if any((*place, prompt) in by_prompt for prompt in cell.case.prompts):
-            return (*place, cell.prompt) in by_prompt
-        return (*place, cell.prompt_number) in by_number
-
-    return has_result
 
 
 def plan(
@@ -229,14 +230,9 @@ def _call_failures(store: Store, report: RunReport) -> Iterator[CallFailures]:
 
 
 def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
-    results = read_results(store, store.load_run(run))
-    now = {
-        (result.file, result.row, result.prompt_number, result.model): result for result in results
-    }
-    for was in request.before:
-        new_result = now.get((was.file, was.row, was.prompt_number, was.model))
-        if new_result:
-            yield was, new_result
+    find = former_results(request.before, request.prompts)
+    for batch in iterate_cases(store, store.load_run(run)):
+        yield from ((was, result) for result, case in batch if (was := find(case, result)))
 
 
 def flips(location: Location, run: str) -> VerdictChanges | None:

@@ -118,7 +118,8 @@ def _explain(
         explanation = explain_result(location, result, None, cells=cells)
     if revision:
         return replace(explanation, former=former)
-    planned, edit = find_planned_work(location, result), find_edit_of(location, result)
+    planned = find_planned_work(location, result, {cell.prompt for cell in cells})
+    edit = find_edit_of(location, result)
     return replace(explanation, former=former, planned=planned, edit=edit)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -288,6 +288,11 @@ class CaseActionsPage(ActionsPage):
         """Return the session of the only answer that is labelled; None: all of those selected."""
         return None
 
+    @property
+    def prompts(self) -> Collection[str | None]:
+        """Return the ids of the system prompts of the side from which results are selected."""
+        return ()
+
     def prompt_name(self, _result: Result) -> str:
         """Return the name of the system prompt of a selected result, when its case has several."""
         return ""
@@ -317,7 +322,7 @@ class CaseActionsPage(ActionsPage):
             return
         results = self.selected
         if results:
-            self.browser.show_plan(partial(self.source.again, results))
+            self.browser.show_plan(partial(self.source.again, results, self.prompts))
         else:
             self.warn("Nothing here can be judged again: the candidate has no such case.")
 

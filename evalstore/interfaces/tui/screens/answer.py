@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -142,6 +142,11 @@ class AnswerPage(DatedPage):
     def selected(self) -> list[Result]:
         """Return the result that actions are about."""
         return [self.navigator.result]
+
+    @property
+    def prompts(self) -> Collection[str | None]:
+        """Return the ids of the system prompts of the cases that were read."""
+        return self.navigator.cases.prompts
 
     def prompt_name(self, _result: Result) -> str:
         """Return the name of the system prompt, when the case has several."""

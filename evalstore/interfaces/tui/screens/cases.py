@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, ClassVar
 
@@ -282,6 +282,11 @@ class CasesPage(DatedPage):
         picked = self.grid.picked
         results = (result for it in self.marked_cases for result in it.results[picked : picked + 1])
         return [result for result in results if result]
+
+    @property
+    def prompts(self) -> Collection[str | None]:
+        """Return the ids of the system prompts of the cases that were read."""
+        return self.listing.cases.prompts if self.listing.cases else ()
 
     def prompt_name(self, result: Result) -> str:
         """Return the name of the system prompt, when the case has several."""

@@ -250,6 +250,11 @@ class ComparePage(DatedPage):
         result = self.highlighted.pair.either
         return f"{result.file}::{result.row}" if result.row else result.file, "the case"
 
+    @property
+    def prompts(self) -> Collection[str | None]:
+        """Return the ids of the system prompts of cases that have several, on both sides."""
+        return {id for names in self._diff.prompts.values() for id in names} if self._diff else ()
+
     def prompt_name(self, result: Result) -> str:
         """Return the name of the system prompt, when the file has several."""
         prompts = self._diff.prompts if self._diff else {}

@@ -236,11 +236,11 @@ class WorkspaceSource:
 
         return interactive_run.of_file(self.location, file) if file else interactive_run.ALL
 
-    def again(self, results: Sequence[Result]) -> RunRequest:
-        """Return the request to judge these results again."""
+    def again(self, results: Sequence[Result], prompts: Collection[str | None]) -> RunRequest:
+        """Return the request to judge these results again, `prompts` being all of their side."""
         from evalstore.runs import interactive_run
 
-        return interactive_run.again(self.location, results)
+        return interactive_run.again(self.location, results, prompts)
 
     def plan(self, request: RunRequest) -> PlanPreview:
         """Return the plan of a run, with the reasons and the price."""

@@ -64,6 +64,9 @@ def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
     edit(prompted / "prompts/brief.md", "Be brief.", "Be short.")
     edits = "system prompt brief changed: line 1: Be brief. -> Be short."
     assert edits in evalstore("status").stdout
+    kept = evalstore("show", "tests/weather.md::city=Oslo", "--prompt", "kind").stdout
+    assert "fail" in kept
+    assert "a run would" not in kept
     evalstore("run", "--yes")
     assert "\n8 with the same answer, 4 unchanged\n" in evalstore("diff", "@~1", "@").stdout
     history = evalstore("show", "tests/weather.md::city=Oslo", "--prompt", "brief").stdout

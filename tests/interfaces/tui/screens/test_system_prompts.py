@@ -9,12 +9,17 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
+from evalstore.runs import interactive_run
+from evalstore.store.results import read_results
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen, settled
@@ -115,6 +120,34 @@ def test_an_answer_is_judged_again_after_its_system_prompt_was_edited(prompts: P
         assert "Nothing to do." in screen(pilot), "the edited prompt has no answer yet"
 
     drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_the_shown_answer_is_judged_again_after_prompts_changed_contents(
+    prompts: Path, edited: bool
+) -> None:
+    brief, polite = (prompts / f"prompts/{name}.md" for name in ("brief", "polite"))
+    brief.write_text(polite.read_text())
+    polite.write_text("Be very brief.\n" if edited else "Be brief.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "J")
+        gone = "the workspace no longer has any of these cases with these system prompts"
+        assert (gone if edited else "judge 1 result of scripted/one again") in screen(pilot)
+
+    drive(scenario, revision="@")
+    location = Location(prompts)
+    with open_store(location) as store:
+        results = read_results(store, store.find_runs()[0])
+    shown = {result.prompt for result in results}
+    first = [result for result in results if not result.prompt_number and result.row][:1]
+    if edited:
+        return
+    request = interactive_run.again(location, first, shown)
+    planned = interactive_run.plan(location, request)
+    end = interactive_run.carry_out_request(location, request, ProgressListener(), planned)
+    [(was, now)] = end.repeated
+    assert (was, now.prompt, now.sessions) == (first[0], was.prompt, was.sessions)
 
 
 PROMPTS = ("", " (brief)", " (polite)")
