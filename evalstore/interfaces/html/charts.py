@@ -7,6 +7,7 @@ JavaScript.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
@@ -67,7 +68,8 @@ def trend_chart(trend: Trend) -> Drawing:
     """Return the pass rates of runs, a line for each candidate; empty with fewer than two runs.
 
     Its axis is the whole range of rates, as in the browser. What stands for some of the cases is a
-    hollow point that no line joins. It is as wide as there is room; the names stand beside it.
+    hollow point that no line joins. Of equal lines each is wider than the next, which covers it.
+    It is as wide as there is room; the names stand beside it.
     """
     lines = [line for line in trend.lines if line.points]
     runs = {point.run for line in lines for point in line.points}
@@ -93,17 +95,21 @@ def trend_chart(trend: Trend) -> Drawing:
     ]
     parts += [*_dates(trend.dates, x), *_edits(trend, x, y(0.0))]
     names = []
+    covering = Counter((point.run, point.rate) for line in lines for point in line.points)
     heights = spread([y(point.rate) for point in ends[:_MOST_NAMES]], _LINE, _HEIGHT - 6)
     for number, line in enumerate(lines):
+        covering.subtract((point.run, point.rate) for point in line.points)
+        over = [min(3, covering[point.run, point.rate]) for point in line.joined]
         kind = f"line-{line.number % COLOURS}" + " dashed" * (line.number >= COLOURS)
         path = "".join(
-            f'<line x1="{x(start.run):.2f}%" y1="{y(start.rate):.1f}"'
-            f' x2="{x(end.run):.2f}%" y2="{y(end.rate):.1f}"/>'
-            for start, end in pairwise(line.joined)
+            f'<line x1="{x(start.run):.2f}%" y1="{y(start.rate):.1f}" x2="{x(end.run):.2f}%"'
+            f' y2="{y(end.rate):.1f}" stroke-width="{2 + 3 * min(both)}"/>'
+            for (start, end), both in zip(pairwise(line.joined), pairwise(over), strict=True)
         )
         dots = "".join(
             f'<circle class="{"hollow" if point.is_partial else "dot"}"'
-            f' cx="{x(point.run):.2f}%" cy="{y(point.rate):.1f}" r="4">'
+            f' cx="{x(point.run):.2f}%" cy="{y(point.rate):.1f}"'
+            f' r="{4 + 2 * min(3, covering[point.run, point.rate])}">'
             f"<title>{escape(_point_text(trend, line, point))}</title></circle>"
             for point in line.points
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
@@ -53,7 +53,6 @@ MOST_GROUPS = 50
 """The most groups of a table."""
 MOST_CHANGES = 10
 """The most changed cases that the summary lists for each kind of change."""
-_BROKE = "┊ edits broke results in this run: “Runs” below has all edits"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 
 
@@ -106,11 +105,12 @@ def summarise_results(
         "notes": (
             *map(safe, _notes(run, counts, diff, totals)),
             *[overview.note] * bool(overview.note),
+            *[PARTLY_TEXT] * any(row.is_partly for row in overview.candidates),
             *[LABELLED_LATER] * is_labelled_later,
         ),
         "candidates": overview.candidates,
         "trend": trend_chart(trend),
-        "trend_notes": (*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
+        "trend_notes": (*trend.notes, *_marks(trend)),
         "fixed": shown.pop("fixed", None),
         "broke": tuple(shown.values()),
         "since": since,
@@ -195,6 +195,17 @@ def _about(
     if statistics and statistics.total.flip is not None:
         flip = percent(statistics.total.flip)
         yield "flakiness", f"{flip} of pairs of attempts disagree"
+
+
+def _marks(trend: Trend) -> Iterator[str]:
+    """Yield the edits at which the trend has marks, which it has no room for on a phone."""
+    marks = [
+        f"{date} {safe(', '.join(run.reasons))}"
+        for date, run in zip(trend.dates, trend.runs, strict=True)
+        if run.reasons
+    ]
+    if marks:
+        yield f"┊ edits that broke results: {'; '.join(marks)}"
 
 
 # --- changes

@@ -24,7 +24,15 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from evalstore.core.clock import minute
-from evalstore.core.display import WORKSPACE, cost_text, plural, safe, short
+from evalstore.core.display import (
+    WORKSPACE,
+    cost_text,
+    is_simulated,
+    plural,
+    safe,
+    short,
+    simulated,
+)
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.runs import sum_costs
 from evalstore.files.atomic_write import temporary_file
@@ -65,6 +73,7 @@ from evalstore.workspace.user_name import name_of_user
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.results.log.log_entry import LogEntry
     from evalstore.results.stats.trend import Rates
@@ -444,6 +453,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
+    priced = simulated("") if is_simulated(spent[1]) else ""
     return render(
         "runs.html",
         workspace=safe(name),
@@ -452,11 +462,12 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         candidates=list(map(safe, names)),
         now={
             "rates": rate_texts(now, names, is_partial=False),
-            "cost": f"total {cost_text(*spent, brief=True)}" if entries else "",
+            "cost": f"total {_cost(*spent, priced)}" if entries else "",
             "changes": changes,
             "text": text,
         },
-        runs=[_listed(*each, names) for each in zip(entries, rates, outcomes, strict=True)],
+        priced=priced and f",{priced}",
+        runs=[_listed(*each, names, priced) for each in zip(entries, rates, outcomes, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
@@ -482,7 +493,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
 
 
 def _listed(
-    entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str]
+    entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str], priced: str
 ) -> dict[str, object]:
     run = entry.run
     texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
@@ -496,5 +507,10 @@ def _listed(
         "changes": run_changes(outcome),
         "is_partial": is_part,
         "status": "" if run.status == "complete" else run.status,
-        "cost": cost_text(run.cost, run.spending, brief=True),
+        "cost": _cost(run.cost, run.spending, priced),
     }
+
+
+def _cost(cost: float | None, spending: Sequence[Json], priced: str) -> str:
+    """Return a cost without the word that the head of its column has."""
+    return cost_text(cost, spending, brief=True).removesuffix(priced)

@@ -49,6 +49,14 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     assert trend_chart(make_trend(runs[1:2])) == ""
 
 
+def test_equal_lines_and_points_are_seen_around_those_that_cover_them() -> None:
+    runs = [run_of(3, 4), run_of(2, 4), run_of(1, 2)]
+    below, above = ElementTree.fromstring(trend_chart(make_trend(runs)))[0].findall("g")
+    for line, widths, radii in ((below, ["2", "5"], "466"), (above, ["2", "2"], "444")):
+        assert [part.get("stroke-width") for part in line.findall("line")] == widths
+        assert "".join(dot.get("r", "") for dot in line.findall("circle")) == radii
+
+
 def test_a_candidate_has_one_colour_and_only_rates_of_the_last_run_are_beside_the_trend() -> None:
     runs = [run_of(2, 2), run_of(1, 3)]
     rates = {"mini": CandidateCounts(1, 2, 2)}

@@ -19,7 +19,7 @@ def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(tmp_path: Path)
     note = "~ marks a group with fewer verdicts than others."
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
     text = report(root, "@work").read_text(encoding="utf-8")
-    assert note in text
+    assert text.count(note.rstrip(".")) > text.count(note) > 0  # in the grey line, too
     assert re.search(r'<span class="big">~[\d.]+%</span>', text)
     assert call(root, "run", "--fail-on", "none") == 0
     text = report(root, "@work").read_text(encoding="utf-8")

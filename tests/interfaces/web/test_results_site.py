@@ -960,6 +960,9 @@ def test_on_a_phone_the_answer_and_what_comes_next_are_on_the_first_screen(
         with serving(root) as address:
             page.go(f"{address}label?by=Ada")
             assert page.value(f"{seen}(document.querySelector('#answer + .turn'))")
+            fits = "part => { part.value = part.placeholder; return part.scrollWidth - "
+            fits += "part.clientWidth; }"
+            assert page.value(f"({fits})(document.querySelector('#only [type=search]'))") <= 0
             page.value("document.getElementById('pass').click()")
             page.wait("!!document.getElementById('next')")
             page.wait("document.documentElement.dataset.ready === 'yes'")
@@ -1232,6 +1235,37 @@ def test_json_and_markdown_are_shown_as_on_the_page_of_a_case(tmp_path: Path, pa
         page.go(f"{address}run/@")
         page.value("document.querySelector('#matrix a').click()")
         assert page.value(text.format("#case article pre.json")) == lines
+
+
+def test_calls_of_tools_have_their_name_and_their_arguments_as_json(
+    tmp_path: Path, page: Page
+) -> None:
+    called = [{"name": name, "arguments": {"at": name}} for name in ("one", "two")]
+    files = {
+        "models/first.yaml": scripted("first", {"toolCalls": called}),
+        "models/second.yaml": scripted("second", {"answer": "call {one} {"}),
+    }
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        for only, names, count in (("first", "call one,call two", 2), ("second", "", 0)):
+            page.go(f"{address}label?by=Ada&only={only}")
+            turn = "[...document.querySelectorAll('#answer + .turn {}')]"
+            assert (
+                page.value(f"{turn.format('.role')}.map(part => part.textContent).join()") == names
+            )
+            assert page.value(f"{turn.format('pre.json')}.length") == count
+
+
+def test_that_costs_are_simulated_is_said_once(tmp_path: Path) -> None:
+    priced = scripted("first", {"answer": "Hi!"}) + "costs: [{costPerCall: 0.1234}]\n"
+    root = make_workspace(tmp_path / "desk", {"models/first.yaml": priced})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        text = ask(address, "")[1]
+    assert text.count("simulated") == 1 + text.count('data-name="cost, simulated"')
+    assert ">Cost, simulated</th>" in text
+    assert ">total $0.1234</td>" in text
 
 
 def test_answers_of_a_conversation_are_between_its_messages(tmp_path: Path) -> None:

@@ -59,9 +59,16 @@ const {make, showText} = (() => {
     return element;
   }
 
+  // Calls of tools: the name of each, and its arguments as JSON.
+  function calls(text) {
+    const [before, ...parts] = text.split(/^(call \S+) (?=[{[])/m);
+    const shown = parts.map((part, at) => at % 2 ? highlighted(part.trim()) : make("p", {class: "role"}, part));
+    return shown.length && !before && shown.every(Boolean) ? make("div", null, ...shown) : null;
+  }
+
   function showText(entry, plain) {
     const [text, nodes] = typeof entry === "string" ? [entry, null] : entry;
-    const json = plain ? null : highlighted(text);
+    const json = plain ? null : highlighted(text) ?? calls(text);
     if (json) return json;
     if (nodes && !plain) return make("div", {class: "text markdown", text: true}, ...unpacked(nodes, text).map(tree));
     return make("div", {class: "text plain-text", text: true}, text);
