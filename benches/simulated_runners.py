@@ -36,7 +36,8 @@ from evalstore.core.values import (
     TestVersion,
     Text,
 )
-from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells
+from evalstore.planning.cells.cell_batches import StreamedCells
+from evalstore.planning.cells.cells import Candidate, Cell, Judge, place_cases
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.limits.rate_limiter import Account
@@ -109,7 +110,8 @@ class Simulation:
         model = keep("model", hashing.describe_model(_MODEL))
         self._store.ensure_versions(contents)
         files = {"all.md": CaseFile(tuple(cases), None, None)}
-        return build_cells(files, [Candidate("m", model, 0)], judges, lambda _path, _case: True)[0]
+        made_of = (files, [Candidate("m", model, 0)], judges, lambda _path, _case: True)
+        return [*StreamedCells(lambda: place_cases(*made_of))]
 
     # --- the runners
 

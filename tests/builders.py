@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.core import hashing
 from evalstore.core.values import FileVersion
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
+from evalstore.planning.cells.cells import Cell, SkippedPair, cells_with, place_cases, take_first
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_test
@@ -113,3 +114,19 @@ def instructions_of(expansion: ExpandedFile) -> list[Any]:
         else json.loads(expansion.contents[case.evaluation][1]).get("instructions", "")
         for case in expansion.file.cases
     ]
+
+
+def build_cells(
+    *made_of: Any, attempts: int | None = None, most: int | None = None
+) -> tuple[list[Cell], list[SkippedPair]]:
+    """The cells and skipped pairs of files, candidates and judges, without a stream."""
+    cells: list[Cell] = []
+    skipped: list[SkippedPair] = []
+    for placed in take_first(place_cases(*made_of), most):
+        for candidate, lacks in placed.candidates:
+            if lacks:
+                pair = SkippedPair(placed.file, placed.case.row, candidate.id, ", ".join(lacks))
+                skipped.append(pair)
+            else:
+                cells += cells_with(placed, candidate, attempts)
+    return cells, skipped

@@ -198,8 +198,12 @@ class PackedSequence(FiledSequence[T]):
         unpack: Callable[[Any], T],
     ) -> None:
         """`values` are read once, and few of them are in memory together."""
-        self._unpack = unpack
+        self._pack, self._unpack = pack, unpack
         self._packed = TemporaryList(map(pack, values))
+
+    def extend(self, values: Iterable[T]) -> None:
+        """Add values."""
+        self._packed.extend(map(self._pack, values))
 
     def __len__(self) -> int:
         return len(self._packed)

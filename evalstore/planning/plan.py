@@ -16,7 +16,7 @@ from evalstore.checks.judging.aggregation import wants_models
 from evalstore.core import hashing
 from evalstore.core.results import Sample, Vote
 from evalstore.core.values import Evaluator, Question, Verdict, Word
-from evalstore.planning.cells.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
+from evalstore.planning.cells.cells import Cell, Judge, Subject, ask_of, limit_of
 from evalstore.planning.cells.earlier_batches import EarlierWork
 from evalstore.planning.cells.settled_parts import SettledParts
 
@@ -127,7 +127,6 @@ class Plan:
     judgements: list[PlannedJudgement] = field(default_factory=list)
     carried: list[PlannedJudgement] = field(default_factory=list)
     """Judgements that stored votes save, where nothing else is to be done about the subject."""
-    skipped: list[SkippedPair] = field(default_factory=list)
     sessions: dict[str, list[str]] = field(default_factory=dict)
     """Question id -> ids of the stored sessions that count, oldest first."""
     newest: dict[str, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Any, Protocol
 
-from evalstore.files.temporary_list import FiledSequence, NumberedSequence, TemporaryList
+from evalstore.files.temporary_list import FiledSequence, NumberedSequence, PackedSequence
 from evalstore.store.wanted import refuse_unwanted
 
 
@@ -57,34 +57,6 @@ class ItemList(Protocol):
         """Return all items: the questions of all batches come before the judgements."""
 
 
-class NoItems:
-    """Keeps no items."""
-
-    def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
-        """Do nothing."""
-
-    def finish(self) -> list[PlanItem]:
-        """Return no items."""
-        return []
-
-
-class ListedItems:
-    """Keeps the items in memory."""
-
-    def __init__(self) -> None:
-        self._asks: list[PlanItem] = []
-        self._judgements: list[PlanItem] = []
-
-    def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
-        """Add the items of the next batch."""
-        self._asks += asks
-        self._judgements += judgements
-
-    def finish(self) -> list[PlanItem]:
-        """Return all items."""
-        return self._asks + self._judgements
-
-
 class FiledItems(FiledSequence[PlanItem]):
     """Keeps items in a temporary file without a name, which goes when the program ends.
 
@@ -92,12 +64,13 @@ class FiledItems(FiledSequence[PlanItem]):
     """
 
     def __init__(self) -> None:
-        self._asks, self._judgements = ItemFile(), ItemFile()
+        self._asks = PackedSequence[PlanItem]((), _values_of, _item_of)
+        self._judgements = PackedSequence[PlanItem]((), _values_of, _item_of)
 
     def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
         """Add the items of the next batch."""
-        self._asks.add(asks)
-        self._judgements.add(judgements)
+        self._asks.extend(asks)
+        self._judgements.extend(judgements)
 
     def finish(self) -> FiledItems:
         """Return the items."""
@@ -115,29 +88,9 @@ class FiledItems(FiledSequence[PlanItem]):
         asks = len(self._asks)
         return self._asks[number] if number < asks else self._judgements[number - asks]
 
-    def of_kind(self, kind: str) -> ItemFile:
+    def of_kind(self, kind: str) -> Sequence[PlanItem]:
         """Return the items among which those of a kind are."""
         return self._judgements if kind == "judge" else self._asks
-
-
-class ItemFile:
-    """Items in a file, which are read in their order or by number."""
-
-    def __init__(self) -> None:
-        self._values = TemporaryList()
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def add(self, items: Sequence[PlanItem]) -> None:
-        """Add items."""
-        self._values.extend([_values_of(item) for item in items])
-
-    def __iter__(self) -> Iterator[PlanItem]:
-        return map(_item_of, self._values)
-
-    def __getitem__(self, number: int) -> PlanItem:
-        return _item_of(self._values[number])
 
 
 def _item_of(values: Sequence[Any]) -> PlanItem:
@@ -158,21 +111,15 @@ def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
 class SummedItems(NumberedSequence["PlanItem"]):
     """The items of a kind with the counts of equal ones added up, and their totals.
 
-    Those in a file are read when they are asked for: equal ones are of one cell, and stand
-    together.
+    They are read when they are asked for: equal ones are of one cell, and stand together.
     """
 
     def __init__(self, items: Sequence[PlanItem], kind: str) -> None:
         """Add up the items."""
         self.kind = kind
-        self._listed: list[PlanItem] = []
-        self._file: ItemFile | None = None
-        if isinstance(items, FiledItems):
-            self._file = items.of_kind(kind)
-        else:
-            self._listed = summed(item for item in items if item.kind == kind)
+        self._items = items.of_kind(kind) if isinstance(items, FiledItems) else items
         self._starts = array("L")
-        """For each of those in a file the number of the first one of its cell there."""
+        """For each the number of the first one of its cell among all items."""
         self.total = self.by_checks = 0
         self.files: dict[str, None] = {}
         self.models: dict[str, None] = {}
@@ -186,15 +133,11 @@ class SummedItems(NumberedSequence["PlanItem"]):
             if item.evaluator:
                 self.models[item.evaluator] = None
             self._starts.append(start)
-        self._count = len(self._starts)
 
     def _place(self) -> Iterator[tuple[int, PlanItem]]:
-        """Yield the items, each with the number of the first one of its cell in the file."""
-        if self._file is None:
-            yield from enumerate(self._listed)
-            return
+        """Yield the items, each with the number of the first one of its cell among all."""
         start = 0
-        for (kind, *_), same in groupby(self._file, _cell_of):
+        for (kind, *_), same in groupby(self._items, _cell_of):
             listed = list(same)
             if kind == self.kind:
                 for item in listed if len(listed) == 1 else summed(listed):
@@ -202,18 +145,16 @@ class SummedItems(NumberedSequence["PlanItem"]):
             start += len(listed)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._starts)
 
     def __iter__(self) -> Iterator[PlanItem]:
         return (item for _, item in self._place())
 
     def read_one(self, number: int) -> PlanItem:
         """Return the item with a number."""
-        if self._file is None:
-            return self._listed[number]
         start = self._starts[number]
-        file, cell = self._file, _cell_of(self._file[start])
-        rest = map(file.__getitem__, range(start, len(file)))
+        items, cell = self._items, _cell_of(self._items[start])
+        rest = map(items.__getitem__, range(start, len(items)))
         same = takewhile(lambda item: _cell_of(item) == cell, rest)
         return summed(same)[number - bisect_left(self._starts, start)]
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.core.results import Result
-from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
+from evalstore.core.values import RECORDED, Case, Verdict
 from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cells import failed_work
-from evalstore.planning.cells.cell_batches import StreamedCells, Summary, is_short, summarise_cells
+from evalstore.planning.cells.cell_batches import StreamedCells
 from evalstore.planning.cells.cells import (
     Candidate,
     Cell,
     Judge,
     PlacedCase,
-    SkippedPair,
-    build_cells,
     place_cases,
     take_first,
 )
@@ -41,9 +39,8 @@ from evalstore.store.trees.path_trees import read_tree
 class Scope:
     """The cells of a command, and which stored results count for them."""
 
-    cells: Collection[Cell]
+    cells: StreamedCells
     """In the order of files and rows."""
-    skipped: list[SkippedPair]
     answers: AgeLimit
     judgements: AgeLimit
     ignored_verdicts: Collection[Verdict]
@@ -121,21 +118,21 @@ def resolve_scope(
     )
     subset = history_filters.subset_of(selection)
     settled = settled or SettledParts()
-    cells, skipped = _choose(project, selection, subset, candidates, judges, settled)
+    cells = _choose(project, selection, subset, candidates, judges, settled)
     if len(apart := settled.apart_from(cells)) < len(settled):
         settled = apart
-        cells, skipped = _choose(project, selection, subset, candidates, judges, settled)
-    for judge in summarise_cells(cells).judges.values():
+        cells = _choose(project, selection, subset, candidates, judges, settled)
+    for judge in cells.judges.values():
         project.keep_judges(judge)
     if selection.tags or selection.exclude_tags:
         known = unknown_names.tags_of(files_of(project.reading).values())
-        if not cells and not skipped:
+        if not cells and not cells.skipped:
             unknown_names.require_tag(selection.tags, known)
         for warning in unknown_names.unknown_tags(
             (*selection.tags, *selection.exclude_tags), known
         ):
             project.warn(warning)
-    if not cells and not skipped and not settled:
+    if not cells and not cells.skipped and not settled:
         files = files_of(project.reading)
         raise NothingSelectedError(
             "nothing is selected",
@@ -145,18 +142,16 @@ def resolve_scope(
             ),
         )
     tried: failed_work.FailedWork | None = None
-    if isinstance(cells, StreamedCells):
-        if selection.last_failed:
-            failed = find_failed(project, cells, hint=history_filters.ALL)
-            cells, skipped = cells.keep(failed), []
-        if selection.retry_errors:
-            busy, tried = failed_work.find_tried(project, cells, selection, answers, judgements)
-            cells, skipped = cells.keep(busy), []
-        if not (history_filters.is_plain(selection) or subset.is_all):
-            cells, skipped = history_filters.take_subset(cells, skipped, subset)
-    _require_judges(project, summarise_cells(cells), judges, has_others=bool(settled))
+    if selection.last_failed:
+        cells = cells.keep(find_failed(project, cells, hint=history_filters.ALL))
+    if selection.retry_errors:
+        busy, tried = failed_work.find_tried(project, cells, selection, answers, judgements)
+        cells = cells.keep(busy)
+    if not (history_filters.is_plain(selection) or subset.is_all):
+        cells = history_filters.take_subset(cells, subset)
+    _require_judges(project, cells, judges, has_others=bool(settled))
     again = UNSETTLED if selection.retry_errors else ()
-    return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun, settled)
+    return Scope(cells, answers, judgements, again, tried, judge_only, begun, settled)
 
 
 def _choose(
@@ -166,13 +161,9 @@ def _choose(
     candidates: list[Candidate],
     judges: list[Judge],
     settled: SettledParts,
-) -> tuple[Collection[Cell], list[SkippedPair]]:
-    """Return the selected cells and the skipped pairs, before filters by results and the subset.
-
-    They are streamed if any such filter is left to apply.
-    """
-    is_plain = history_filters.is_plain(selection)
-    first = subset.limit if is_plain else None
+) -> StreamedCells:
+    """Return the selected cells, before filters by results and the subset."""
+    first = subset.limit if history_filters.is_plain(selection) else None
     criteria = select(project, selection)
     files = {
         path: file for path, file in files_of(project.reading).items() if criteria.covers_file(path)
@@ -185,23 +176,28 @@ def _choose(
                 if matches(path, case):
                     answers_it(case)
     changed = history_filters.ChangedCases(project) if selection.changed else None
-    made = _make_cells(
-        files,
-        lambda path, case: (
-            matches(path, case) and (changed is None or changed(path, case)) and answers_it(case)
-        ),
-        candidates,
-        judges,
-        selection,
-        first,
-        settled,
-        by_row=criteria.is_by_row or selection.changed,
-        criteria=criteria,
-        streams=not is_plain,
-    )
+
+    def place() -> Iterator[PlacedCase]:
+        placed = place_cases(
+            files,
+            candidates,
+            judges,
+            lambda path, case: (
+                matches(path, case)
+                and (changed is None or changed(path, case))
+                and answers_it(case)
+            ),
+            by_row=criteria.is_by_row or selection.changed,
+            settled=settled.by_file,
+            rows_in=criteria.rows_in,
+            read_ahead=criteria.read_ahead,
+        )
+        return placed if first is None else take_first(placed, first)
+
+    cells = StreamedCells(place, selection.attempts)
     if changed is not None:
         changed.require_any()
-    return made
+    return cells
 
 
 def make_plan(project: Project, selection: SelectionOptions) -> Plan:
@@ -212,7 +208,7 @@ def make_plan(project: Project, selection: SelectionOptions) -> Plan:
 def plan_scope(project: Project, scope: Scope) -> Plan:
     """Return the plan of all cells of a scope."""
     plan = plan_cells(project, scope, [*scope.cells])
-    plan.skipped, plan.settled = scope.skipped, scope.settled
+    plan.settled = scope.settled
     return plan
 
 
@@ -291,7 +287,7 @@ def _leave_out_shared(plan: Plan) -> None:
 
 
 def _require_judges(
-    project: Project, cells: Summary, judges: list[Judge], *, has_others: bool
+    project: Project, cells: StreamedCells, judges: list[Judge], *, has_others: bool
 ) -> None:
     """Warn of tests without evaluators; raise `EvalstoreError` when there are no others."""
     files = [*cells.unjudged]
@@ -325,44 +321,6 @@ def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...
         "no candidates",
         hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
     )
-
-
-def _make_cells(
-    files: Mapping[str, CaseFile],
-    selected: Callable[[str, Case], bool],
-    candidates: list[Candidate],
-    judges: list[Judge],
-    selection: SelectionOptions,
-    most: int | None,
-    settled: SettledParts,
-    *,
-    by_row: bool,
-    criteria: Selection,
-    streams: bool,
-) -> tuple[Collection[Cell], list[SkippedPair]]:
-    """Return the cells of the selected cases, or with `most` of the first of them.
-
-    They are streamed with `streams`, and if some of the files are not in memory. Without `by_row`,
-    cases with the same tags are selected together.
-    """
-    made_of = (files, candidates, judges, selected)
-    are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
-    fits = most is not None and is_short(most)
-    if not (streams or (are_stored and not fits)):
-        return build_cells(*made_of, attempts=selection.attempts, most=most)
-
-    def place() -> Iterator[PlacedCase]:
-        placed = place_cases(
-            *made_of,
-            by_row=by_row,
-            settled=settled.by_file,
-            rows_in=criteria.rows_in,
-            read_ahead=criteria.read_ahead,
-        )
-        return placed if most is None else take_first(placed, most)
-
-    cells = StreamedCells(place, selection.attempts)
-    return cells, cells.skipped
 
 
 # --- the cells that did not pass when they last ran, among many, in little memory

@@ -28,7 +28,8 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.planning.cells.cells import Cell, build_cells
+from evalstore.planning.cells.cell_batches import StreamedCells
+from evalstore.planning.cells.cells import place_cases
 from evalstore.planning.estimate import add_up, estimate
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.planner import Scope, plan_cells
@@ -99,8 +100,8 @@ def judge_text(
         case = _make_case(project, text, contents)
         cells = _make_cells(project, case, selection)
         bounds = bounds_of(selection, project.settings, judge_only=True, begun=clock.now())
-        scope = Scope(cells, [], *bounds, (), None, judge_only=False, run_started=math.inf)
-        plan = plan_cells(project, scope, cells)
+        scope = Scope(cells, *bounds, (), None, judge_only=False, run_started=math.inf)
+        plan = plan_cells(project, scope, [*cells])
         outcome, (result,) = _carry_out(project, plan, contents, options, listener)
         return _describe(project, plan, outcome, result, selection)
 
@@ -163,10 +164,11 @@ def _read_check(project: Project, number: int, check: Json) -> Json:
     return canonical
 
 
-def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> list[Cell]:
+def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> StreamedCells:
     judges = project.judges(selection) if "models" in case.judged_by else []
-    cells, _ = build_cells({"": CaseFile((case,))}, [], judges, lambda _path, _case: True)
-    if "models" in case.judged_by and not cells[0].judges:
+    files = {"": CaseFile((case,))}
+    cells = StreamedCells(lambda: place_cases(files, [], judges, lambda _path, _case: True))
+    if cells.unjudged:
         raise EvalstoreError(
             "no judges for texts",
             hint="list a model under 'evaluators:' in evalstore.yaml, or name one",

@@ -317,9 +317,7 @@ def _make_report(
         used_again=finished.totals.carried.count,
         labelled=count_labelled(project.store, recorded.results),
         lines=lambda: _read_lines(location, recorded),
-        skipped=[
-            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
-        ],
+        skipped=scope.cells.skipped,
         warnings=_warnings(project),
         untrusted=project.code.named,
         is_simulated=is_all_scripted(project.store, recorded),
@@ -357,7 +355,7 @@ def narrow(
     The selection names the paths and the candidates that are left, if some are left out. Raises
     `NothingSelectedError` when no cell is left.
     """
-    cells = [cell for cell in scope.cells if keep(cell)]
+    cells = scope.cells.keep(map(keep, scope.cells))
     if not cells:
         raise NothingSelectedError("nothing is selected")
     if len(cells) == len(scope.cells):
@@ -365,7 +363,7 @@ def narrow(
     models = {cell.candidate.id for cell in scope.cells}
     kept_models = {cell.candidate.id for cell in cells}
     return (
-        replace(scope, cells=cells, skipped=[]),
+        replace(scope, cells=cells),
         replace(
             selection,
             paths=_name_paths(scope.cells, cells),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
-from evalstore.planning.cells.cell_batches import batches, divide_evenly, find_shared, take_out
+from evalstore.planning.cells.cell_batches import batches, divide_evenly
 from evalstore.planning.estimate import add_up, count_by_checks, estimate, may_judge_less
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells
@@ -203,7 +203,7 @@ class Plans:
         self._scope = scope
         count, self._size = divide_evenly(len(scope.cells))
         self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
-        self.shared = IdSet() if count == 1 else find_shared(scope.cells)
+        self.shared = IdSet() if count == 1 else scope.cells.shared
         """Ids of the questions that several batches may ask."""
         self._done = 0
         """How many of the first batches are done, as nothing was to be done for them."""
@@ -211,13 +211,13 @@ class Plans:
         """Whether these are all batches."""
 
     def take(self) -> Iterator[Plan]:
-        """Yield the plans to carry out; cells are removed from the scope as they are planned."""
+        """Yield the plans to carry out."""
         if self._only is not None:
             yield self._only
             return
         if self._is_done:
             return
-        cells = batches(take_out(self._scope.cells), self._size)
+        cells = batches(self._scope.cells, self._size)
         for batch in islice(cells, self._done, None):
             yield plan_cells(self._project, self._scope, batch, priced=True)
 

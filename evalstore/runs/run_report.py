@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.core.errors import Problem
     from evalstore.core.results import Result
+    from evalstore.planning.cells.cells import SkippedPair
     from evalstore.planning.code_trust import Untrusted
     from evalstore.results.flips.regressions import Regression
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -115,7 +116,7 @@ class RunReport:
     totals: RunTotals
     lines: Callable[[], Iterator[tuple[Result, str]]]
     """Reads all results with their feedback from the store, by file and row."""
-    skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
+    skipped: list[SkippedPair] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
     """Python files that must be trusted before checks can run."""

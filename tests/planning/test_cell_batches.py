@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from evalstore.core import hashing
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.cells import cell_batches
-from evalstore.planning.cells.cell_batches import StreamedCells, Summary, batches
+from evalstore.planning.cells.cell_batches import StreamedCells, batches
 from evalstore.planning.cells.cells import (
     Candidate,
     Judge,
-    build_cells,
     place_cases,
     take_first,
 )
@@ -24,6 +23,7 @@ from evalstore.store.contents import decode_content
 from evalstore.store.trees import case_chunks, case_files
 from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.store.trees.case_files import StoredCases
+from tests.builders import build_cells
 
 IDS = [hashing.hash_content(str(number)) for number in range(400)]
 ROWS = 100
@@ -73,13 +73,12 @@ FIELDS = st.fixed_dictionaries(
 
 
 def facts(cells: StreamedCells) -> tuple[object, ...]:
-    summary: Summary = cells.summary
     return (
         len(cells),
         cells.skipped,
-        {*summary.judges.values()},
-        [*summary.unjudged],
-        summary.has_others,
+        {*cells.judges.values()},
+        [*cells.unjudged],
+        cells.has_others,
         {id for cell in cells for id in cell.questions if id in cells.shared},
     )
 

@@ -17,8 +17,8 @@ from evalstore.core.results import Sample, Vote
 from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
 from evalstore.planning import plan as plan_module
 from evalstore.planning import results
-from evalstore.planning.cells.cell_batches import StreamedCells, find_shared, summarise_cells
-from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells, place_cases
+from evalstore.planning.cells.cell_batches import StreamedCells
+from evalstore.planning.cells.cells import Candidate, Cell, Judge, place_cases
 from evalstore.planning.cells.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
@@ -34,6 +34,7 @@ from evalstore.planning.plan import (
 )
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.planning.selection import Selection, Target
+from tests.builders import build_cells
 
 FIRST = Candidate("first", "m1", 0)
 JUDGE = Judge("judge", "e1", "p1")
@@ -119,7 +120,7 @@ def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
     candidates = (Candidate("plain", "m1", 0, lacks=lacks),)
     cells, skipped = build_cells({"a.md": file}, candidates, (), lambda _path, _case: True)
     assert [cell.case.tests for cell in cells] == [("t2",)]
-    assert [(pair.model, pair.lacks) for pair in skipped] == [("plain", ("tools",))]
+    assert [(pair.model, pair.lacks) for pair in skipped] == [("plain", "tools")]
 
 
 def test_a_judge_with_several_names_has_one_voice() -> None:
@@ -837,11 +838,13 @@ def test_streamed_cells_are_those_of_all_cases_and_know_what_several_ask() -> No
     cells, skipped = build_cells(*arguments)
     streamed = StreamedCells(partial(place_cases, *arguments))
     assert ([*streamed], streamed.skipped, len(streamed)) == (cells, skipped, len(cells))
-    judges = [{*summarise_cells(each).judges.values()} for each in (streamed, cells)]
-    assert judges[0] == judges[1]
-    asked = {id for cell in cells for id in cell.questions}
-    found = find_shared(cells)
-    assert {id for id in asked if id in found} <= {id for id in asked if id in streamed.shared}
+    assert {*streamed.judges.values()} == {cell.judges for cell in cells}
+    asked_by: dict[str, set[tuple[str, int]]] = {}
+    for cell in cells:
+        for id in cell.questions:
+            asked_by.setdefault(id, set()).add((cell.file, cell.number))
+    several = {id for id, cases in asked_by.items() if len(cases) > 1}
+    assert several <= {id for id in asked_by if id in streamed.shared}
     assert streamed.shared.isdisjoint(cells[-1].questions)
 
 

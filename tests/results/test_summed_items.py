@@ -9,7 +9,7 @@ import random
 import pytest
 
 from evalstore.core import batches
-from evalstore.planning.plan_items import FiledItems, ListedItems, PlanItem, SummedItems
+from evalstore.planning.plan_items import FiledItems, PlanItem, SummedItems, summed
 
 
 def _items(choice: random.Random, kinds: tuple[str, ...], file: str) -> list[PlanItem]:
@@ -51,13 +51,14 @@ def both(
     """The same items in a file and in memory."""
     monkeypatch.setattr(batches, "SIZE", 7)
     choice = random.Random(request.param)
-    filed, listed = FiledItems(), ListedItems()
+    filed, asked, judged = FiledItems(), list[PlanItem](), list[PlanItem]()
     for number in range(choice.randint(0, 4)):
         asks = _items(choice, ("ask", "record"), f"{number}.md")
         judgements = _items(choice, ("judge",), f"{number}.md")
         filed.add(asks, judgements)
-        listed.add(asks, judgements)
-    return filed, listed.finish()
+        asked += asks
+        judged += judgements
+    return filed, asked + judged
 
 
 def test_items_in_a_file_are_read_like_a_list(both: tuple[FiledItems, list[PlanItem]]) -> None:
@@ -83,7 +84,7 @@ def test_summed_items_are_the_same_from_a_file(
     both: tuple[FiledItems, list[PlanItem]], kind: str
 ) -> None:
     filed, listed = (SummedItems(items, kind) for items in both)
-    assert [*filed] == [*listed]
+    assert [*filed] == [*listed] == summed(item for item in both[1] if item.kind == kind)
     assert len(filed) == len(listed)
     assert [filed[number] for number in range(len(filed))] == [*listed]
     assert filed[-3:] == listed[-3:]

@@ -19,7 +19,6 @@ from evalstore.core import hashing
 from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
-from evalstore.planning.cells.cell_batches import take_out
 from evalstore.planning.cells.failed_work import busy_cells, failed_judgements, failed_questions
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_project
@@ -431,14 +430,14 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
     with open_project(location, create=True) as project:
         require_sound(project, selection)
         scope = resolve_scope(project, selection)
-        plan = plan_cells(project, scope, [*take_out(scope.cells)])
+        plan = plan_cells(project, scope, [*scope.cells])
         results = compute_results(plan, project.settings.verdict)
         described = _Describer(project, plan, results, is_offline=selection.offline)
         cases: dict[str, list[CurrentCase]] = {}
         for result in results:
             cases.setdefault(result.cell.file, []).append(described.case(result))
-        for pair in scope.skipped:
-            reason = f"{pair.model} lacks {', '.join(pair.lacks)}"
+        for pair in scope.cells.skipped:
+            reason = f"{pair.model} lacks {pair.lacks}"
             case = CurrentCase((pair.file, pair.row, 0, pair.model), "", (), "skipped")
             cases.setdefault(pair.file, []).append(replace(case, reason=reason))
         problems: dict[str, list[Problem]] = {}

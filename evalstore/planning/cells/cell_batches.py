@@ -9,14 +9,7 @@ from typing import NamedTuple
 
 from evalstore.comparison.comparison import PlacedCell
 from evalstore.core.values import Case
-from evalstore.planning.cells.cells import (
-    Cell,
-    Judge,
-    PlacedCase,
-    SkippedPair,
-    cells_of,
-    cells_with,
-)
+from evalstore.planning.cells.cells import Cell, Judge, PlacedCase, SkippedPair, cells_with
 from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of
 
 BATCH = 4_000
@@ -57,16 +50,6 @@ def divide_evenly(count: int) -> tuple[int, int]:
     return number, ceil(count / number)
 
 
-def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
-    """Iterate over the cells in their order; a list is emptied meanwhile, to free memory."""
-    if not isinstance(cells, list):
-        yield from cells
-        return
-    cells.reverse()
-    while cells:
-        yield cells.pop()
-
-
 class CaseCells(NamedTuple):
     """A case with how many cells and skipped pairs it has among those of a command."""
 
@@ -97,7 +80,12 @@ class StreamedCells(Collection[Cell]):
         """All cells, when they are few."""
         self._count = 0
         self.skipped: list[SkippedPair] = []
-        self.summary = Summary()
+        self.judges: dict[int, tuple[Judge, ...]] = {}
+        """The lists of judges of the cells, each by its `id()`."""
+        self.unjudged: dict[str, None] = {}
+        """Files with cells that models must judge and that have no judge."""
+        self.has_others = False
+        """Whether some cell has a judge, or does not need one."""
         self.shared = IdSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
         self._summarise()
@@ -149,12 +137,15 @@ class StreamedCells(Collection[Cell]):
 
     def _summarise(self) -> None:
         """Summarise the cells."""
-        attempts, tests = self._attempts, DigestSet()
+        tests = DigestSet()
         for placed, flags in self._placed():
             case = placed.case
-            if self._kept is None and any(lacks for _, lacks in placed.candidates):
-                pairs = cells_of(placed, attempts)
-                self.skipped += (pair for pair in pairs if isinstance(pair, SkippedPair))
+            if self._kept is None:
+                self.skipped += (
+                    SkippedPair(placed.file, case.row, candidate.id, ", ".join(lacks))
+                    for candidate, lacks in placed.candidates
+                    if lacks
+                )
             if not any(flags):
                 continue
             self._count += len(flags) - flags.count(0)
@@ -162,12 +153,20 @@ class StreamedCells(Collection[Cell]):
                 self._few += compress(self._make(placed), flags)
             elif self._few:
                 self._few.clear()
-            self.summary.add(placed.file, case, placed.judges)
+            self._note_judges(placed.file, case, placed.judges)
             asked = case.tests if len(case.tests) == 1 else {*case.tests}
             if [test for test in asked if not tests.add(digest_of(test))]:
                 for cell in compress(self._make(placed), flags):
                     for id in cell.questions:
                         self.shared.add(id)
+
+    def _note_judges(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
+        self.judges[id(judges)] = judges
+        if not judges and case.evaluation and "models" in case.judged_by:
+            self.unjudged[file] = None
+            self.has_others = self.has_others or "checks" in case.judged_by
+        else:
+            self.has_others = True
 
     def _make(self, placed: PlacedCase) -> list[Cell]:
         """Return the cells of a case."""
@@ -191,44 +190,3 @@ class StreamedCells(Collection[Cell]):
 
     def __contains__(self, cell: object) -> bool:
         return any(own == cell for own in self)
-
-
-class Summary:
-    """Facts about all cells of a command together."""
-
-    def __init__(self, cells: Iterable[Cell] = ()) -> None:
-        self.judges: dict[int, tuple[Judge, ...]] = {}
-        """The lists of judges of the cells, each by its `id()`."""
-        self.unjudged: dict[str, None] = {}
-        """Files with cells that models must judge and that have no judge."""
-        self.has_others = False
-        """Whether some cell has a judge, or does not need one."""
-        for cell in cells:
-            self.add(cell.file, cell.case, cell.judges)
-
-    def add(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
-        """Add the cells of a case of a file."""
-        self.judges[id(judges)] = judges
-        judged_by = case.judged_by
-        if not judges and case.evaluation and "models" in judged_by:
-            self.unjudged[file] = None
-            self.has_others = self.has_others or "checks" in judged_by
-        else:
-            self.has_others = True
-
-
-def summarise_cells(cells: Collection[Cell]) -> Summary:
-    """Return the summary of the cells of a command."""
-    return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
-
-
-def find_shared(cells: Collection[Cell]) -> IdSet:
-    """Return ids of questions: all that the cells of several cases ask are among them."""
-    if isinstance(cells, StreamedCells):
-        return cells.shared
-    shared, seen = IdSet(), DigestSet()
-    for cell in cells:
-        for question in {*cell.questions}:
-            if not seen.add(digest_of(question)):
-                shared.add(question)
-    return shared

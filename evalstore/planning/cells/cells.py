@@ -157,14 +157,14 @@ class PlacedCase(NamedTuple):
     judges: tuple[Judge, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedPair:
+class SkippedPair(NamedTuple):
     """A case and a model that are skipped because the model lacks a capability."""
 
     file: str
     row: str
     model: str
-    lacks: tuple[str, ...]
+    lacks: str
+    """The capabilities, as a list in words."""
 
 
 def ask_of(case: Case, prompt: str | None, candidate: Candidate, number: int = 0) -> Question:
@@ -182,26 +182,6 @@ def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, 
     shared = (prompt, model, temperature, seed)
     known = {test: hashing.id_of_question(test, *shared) for test in dict.fromkeys(tests)}
     return tuple(known[test] for test in tests)
-
-
-def build_cells(
-    files: Mapping[str, CaseFile],
-    candidates: Sequence[Candidate],
-    judges: Sequence[Judge],
-    selected: Callable[[str, Case], bool],
-    *,
-    attempts: int | None = None,
-    most: int | None = None,
-) -> tuple[list[Cell], list[SkippedPair]]:
-    """Return the cells of every selected case, for each candidate and system prompt that suit it.
-
-    `attempts` overrides files and settings. With `most`, only the first so many of the cases
-    that have a candidate.
-    """
-    placed = take_first(place_cases(files, candidates, judges, selected), most)
-    made = [each for of_case in placed for each in cells_of(of_case, attempts)]
-    skipped = [each for each in made if isinstance(each, SkippedPair)]
-    return [each for each in made if not isinstance(each, SkippedPair)], skipped
 
 
 def place_cases(
@@ -293,15 +273,6 @@ class _Finder:
         judges = _judges_of(self._judges, self._file, case)
         candidates = [_recorded(case.recorded)] if case.recorded else self._candidates
         return _choose(candidates, case), self._shared.setdefault(judges, judges)
-
-
-def cells_of(placed: PlacedCase, attempts: int | None) -> Iterator[Cell | SkippedPair]:
-    """Yield the cells of a case, and the pairs that are skipped; `attempts` overrides others."""
-    for candidate, lacks in placed.candidates:
-        if lacks:
-            yield SkippedPair(placed.file, placed.case.row, candidate.id, lacks)
-        else:
-            yield from cells_with(placed, candidate, attempts)
 
 
 def cells_with(placed: PlacedCase, candidate: Candidate, attempts: int | None) -> list[Cell]:

@@ -65,7 +65,7 @@ class SettledRecorder:
         if not files:
             return
         contexts = Contexts(project, selection)
-        skipped = {pair.file for pair in scope.skipped}
+        skipped = {pair.file for pair in scope.cells.skipped}
         for path, file in files.items():
             if path not in skipped and isinstance(file.cases, StoredCases):
                 self._contexts[path] = contexts.of(file)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from evalstore.core.clock import now
@@ -42,10 +42,8 @@ def is_plain(selection: SelectionOptions) -> bool:
     return not (others or selection.last_failed or selection.retry_errors)
 
 
-def take_subset(
-    cells: StreamedCells, skipped: Sequence[SkippedPair], subset: Subset
-) -> tuple[StreamedCells, list[SkippedPair]]:
-    """Return the cells and pairs of the cases in a subset; cases without any are not counted.
+def take_subset(cells: StreamedCells, subset: Subset) -> StreamedCells:
+    """Return the cells and skipped pairs of the cases in a subset; cases without any do not count.
 
     Raises `NothingSelectedError` for an empty shard.
     """
@@ -54,10 +52,9 @@ def take_subset(
     def read() -> Iterator[Placed]:
         del counts[:], pairs[:]
         for each in cells.cases():
-            if each.cells or skipped:
-                counts.append(each.cells)
-                pairs.append(each.skipped if skipped else 0)
-                yield each.file, each.case
+            counts.append(each.cells)
+            pairs.append(each.skipped)
+            yield each.file, each.case
 
     chosen = subset.choose(read)
     if chosen and not any(chosen) and subset.shard:
@@ -66,13 +63,15 @@ def take_subset(
             f"nothing is selected: no case falls into shard {number}/{count}",
             hint="use fewer shards than there are cases",
         )
-    kept = bytearray()
-    left, kept_pairs = iter(skipped), list[SkippedPair]()
+    kept, skipped = bytearray(), list[SkippedPair]()
+    left = iter(cells.skipped)
     for is_chosen, count, lacking in zip(chosen, counts, pairs, strict=True):
         kept += (b"\1" if is_chosen else b"\0") * count
         of_case = [*islice(left, lacking)]
-        kept_pairs += of_case if is_chosen else ()
-    return cells.keep(kept), kept_pairs
+        skipped += of_case if is_chosen else ()
+    chosen_cells = cells.keep(kept)
+    chosen_cells.skipped = skipped
+    return chosen_cells
 
 
 # --- age limits

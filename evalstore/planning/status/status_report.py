@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.files.json_output import FILES, PATHS, to_json
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.errors import Problem
-    from evalstore.core.values import Json
+    from evalstore.planning.cells.cells import SkippedPair
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.estimate import PricePart
     from evalstore.planning.plan_items import PlanItem
@@ -179,11 +180,6 @@ class CostLimit(NamedTuple):
     """The least that any call may cost, in USD, if that exceeds the limit, so that none is made."""
 
 
-def _items_to_json(items: Sequence[PlanItem]) -> Json:
-    """Return a list of items; an iterator if they are in a file."""
-    return to_json(items) if isinstance(items, list) else map(to_json, items)
-
-
 @dataclass
 class Status:
     """The result of `status`."""
@@ -194,7 +190,7 @@ class Status:
         *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
         *("in_progress", "short_limit", "prices"),
     )
-    items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
+    items: Sequence[PlanItem] = field(metadata={"json_as": partial(map, to_json)})
     """The items of the plan; may be missing when only the numbers were requested. Of many
     they are in a temporary file, and are read from it whenever they are iterated over."""
     ask: int
@@ -202,8 +198,7 @@ class Status:
     """The number of answers that are recorded in files and not stored yet."""
     judge: int
     reuse: int
-    skipped: list[tuple[str, str, str, str]] = field(metadata={"json_as": len})
-    """File, row, model, missing capabilities."""
+    skipped: list[SkippedPair] = field(metadata={"json_as": len})
     cost: float | None
     models: int
     """The number of candidates; recorded answers count as one."""

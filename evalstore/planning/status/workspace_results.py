@@ -10,7 +10,6 @@ from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.values import Case
-from evalstore.planning.cells.cell_batches import take_out
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells, resolve_scope
@@ -26,7 +25,7 @@ def compute_workspace(
     The plan of a batch is dropped before the next is made, so that many cases need little memory.
     """
     scope = scope or resolve_scope(project, SelectionOptions())
-    for batch in in_batches(take_out(scope.cells)):
+    for batch in in_batches(scope.cells):
         plan = plan_cells(project, scope, batch)
         yield plan, compute_results(plan, project.settings.verdict)
 

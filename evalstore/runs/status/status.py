@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.core.values import RECORDED
-from evalstore.planning.cells.cell_batches import StreamedCells, batches, is_short
+from evalstore.planning.cells.cell_batches import batches, is_short
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.open_project import open_project, warn_of_ignored_variables
 from evalstore.planning.options import GO_ON, SelectionOptions, is_partial
-from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
+from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.status.planned_rows import StoredOutcomes, find_stored_outcomes
 from evalstore.planning.status.status_report import Status
@@ -21,6 +21,7 @@ from evalstore.results.labels.labels import current_labels
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
 from evalstore.runs.status.status_sums import StatusSums
+from evalstore.runs.status.work_reasons import WorkReasons
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.case_finder import CaseFinder, RowIndex
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
     """Return what a run would do and what changed, without calling a model.
 
-    Without `whole`, the list of items is missing. That of many cells is in a temporary file.
+    Without `whole`, the list of items is missing; it is in a temporary file.
     Warns of what has no effect in `.env`.
     """
     warn_of_ignored_variables(location)
@@ -53,7 +54,7 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
         selection = project.with_whole_names(selection)
         settled = find_unchanged_parts(project, selection)
         scope = resolve_scope(project, selection, settled=settled)
-        items = FiledItems if whole else NoItems
+        items = FiledItems if whole else WorkReasons
         report = describe_scope(project, scope, selection, items)
         report.in_progress, unreadable = find_runs_in_progress(project.store)
         report.warnings += unreadable
@@ -79,15 +80,15 @@ def describe_scope(
     """Return the status of a scope.
 
     `items` makes what keeps the items of the plan. Many cells are planned batch by batch,
-    unless the plan of a batch depends on later ones; else a list of items is in memory. `note` is
-    called with each plan; those of batches come before that of all cells if all are planned then.
+    unless the plan of a batch depends on later ones. `note` is called with each plan; those of
+    batches come before that of all cells if all are planned then.
     """
     cells = scope.cells
-    if isinstance(cells, StreamedCells) and not is_short(len(cells)):
-        shared, kept = cells.shared, items()
+    if not is_short(len(cells)):
+        kept = items()
 
         def plan_batches() -> Iterator[Plan]:
-            earlier = EarlierBatches(shared)
+            earlier = EarlierBatches(cells.shared)
             done = 0
             for batch in batches(cells):
                 yield plan_cells(project, scope, batch, earlier=earlier)
@@ -99,8 +100,7 @@ def describe_scope(
         except WholePlanError:
             pass
     plan = plan_scope(project, scope)
-    kept = ListedItems() if items is FiledItems else items()
-    return _add_up(project, scope, selection, lambda: [plan], kept, note)
+    return _add_up(project, scope, selection, lambda: [plan], items(), note)
 
 
 def _add_up(
@@ -140,9 +140,7 @@ def _add_up(
         record=plans.record,
         judge=plans.judge,
         reuse=plans.reuse,
-        skipped=[
-            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
-        ],
+        skipped=scope.cells.skipped,
         cost=price.usd,
         guess=price.guess,
         verdict_guess=price.verdict_guess,

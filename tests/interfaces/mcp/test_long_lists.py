@@ -18,7 +18,7 @@ from evalstore.interfaces.mcp.read_tools import (
     StatusArguments,
 )
 from evalstore.planning.options import Location
-from evalstore.planning.plan_items import ListedItems, PlanItem
+from evalstore.planning.plan_items import PlanItem
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.search.grep import SearchHit
 from tests.builders import tree
@@ -57,9 +57,8 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_a_page_of_the_status_reads_its_items_alone(
-    location: Location, described: list[object], monkeypatch: pytest.MonkeyPatch
+    location: Location, described: list[object]
 ) -> None:
-    monkeypatch.setattr(ListedItems, "add", lambda *_: pytest.fail("items are in memory"))
     for start, kinds in ((0, {"ask"}), (299, {"ask", "judge"}), (598, {"judge"}), (600, set())):
         document = read_tools.status(
             location, StatusArguments.model_validate({"offset": start, "limit": 2})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -299,13 +300,18 @@ def test_a_run_of_many_cells_names_their_files() -> None:
     assert narrowed(40, 39).models == ()
 
 
+class _Cells(list[Any]):
+    def keep(self, kept: Iterable[int]) -> _Cells:
+        return _Cells(compress(self, kept))
+
+
 def narrowed(rows: int, kept: int) -> SelectionOptions:
     """The selection of a run of one file and of some rows of another; a third one is left out."""
     places = [("gone.md", ""), ("other.md", ""), *(("many.md", str(row)) for row in range(rows))]
-    cells = [
+    cells = _Cells(
         SimpleNamespace(file=file, case=SimpleNamespace(row=row), candidate=SimpleNamespace(id="m"))
         for file, row in places
-    ]
-    scope: Any = Scope(cells, [], EVER, EVER, (), None, judge_only=False, run_started=0)  # type: ignore[arg-type]
+    )
+    scope: Any = Scope(cells, EVER, EVER, (), None, judge_only=False, run_started=0)  # type: ignore[arg-type]
     keep = {("other.md", ""), *places[2 : 2 + kept]}
     return narrow(scope, SelectionOptions(), lambda cell: (cell.file, cell.case.row) in keep)[1]

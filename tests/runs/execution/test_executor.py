@@ -30,7 +30,7 @@ from evalstore.core.values import (
     Text,
     Usage,
 )
-from evalstore.planning.cells.cells import Candidate, Cell, build_cells
+from evalstore.planning.cells.cells import Candidate, Cell
 from evalstore.planning.cells.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.planning.pricing import Price
@@ -45,6 +45,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.work import leases
 from evalstore.store.work.leases import Leases
 from evalstore.workspace.model_files import Model, ProviderFile
+from tests.builders import build_cells
 from tests.stored_rows import count_rows, read_contents
 
 Act = Callable[[Request, int], "Reply | Coroutine[Any, Any, Reply]"]

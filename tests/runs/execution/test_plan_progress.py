@@ -6,11 +6,12 @@ from collections import Counter
 
 from evalstore.core.results import Sample, Session
 from evalstore.core.values import Case, CaseFile, Question, Reply
-from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells
+from evalstore.planning.cells.cells import Candidate, Cell, Judge
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
 from evalstore.runs.execution.sharing.work_sharing import Item, lease_key_of
+from tests.builders import build_cells
 
 _JUDGES = (Judge("judge", "e" * 32, "p" * 32),)
 

@@ -12,14 +12,13 @@ import pytest
 
 from evalstore.core.errors import NothingSelectedError
 from evalstore.planning.cells import cell_batches, failed_work
-from evalstore.planning.cells.cell_batches import StreamedCells, batches, find_shared
+from evalstore.planning.cells.cell_batches import StreamedCells, batches
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.cells.failed_work import FailedJudgements, FailedWork
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
-from evalstore.planning.plan_items import FiledItems
-from evalstore.planning.planner import plan_cells, resolve_scope
+from evalstore.planning.planner import plan_cells, plan_scope, resolve_scope
 from evalstore.runs.status import status as plan_status
 from evalstore.workspace.digest_set import IdSet
 from tests.builders import tree
@@ -105,7 +104,7 @@ def _compare_selected(root: Path) -> int:
 
 def _compare_plans(project: Any, scope: Any) -> None:
     """Compare the plans of batches with that of all cells."""
-    earlier = EarlierBatches(find_shared(scope.cells))
+    earlier = EarlierBatches(scope.cells.shared)
     plans: list[Plan] = []
     with suppress(WholePlanError):
         for batch in batches(scope.cells, 20):
@@ -138,7 +137,8 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
         count = _compare_selected(root)
         compared += count
         if count:
-            several = plan_status.status(Location(root), _RETRIED)
+            with mock.patch.object(plan_status, "plan_scope", wraps=plan_scope) as whole:
+                several = plan_status.status(Location(root), _RETRIED)
             with monkeypatch.context() as patch:
                 patch.setattr(cell_batches, "BATCH", 10**9)
                 one = plan_status.status(Location(root), _RETRIED)
@@ -149,5 +149,5 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
                 one.changes,
             )
             if equal and several.cells > 60:
-                assert isinstance(several.items, FiledItems)
+                assert not whole.called
     assert compared

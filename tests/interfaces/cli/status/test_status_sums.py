@@ -6,12 +6,13 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from evalstore.planning.cells import cell_batches
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.planner import plan_scope
 from evalstore.planning.status.status_report import Status
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
@@ -85,8 +86,9 @@ def statuses(
 
 def is_in_batches(root: Path) -> bool:
     """Whether the plan is made batch by batch."""
-    status = plan_status.status(Location(root), SelectionOptions())
-    return isinstance(status.items, FiledItems)
+    with mock.patch.object(plan_status, "plan_scope", wraps=plan_scope) as whole:
+        plan_status.status(Location(root), SelectionOptions())
+    return not whole.called
 
 
 def forget_runs(root: Path) -> None:
