@@ -95,14 +95,18 @@ class Comparison:
         """Return how many of the changed pairs were judged and are pending on the second side."""
         return self.changed.count_pending()
 
+    @cached_property
+    def now_undecided(self) -> PairGroup:
+        """Return those of the changed pairs that are undecided on the second side alone."""
+        was, now = self.sides.was.verdict, self.sides.now.verdict
+        numbers = self.changed.numbers()
+        listed = (both for both in numbers if now(both[1]) == "undecided" != was(both[0]))
+        return PairGroup(self.sides, listed)
+
     @property
     def undecided(self) -> int:
-        """Return how many of the changed pairs are undecided on the second side alone."""
-        was, now = self.sides.was, self.sides.now
-        return sum(
-            now.verdict(new) == "undecided" != was.verdict(old)
-            for old, new in self.changed.numbers()
-        )
+        """Return how many pairs are undecided on the second side alone."""
+        return len(self.now_undecided)
 
     @property
     def pairs(self) -> PairGroup:

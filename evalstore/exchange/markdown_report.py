@@ -6,12 +6,13 @@ Texts of models and files stand in code, where they call nobody and link to noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
-from evalstore.core.runs import Run, shared_cost_text, spending_text, sum_costs
+from evalstore.core.runs import Run, shared_cost_text, spending_text
 from evalstore.exchange.exports.writers import code_block, code_span
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
@@ -21,6 +22,7 @@ from evalstore.results.attempts import attempts_text
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
+from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.regressions import Regression, find_open_regressions, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
@@ -28,7 +30,7 @@ from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later
 from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, earlier_text, make_overview
-from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
+from evalstore.results.stats.stats import Stats, collect_stats, sum_savings, sum_spent
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
@@ -62,7 +64,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         if any(run.verdicts.values()):  # before the comparison, which takes memory
             totals = collect_stats(project, run.id, [("model",)])[0]
         compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
-        pairs = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
+        flips = [pairs for _, pairs in _flips(compared)] if compared else []
+        pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
         failing = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
@@ -74,7 +77,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
         is_labelled_later = any(describe_later_labels(store, run))
-        spent = sum_costs(store.find_recent_runs(limit=store.count_runs()))
+        spent = sum_spent(store, run)
+        (edits,) = find_run_edits(location, store, [run])
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
@@ -85,6 +89,11 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     return _join(
         [
             *_headline(run, compared, regressions, _count_words(failing.results), names),
+            *(
+                [f"Edited: {', '.join(code_span(each.subject) for each in edits)}.", ""]
+                if edits
+                else []
+            ),
             *_candidates(make_overview(run, totals, compared, regressions, _name, pending=pending)),
             *_missing(run),
             *(
@@ -254,32 +263,39 @@ def _missing(run: Run) -> Iterator[str]:
         yield ""
 
 
+def _flips(compared: Diff) -> tuple[tuple[str, PairGroup], ...]:
+    return (
+        ("Broke", compared.broke),
+        ("Now undecided", compared.comparison.now_undecided),
+        ("Fixed", compared.fixed),
+    )
+
+
 def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
-    """Yield what broke, each with its reason and feedback, and the names of what was fixed."""
-    for title, pairs, is_broken in (
-        ("Broke", compared.broke, True),
-        ("Fixed", compared.fixed, False),
-    ):
-        if pairs:
-            cases, *several = count_cases(pairs.rows())
-            yield f"#### {title}" + (f" ({cases}, {several[0]})" if several else "")
-            yield ""
-            for pair in pairs[:_MOST_PAIRS]:
-                facts = describe_pair(compared, pair)
-                why = f" ({code_span(facts.reason)})" if facts.reason else ""
-                verdicts = " -> ".join(
-                    f"{side.word} (run `{side.run}`)" if side.run else side.word
-                    for side in facts.verdicts
-                )
-                count = attempts.get(cell_of(pair.either), "")
-                listed = f"{verdicts}{f', {count}' if count else ''}{why}"
-                yield f"- **{_name(facts.name)}** {_name(facts.model)}: {listed}"
-                if is_broken and pair.now:
-                    yield from _feedback(compared.feedback.get(pair.now.decision, ""))
-            if len(pairs) > _MOST_PAIRS:
-                runs = f"{short(compared.was)} {short(compared.now)}"
-                yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
-            yield ""
+    """Yield what broke or became undecided with its reason and feedback, and what was fixed."""
+    for title, pairs in _flips(compared):
+        if not pairs:
+            continue
+        cases, *several = count_cases(pairs.rows())
+        yield f"#### {title}" + (f" ({cases}, {several[0]})" if several else "")
+        yield ""
+        listed = []
+        for pair in pairs[:_MOST_PAIRS]:
+            facts = describe_pair(compared, pair)
+            why = f" ({code_span(facts.reason)})" if facts.reason else ""
+            verdicts = " -> ".join(
+                f"{side.word} (run `{side.run}`)" if side.run else side.word
+                for side in facts.verdicts
+            )
+            count = attempts.get(cell_of(pair.either), "")
+            about = f"{verdicts}{f', {count}' if count else ''}{why}"
+            told = compared.feedback.get(pair.either.decision, "") if title != "Fixed" else ""
+            listed.append(_Entry(pair.either, facts.prompt, about, told))
+        yield from _by_case(listed)
+        if len(pairs) > _MOST_PAIRS:
+            runs = f"{short(compared.was)} {short(compared.now)}"
+            yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
+        yield ""
 
 
 def _failing(
@@ -294,22 +310,49 @@ def _failing(
         return
     yield f"#### {title}"
     yield ""
-    for result in results[:_MOST_PAIRS]:
-        name = case_name(result.file, result.row, prompts.get(result.file, {}).get(result.prompt))
-        yield f"- **{_name(name)}** {_name(result.model)}: {result.verdict}{about[result]}"
-        yield from _feedback(feedback.get(result.decision, ""))
+    yield from _by_case(
+        _Entry(
+            result,
+            prompts.get(result.file, {}).get(result.prompt, ""),
+            f"{result.verdict}{about[result]}",
+            feedback.get(result.decision, ""),
+        )
+        for result in results[:_MOST_PAIRS]
+    )
     if len(results) > _MOST_PAIRS:
         yield f"… and {len(results) - _MOST_PAIRS:,} more"
     yield ""
 
 
-def _feedback(feedback: str) -> Iterator[str]:
-    if feedback:
-        if len(feedback) > _LONGEST:
-            feedback = f"{feedback[:_LONGEST]}… ({len(feedback) - _LONGEST:,} more characters)"
-        yield ""
-        yield "\n".join(f"  {line}" for line in code_block(feedback).split("\n"))
-        yield ""
+class _Entry(NamedTuple):
+    """A result that is listed."""
+
+    result: Result
+    prompt: str
+    """The name of its system prompt if the file has several, else empty."""
+    about: str
+    feedback: str
+
+
+def _by_case(entries: Iterable[_Entry]) -> Iterator[str]:
+    """Yield results, with those of a case below its name if they are several."""
+    for (file, row), listed in groupby(entries, key=lambda entry: entry.result[:2]):
+        first, *others = listed
+        if others:
+            yield f"- **{_name(case_name(file, row))}**"
+        for each in (first, *others):
+            name = f"**{_name(case_name(file, row, each.prompt or None))}** "
+            if others:
+                name = f"{_name(each.prompt)} " if each.prompt else ""
+            indent = "  " * bool(others)
+            yield f"{indent}- {name}{_name(each.result.model)}: {each.about}"
+            if feedback := each.feedback:
+                if len(feedback) > _LONGEST:
+                    more = f"{len(feedback) - _LONGEST:,} more characters"
+                    feedback = f"{feedback[:_LONGEST]}… ({more})"
+                yield ""
+                yield "\n".join(f"{indent}  {it}" for it in code_block(feedback).split("\n"))
+                yield ""
 
 
 def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
@@ -337,4 +380,4 @@ def _costs(run: Run, saved: str, spent: str) -> Iterator[str]:
         calls = plural(spending["calls"], "call")
         yield f"- {_name(spending['model'])}{part}: {calls}, {spending_text(spending)}"
     yield ""
-    yield f"All runs cost {spent}."
+    yield f"All runs up to this one cost {spent}."

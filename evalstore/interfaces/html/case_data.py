@@ -183,6 +183,7 @@ class CaseData:
     def _quote(self, view: ResultView, question: str) -> QuotedCell:
         """Return what the summary shows of a changed result."""
         pair, verdict = self._pairs.pair(view.result), view.result.verdict
+        has_flipped = self._pairs.change(view.result) in ("broke", "fixed")
         before, now = self._diff.shown_sessions(pair) if pair and self._diff else (None, None)
         shown = [session.answers[-1] for session in view.sessions if session.id == now]
         return QuotedCell(
@@ -198,7 +199,7 @@ class CaseData:
                     or (vote.feedback and "pass" not in (vote.verdict, verdict))
                 )
             ),
-            "" if self._pairs.change(view.result) in ("broke", "fixed") else self._since(view),
+            "" if pair and (pair.is_now_undecided or has_flipped) else self._since(view),
         )
 
     def _since(self, view: ResultView) -> str:

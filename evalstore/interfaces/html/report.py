@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from evalstore.core.display import WORKSPACE, case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
-from evalstore.core.runs import shared_cost_text, sum_costs
+from evalstore.core.runs import shared_cost_text
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED, CaseData, CaseHistory
 from evalstore.interfaces.html.charts import interval_chart
@@ -44,7 +44,7 @@ from evalstore.results.show.revision_results import (
     open_revision,
     without_garbage_collection,
 )
-from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
+from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
 from evalstore.results.stats.trend import trend_until
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
@@ -197,9 +197,7 @@ def build_report(
                 collector.saved(),
                 regressions,
                 names_of_runs(project.store),
-                shared_cost_text(
-                    *sum_costs(project.store.find_recent_runs(limit=project.store.count_runs()))
-                ),
+                shared_cost_text(*sum_spent(project.store, stored)),
                 is_labelled_later=bool(labelled),
             )
             spool.seek(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
@@ -41,6 +42,7 @@ from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
+    from evalstore.comparison.pair_groups import PairGroup
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
@@ -74,7 +76,7 @@ def summarise_results(
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `regressions` broke in earlier runs, `names` are those that runs have, and `spent` is
-    what all runs have cost.
+    what all runs up to it have cost.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
@@ -83,7 +85,8 @@ def summarise_results(
     lists: list[dict[str, Any]] = []
     if diff:
         again, earlier = divide_regressions(diff, regressions)
-        for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
+        flips = zip(("Broke", "Now undecided", "Fixed"), _flips(diff), strict=True)
+        for id, (title, pairs) in zip(("broke", "undecided", "fixed"), flips, strict=True):
             results = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
             more = [(each.result, _describe_regression(diff, each, names)) for each in again]
             again = []
@@ -120,7 +123,10 @@ def summarise_results(
             for stats in statistics
             if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
-        "about": (*_about(run, totals, table, saved), ("cost of all runs", spent)),
+        "about": (
+            *_about(run, totals, table, saved),
+            ("cost of all runs" + " up to this one" * (not is_now), spent),
+        ),
         "runs": tuple(_run_row(each, trend, names) for each in reversed(trend.runs)),
         "lines": tuple(safe(line.candidate) for line in trend.lines),
     }
@@ -270,10 +276,14 @@ def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> list
     """Return the results whose question and answers the summary shows."""
     if diff is None:
         return []
-    pairs = (*diff.broke[:MOST_CHANGES], *diff.fixed[:MOST_CHANGES])
+    pairs = chain.from_iterable(pairs[:MOST_CHANGES] for pairs in _flips(diff))
     again, earlier = divide_regressions(diff, regressions)
     listed = (*again, *earlier[:MOST_CHANGES])
     return [*(pair.either for pair in pairs), *(each.result for each in listed)]
+
+
+def _flips(diff: Diff) -> tuple[PairGroup, PairGroup, PairGroup]:
+    return diff.broke, diff.comparison.now_undecided, diff.fixed
 
 
 def divide_regressions(

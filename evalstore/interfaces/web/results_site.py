@@ -34,7 +34,6 @@ from evalstore.core.display import (
     simulated,
 )
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.runs import sum_costs
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
@@ -56,6 +55,7 @@ from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
+from evalstore.results.stats.stats import sum_spent
 from evalstore.results.stats.trend import (
     CandidateCounts,
     count_rates,
@@ -448,7 +448,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     with open_store(location) as store:
         runs = [entry.run for entry in entries]
         rates: list[Mapping[str, CandidateCounts]] = [*count_rates(store, runs)]
-        spent = sum_costs(store.find_recent_runs(limit=(total := store.count_runs())))
+        spent, total = sum_spent(store), store.count_runs()
     now, changes, text = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)

@@ -254,9 +254,10 @@ def _causes_text(causes: Counter[str]) -> str:
 
 
 def _changes_text(diff: Diff | None, earlier: str = "") -> str:
-    """Return how many cases broke and were fixed: `4 cases broke, 2 fixed`, and what `earlier`."""
-    flips = (("broke", diff.broke.rows()), ("fixed", diff.fixed.rows())) if diff else ()
-    counts = [(cases, word) for word, rows in flips if (cases := len({*rows}))]
+    """Return how many cases broke, are now undecided or were fixed, and what `earlier`."""
+    groups = (diff.broke, diff.comparison.now_undecided, diff.fixed) if diff else ()
+    flips = zip(("broke", "now undecided", "fixed"), groups, strict=False)
+    counts = [(cases, word) for word, pairs in flips if (cases := len({*pairs.rows()}))]
     texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
     first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
     return ", ".join(filter(None, [*first, *texts, earlier]))

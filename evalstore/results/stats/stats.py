@@ -5,6 +5,7 @@ Costs are those of the answers and judgements that count, even if an earlier run
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE, percent, plural, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result, Vote
-from evalstore.core.runs import Run
+from evalstore.core.runs import Run, sum_costs
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
@@ -831,3 +832,8 @@ def sum_savings(sums: ResultSums, run: Run) -> float:
     """Return the cost of the answers and judgements that are older than a run, in USD."""
     calls = chain(sums.answers((), run.started), sums.judgements((), run.started))
     return round(sum(each.usd for each in calls), 8)
+
+
+def sum_spent(store: Store, until: Run | None = None) -> tuple[float | None, list[Json]]:
+    """Return the cost of all runs, or of those up to one, as `sum_costs` does."""
+    return sum_costs(chain([until] if until else [], store.find_recent_runs(until, sys.maxsize)))

@@ -76,9 +76,9 @@ def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalsto
     facts = " ".join(summary_of(page))
     assert f"Reuse saved {match[1]}." in markdown
     assert f"saved by reuse {match[1]}" in facts
-    spent = re.search(r"All runs cost (\$.+)\.\n$", markdown)
+    spent = re.search(r"All runs up to this one cost (\$.+)\.\n$", markdown)
     assert spent
-    assert f"cost of all runs {spent[1]}" in facts
+    assert f"cost of all runs up to this one {spent[1]}" in facts
 
 
 def test_results_whose_call_failed_have_the_same_word(tmp_path: Path, evalstore: Evalstore) -> None:

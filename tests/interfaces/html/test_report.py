@@ -175,6 +175,12 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     assert listed[:3] == ["tests/hello.md [n=99]", "question", "Hello 99"]
     failed = [line for line in listed if "→ ✗ fail" in line]
     assert [line.split(" ✓")[0] for line in failed] == ["a · first", "b · first"]
+    markdown = report(root, name="report.md").read_text(encoding="utf-8")
+    (broke,) = re.findall(r"#### Broke.*?\n\n(.*?)####", markdown, re.DOTALL)
+    names = [line.partition(": ")[0] for line in broke.splitlines() if "- " in line]
+    case = "- **`tests/hello.md [n=99]`**"
+    assert names == [case, "  - `a` `first`", "  - `b` `first`"]
+    assert broke.count("\n    ```text\n    It says Go away.\n    ```\n") == 2
     for by in ("prompt", "file"):
         table = text.partition(f'<details id="by-{by}"')[2].partition("</details>")[0]
         assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
@@ -771,7 +777,8 @@ def test_only_changes_of_the_rate_are_counted_with_those_by_labels(tmp_path: Pat
     assert call(root, "run", "--fail-on", "none") == 0
     assert call(root, "label", "tests/hello.md", "pass", "--as", "Ada") == 0
     headline = summary_of(report(root, "@work", "--compare", "@~1"))[0]
-    told = "first got better, 0% to 67% (1 of 2 changes by people's labels); 2 cases fixed."
+    told = "first got better, 0% to 67% (1 of 2 changes by people's labels); "
+    told += "1 case now undecided, 2 fixed."
     assert headline == told
 
 

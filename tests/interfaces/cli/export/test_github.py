@@ -309,7 +309,7 @@ The run cost $0.0600 simulated.
 - `scripted/one`: 2 calls, $0.0600 simulated
 - `scripted/judge` (judging): 2 calls, $0
 
-All runs cost $0.1200 simulated (answers $0.1200, judging $0).
+All runs up to this one cost $0.1200 simulated (answers $0.1200, judging $0).
 """
     )
 

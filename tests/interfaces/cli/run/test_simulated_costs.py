@@ -41,16 +41,28 @@ def test_an_estimate_a_log_and_a_report_are_marked(workspace: Path, evalstore: E
     assert "the costs are simulated" in evalstore("stats", "@").stderr
 
 
-def test_a_report_has_the_cost_of_all_runs(workspace: Path, evalstore: Evalstore) -> None:
+def test_a_report_has_the_cost_of_the_runs_up_to_its_own(
+    workspace: Path, evalstore: Evalstore
+) -> None:
     with (workspace / "models/judge.yaml").open("a", encoding="utf-8") as judge:
         judge.write("costs: [{costPerCall: 0.002}]\n")
     evalstore("run")
     edit(workspace / "tests/weather.md", "How is", "And how is")
     evalstore("run")
-    assert evalstore("report", "@~1", "-o", "r.html").exit_code == 0
-    page = (workspace / "r.html").read_text(encoding="utf-8")
-    cost = ">$0.1280 simulated (answers $0.1200, judging $0.0080)<"
-    assert f'<dt>cost of all runs</dt><dd dir="auto"{cost}' in page
+    until = "cost of all runs up to this one"
+    for revision, name, cost in (
+        ("@~1", until, "$0.0640 simulated (answers $0.0600, judging $0.0040)"),
+        ("@", until, "$0.1280 simulated (answers $0.1200, judging $0.0080)"),
+        ("@work", "cost of all runs", "$0.1280 simulated (answers $0.1200, judging $0.0080)"),
+    ):
+        assert evalstore("report", revision, "-o", "r.html").exit_code == 0
+        page = (workspace / "r.html").read_text(encoding="utf-8")
+        assert f'<dt>{name}</dt><dd dir="auto">{cost}<' in page
+        if revision != "@work":
+            markdown = evalstore("report", revision, "--markdown").stdout
+            assert f"All runs up to this one cost {cost}.\n" in markdown
+            edited = "Edited: tests/weather.md changed.\n"
+            assert (edited in markdown) == (revision == "@")
 
 
 def test_the_document_of_a_run_marks_each_scripted_model(
