@@ -60,7 +60,7 @@ EDITS = (
     *("test", "evaluator", "test", "checks"),
 )
 """What is edited before each run; every second edit of a part undoes the one before it."""
-AGAIN = re.compile(r"(.*) as in run (\w{8}), whose answers are judged by the current (.*)")
+AGAIN = re.compile(r"(.*) again as in run (\w{8}), so its answers are judged by the current (.*)")
 USED_AGAIN = "; if the checks pass, the verdict by scripted/judge is used again"
 """How the reason of checks ends when the judge is not asked."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
 from evalstore.core.values import Case, CaseFile
+from evalstore.results.equal_parts import leave_out_same
 from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.trees.case_chunks import build_case_tree, collect
@@ -105,6 +107,33 @@ def test_few_nodes_are_decoded_to_find_a_case(
     assert isinstance(file.cases, StoredCases)
     inner = list(file.cases.parts())
     assert len(decoded) < 10 + 3 * len(inner) < 300 / 2
+
+
+def test_edited_parts_of_a_long_file_are_each_read_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they are too many to be in memory together."""
+    monkeypatch.setattr("evalstore.results.equal_parts._FEW", 10)
+    monkeypatch.setattr("evalstore.core.batches.SMALL_SIZE", 2)
+    cases = [
+        case_of(number, random.Random(number))._replace(key=f"{number:016x}", row=f"r{number}")
+        for number in range(400)
+    ]
+    edited = [*(case._replace(seed=7) for case in cases[:300]), *cases[300:]]
+    old, new = (stored(store, CaseFile(tuple(listed))) for listed in (cases, edited))
+    was, now = leave_out_same(old, new, CaseFinder(store))
+    assert 300 <= len(was.cases) == len(now.cases) < 320
+    assert list(now.cases) == edited[: len(now.cases)]
+    decoded: Counter[str] = Counter()
+
+    def count(table: str, id: str, *arguments: object) -> object:
+        decoded[id] += 1
+        return decode_content(table, id, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("evalstore.store.trees.tree_nodes.decode_content", count)
+    assert [was.cases[number] for number in range(300)] == cases[:300]
+    assert decoded
+    assert {*decoded.values()} == {1}
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -12,11 +12,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from evalstore.core.errors import StoreLockedError
 from evalstore.store import Store
+from evalstore.store.driver import Connection
 from evalstore.store.work import leases
 from evalstore.store.work import leases as module
 from evalstore.store.work.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
@@ -361,6 +363,37 @@ def test_only_leases_of_ones_own_are_given_back(store: Store) -> None:
         module.delete_leases(connection, first.runner.id, [])
         module.take_leases(connection, first.runner.id, [])
     assert len(leases_of(store)) == 2
+
+
+class Counted:
+    """A connection that notes what is called."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.called.append(name)
+        return getattr(self.connection, name)
+
+
+def test_leases_of_a_dead_runner_are_taken_by_one_runner_and_few_statements(store: Store) -> None:
+    dead, first, second = Leases(store), Leases(store), Leases(store)
+    keys = [f"{number:032x}" for number in range(300)]
+    dead.claim(keys[:200])
+    for runner in (first, second):
+        runner.register()
+    with store.writing() as connection:
+        counted = Counted(connection)
+        module.take_leases(cast(Connection, counted), first.runner.id, keys)
+    assert len(counted.called) == 3
+    assert leases_of(store) == dict.fromkeys(keys, first.runner.id)
+    assert second.claim(keys) == set()
+    assert [runner.has(keys[0]) for runner in (dead, first, second)] == [False, True, False]
+    with store.writing() as connection:  # by one that took the first for dead
+        module.take_leases(connection, second.runner.id, keys[:1])
+    assert [runner.has(keys[0]) for runner in (dead, first, second)] == [False, False, True]
+    assert len(leases_of(store)) == len(keys)
 
 
 def test_a_claim_can_be_made_without_waiting(path: Path, file_store: Store) -> None:

@@ -148,7 +148,7 @@ def _rate(trend: Trend, line: TrendLine) -> str:
 def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:
     run = trend.runs[point.run]
     counts = run.rates[line.candidate]
-    part = " (some of the cases)" if point.is_partial else ""
+    part = " (partial)" if point.is_partial else ""
     return (
         f"{safe(line.candidate)}: {percent(point.rate)}, {counts.passed:,} of {counts.judged:,}"
         f"{part}, {side_name(run.id)}, {minute(run.at)}"

@@ -141,7 +141,7 @@ def _head(run: Run, since: str) -> Iterable[str]:
     if since:
         yield f"compared with {since}"
     elif run.id != WORKSPACE:
-        yield "first run"
+        yield "no earlier run to compare with"
 
 
 def _notes(
@@ -185,7 +185,7 @@ def _about(
     if run.author:
         yield "author", safe(run.author)
     if scope_text(run):
-        yield "selection", safe(scope_text(run))
+        yield "arguments", safe(scope_text(run))
     judges = list(dict.fromkeys(evaluator.id for evaluator in run.evaluators))
     if judges:
         yield "judged by", safe(", ".join(judges))

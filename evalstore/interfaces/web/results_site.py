@@ -496,7 +496,7 @@ def _listed(
     entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str], priced: str
 ) -> dict[str, object]:
     run = entry.run
-    texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
+    texts = [run.message or "", scope_text(run), ", ".join(map(str, entry.edits))]
     is_part = is_partial(run) and leaves_out_cases(run)
     return {
         "id": short(run.id),

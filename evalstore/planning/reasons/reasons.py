@@ -332,10 +332,9 @@ def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = 
 
     Without `run`, the run is not known.
     """
-    ways = f"judged by the current {' and '.join(judged_by)}"
-    if run is None:
-        return f"{' and '.join(parts)} changed back: stored answers are {ways}"
-    return f"{' and '.join(parts)} as in run {short(run)}, whose answers are {ways}"
+    answers = f"again as in run {short(run)}, so its" if run else "changed back: stored"
+    judges = f"the current {' and '.join(judged_by)}"
+    return f"{' and '.join(parts)} {answers} answers are judged by {judges}"
 
 
 # --- finds the other cases of a plan that ask the same question, and so share its answers

@@ -268,16 +268,15 @@ def pass_counts_text(counts: VerdictCounts) -> str:
         labels = [_verdict_text(each) for each in rounds if each.is_labelled]
         attempts = filter(None, map(_passed_text, rounds))
         return ", ".join([f"{version}: judged once", *labels, *attempts])
-    flips = {0: "never flipped", 1: "flipped once"}.get(
-        counts.changes, f"flipped {counts.changes} times"
-    )
+    changes = f", {plural(counts.changes, 'change')}" * bool(counts.changes)
     words = (
         _verdict_text(each) + (f" ({text})" if (text := _passed_text(each)) else "")
         for each in rounds[:_LISTED]
     )
     listed = ", ".join(words) + (", …" if len(rounds) > _LISTED else "")
     passed = sum(each.verdict == "pass" for each in rounds)
-    return f"{version}: passed {passed} of the last {len(rounds)}; {flips} (newest first: {listed})"
+    count = f"{passed} of the last {len(rounds)} verdicts"
+    return f"{version}: {count} passed{changes} (newest first: {listed})"
 
 
 def _verdict_text(judged: JudgedAttempts) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
 
 
-_NO_EDITS = (ANOTHER, OLDER, ASKED_AGAIN, "the same", "answered", "judged", "not ", "label")
+_NO_EDITS = (ANOTHER, OLDER, ASKED_AGAIN, "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""
 LABELS, OLDER_ANSWERS, EDITS = "people's labels", "older answers", "edits of tests"
 LAPSED, BACK, JUDGES = "labels that no longer count", "labels that count again", "judges"
@@ -123,7 +123,6 @@ class PairReasons:
             changes.append(question)
         if is_same:
             changes = [ASKED_AGAIN if change == ANOTHER else change for change in changes]
-            changes.append("the same answer")
         changes += judgements
         return changes or [*filter(None, [self._other_judgement(was, now)])]
 
@@ -179,18 +178,18 @@ class PairReasons:
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
-    """Yield notes about runs of only some of the cases, and about unfinished runs."""
+    """Yield notes about partial runs, and about unfinished ones."""
     others = len(filled.earlier)
     verb = "is" if others == 1 else "are"
     earlier = f"{plural(others, 'other')} {verb} taken from the last earlier run that judged them"
     if not others and was.name != now.name and was.selection and _scope(was) == _scope(now):
         runs = f"runs {was.name[:8]} and {now.name[:8]}"
-        yield f"{runs} covered only {_scope(was)}; only those are compared"
+        yield f"{runs} are partial: {_scope(was)}; only those are compared"
         return
     for side in (was, now) if was is not now else (was,):
         rest = earlier if side is was and others else "only those are compared"
         if side.selection:
-            yield f"run {side.name[:8]} covered only {_scope(side)}; {rest}"
+            yield f"run {side.name[:8]} is partial: {_scope(side)}; {rest}"
         elif side is was and others:
             yield f"run {side.name[:8]} did not judge all cases; {rest}"
 

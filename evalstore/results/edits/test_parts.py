@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 SYSTEM, SHOWN, INSTRUCTIONS, CHECKS, SETTINGS = (
-    *("system prompt", "test text", "instructions", "checks", "settings"),
+    *("system prompt", "test", "instructions", "checks", "settings"),
 )
 """The names of the parts of a test."""
 

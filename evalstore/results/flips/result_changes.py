@@ -92,7 +92,7 @@ def find_result_changes(
     pair, label = Pair(was.result, now.result), _label(store, was, now)
     is_kept, words = was.result.sessions == now.result.sessions, [label] if label else []
     if judging_causes(pair, (), words, has_same_answer=False):
-        yield ResultChange(f"same answer, {label}" if is_kept else label)
+        yield ResultChange(label)
         return
     edits, judges = [*_edits(store, was, now, project)], [*_evaluators(store, was, now, project)]
     candidates = [*_candidates(store, was, now, project)]
@@ -107,7 +107,7 @@ def find_result_changes(
         changes = [*edits, *candidates, *judges]
     asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)
     if changes and label:
-        yield ResultChange(f"same answer, {label}" if is_kept else label)
+        yield ResultChange(label)
     if changes and asks_the_same and not (candidates or has_same_answer or label):
         yield from _other_results(store, was, now)
     yield from changes or _other_results(store, was, now)
@@ -138,7 +138,7 @@ def _edits(
     for part in dict.fromkeys((*after, *before)):
         hunks = diff_lines(before.get(part, ""), after.get(part, ""), _CONTEXT)
         if hunks:
-            verb = "new" if part not in before else "removed" if part not in after else "edited"
+            verb = "added" if part not in before else "removed" if part not in after else "changed"
             yield ResultChange(f"{part} {verb}", tuple(map(tuple, hunks)))
 
 
@@ -189,7 +189,7 @@ def _reader(store: Store, project: Project | None) -> VersionReader:
 def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
     """Yield another answer to the same question, another number of them, or another judgement."""
     if was.result.sessions == now.result.sessions:
-        yield ResultChange(f"same answer, {_label(store, was, now) or OTHER_JUDGEMENT}")
+        yield ResultChange(_label(store, was, now) or OTHER_JUDGEMENT)
         return
     attempts = [each.result.required_answers // len(each.result.tests) for each in (was, now)]
     if attempts[0] != attempts[1]:

@@ -148,7 +148,7 @@ def read_stats(
     """Return the statistics for several groupings; the results are read once."""
     for name in (name for by in groupings for name in by):
         if name not in DIMENSIONS:
-            hint = suggest(name, DIMENSIONS, "groups")
+            hint = suggest(name, (*DIMENSIONS, "judge"), "groups")
             if name in ("judge", "evaluator"):
                 hint = "'evalstore stats --by judge' takes no other group, query or currency"
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)

@@ -135,7 +135,7 @@ class Trend:
     def notes(self) -> list[str]:
         """Return what hollow points are, if there are any."""
         is_hollow = any(point.is_partial for line in self.lines for point in line.points)
-        return ["○ a run of some cases, or with verdicts missing"] * is_hollow
+        return ["○ partial run, or verdicts missing"] * is_hollow
 
 
 def known_outcomes(entries: Sequence[LogEntry], compared: int | None) -> list[Outcome | None]:
@@ -173,7 +173,7 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
             is_partial(run) and leaves_out_cases(run),
             counts,
             outcome,
-            tuple(edit.subject for edit in edits),
+            tuple(map(str, edits)),
             tuple(_broken_by(location, store, run) if (outcome or (0,))[0] else ()),
         )
         for run, outcome, counts, edits in zip(

@@ -27,7 +27,9 @@ def test_a_report_is_written_relative_to_the_current_folder(
     run = after_runs.runs()[1]
     written = after_runs.report("first.html", run)
     assert (written.run, written.bytes) == (run.id, Path("first.html").stat().st_size)
-    assert ">first run</span>" in Path("first.html").read_text(encoding="utf-8")
+    assert ">no earlier run to compare with</span>" in Path("first.html").read_text(
+        encoding="utf-8"
+    )
     after_runs.report("first.html", compare=run)
     assert f"compared with run {run.id[:8]}" in Path("first.html").read_text(encoding="utf-8")
     assert after_runs.report("now.html", None).run == "workspace"

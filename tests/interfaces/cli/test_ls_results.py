@@ -154,6 +154,32 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
 
 
+def test_what_broke_in_several_files_is_found_when_prompts_of_each_change_places(
+    judged: Path, documents: Any
+) -> None:
+    tree(judged, {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."})
+    tests, model = [*judged.rglob("tests/**/*.md")], judged / "models/gpt.yaml"
+    rules = (
+        "responses:\n  - {when: 'kind.*How is Rome', answer: Hot.}\n"
+        "  - {when: 'brief.*What about.*Rome', answer: Hot.}\n"
+    )
+    text = model.read_text().replace("responses:\n", rules)
+    again = ("run", "-m", "gpt", "--refresh", "--fail-on", "none")
+    for path in tests:
+        edit(path, "tags:", "systemPrompts: [brief, kind]\ntags:")
+    for answer in ("Hot", "Cold"):
+        model.write_text(text.replace("Hot", answer))
+        documents(*again)
+    for path in tests:
+        edit(path, "[brief, kind]", "[kind, brief]")
+    documents(*again)
+    listed = documents("ls", "results", "--broke", "-m", "gpt")["results"]
+    assert sorted((it["file"], it["row"], it["promptName"]) for it in listed) == [
+        ("tests/refunds/late.md", "city=Rome", "brief"),
+        ("tests/weather.md", "city=Rome", "kind"),
+    ]
+
+
 def test_what_broke_is_listed_once_when_prompts_change_places(
     judged: Path, documents: Any, evalstore: Evalstore
 ) -> None:

@@ -42,7 +42,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
         assert (path.get("x1"), path.get("x2")) == ("0.00%", "50.00%")
         assert [dot.get("class") for dot in line.findall("circle")] == ["dot", "dot", "hollow"]
     title = lines[1].findall("circle/title")[-1].text
-    assert title == ("mini: 0.0%, 0 of 4 (some of the cases), run 3abc, 1970-01-04 00:00 UTC")
+    assert title == "mini: 0.0%, 0 of 4 (partial), run 3abc, 1970-01-04 00:00 UTC"
     texts = [text.text for text in plot.findall("text")]
     assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04"]
     assert [name.text for name in plot.findall("foreignObject/p")] == ["tests/<a>.md changed"]

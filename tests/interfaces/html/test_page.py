@@ -193,7 +193,7 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     assert lines[9].startswith("failed last in run ")
     assert lines[10:14] == [
         "what changed in between:",
-        "test text edited",
+        "test changed",
         "user:",
         "- Hello",
     ]

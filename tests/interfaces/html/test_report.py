@@ -105,7 +105,10 @@ def test_the_summary_of_a_first_run(root: Path) -> None:
 def test_the_first_line_says_which_run_it_is_and_what_it_is_compared_with(root: Path) -> None:
     assert call(root, "run", "--message", "Kinder <b>", "--fail-on", "none") == 0
     was, now = ([*log(Location(root)).entries][at].run for at in (1, 0))
-    for revision, told in (("@~1", "first run"), ("@", f"compared with run {was.id[:8]}")):
+    for revision, told in (
+        ("@~1", "no earlier run to compare with"),
+        ("@", f"compared with run {was.id[:8]}"),
+    ):
         head = report(root, revision).read_text("utf-8").partition("<main>")[0].rpartition("<p ")[2]
         assert told in head
         assert (f"run {now.id[:8]}" in head) == (revision == "@") == ("Kinder &lt;b&gt;" in head)
@@ -332,7 +335,7 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
     count = "1 case" if is_edited else "2 cases"  # with what the last run broke
     same = workspace.index(f"Broke earlier ({count})") + 1
     assert run[place].startswith(earlier)
-    assert run[place].endswith(" UTC: test text edited; passed in run #)")
+    assert run[place].endswith(" UTC: test changed; passed in run #)")
     same += [line.startswith(earlier) for line in workspace[same:]].index(True)
     assert workspace[same : same + 7] == run[place : place + 7]
     assert f"{count} broke earlier" in workspace[0]
@@ -356,6 +359,11 @@ def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Pat
         assert written()[1] == now == diff(Location(root)).was[:8]
     call(root, "run", "--fail-on", "none")
     assert written()[1] == now
+    newest = next(iter(log(Location(root)).entries)).run.id[:8]
+    call(root, "label", "tests/hello.md", "pass", "--model", "first", "--as", "Ben")
+    assert written()[1] == newest  # a label after that run is in no run again
+    call(root, "run", "--fail-on", "none")
+    assert written()[1] == newest
     edit(root, "Hi", "Hi there")
     now = next(iter(log(Location(root)).entries)).run.id[:8]
     assert written()[1] == now == diff(Location(root)).was[:8]
@@ -443,7 +451,7 @@ def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
     note = summary_of(report(root))[1]
-    assert note.startswith("run # covered only -m first (1 result); only those are compared")
+    assert note.startswith("run # is partial: -m first (1 result); only those are compared")
     assert "partial run" not in note  # it is said once
 
 

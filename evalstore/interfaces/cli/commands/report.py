@@ -211,7 +211,7 @@ def print_stats(statistics: Stats) -> None:
     )
 
     about = f", {output.safe(statistics.query)}" if statistics.query else ""
-    part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
+    part = f", partial: {output.safe(statistics.selection)}" if statistics.selection else ""
     if statistics.is_workspace:
         output.line(f"workspace, all cases as they are now{about}")
     else:

@@ -45,8 +45,8 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "prompts": ("ids",),
     "tools": ("ids",),
     "schemas": ("ids",),
-    "results": ("answer", "model"),
-    "runs": ("gitCommit", "author", "message", "selection", "status", "cases"),
+    "results": ("answer",),
+    "runs": ("commit", "author", "message", "arguments", "status", "cases"),
     "checks": ("example", "settings", "description"),
 }
 """The columns of each list that a narrow terminal leaves out, in this order."""
@@ -278,11 +278,11 @@ def _print_listing(listing: Listing) -> None:
 def _table(listing: Listing) -> Table:
     """Lay out a list as a table; the columns of models are composed of several fields."""
     cells = _CELLS.get(listing.kind, dict)
-    columns = listing.columns
+    columns = tuple(_TITLES.get(name, name) for name in listing.columns)
+    titled = ({_TITLES.get(k, k): cell for k, cell in cells(row).items()} for row in listing.rows)
     if isinstance(listing.rows, TemporaryList):
-        columns = tuple(_VERSIONS.get(name, name) for name in columns)
-        return _lay_out(listing.kind, columns, map(cells, listing.rows))
-    rows = [cells(row) for row in listing.rows]
+        return _lay_out(listing.kind, columns, titled)
+    rows = [*titled]
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
@@ -314,7 +314,7 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
     tokens = zip(("$/1M in", "$/1M out"), _token_prices(row["price"]), strict=True)
     return {
         **row,
-        "used as": row["used"],
+        "used as": (row["used"] or "").replace("evaluator", "judge"),
         "capabilities": capabilities_text(row),
         **dict(tokens),
         "$/call": f"{row['price']['call']:,.6g}" if row["price"] and row["price"]["call"] else "",
@@ -333,17 +333,15 @@ def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_VERSIONS = {"tests": "test version", "evaluation": "judging version"}
-"""The fields of a case whose ids are of versions, and the titles of their columns."""
+_TITLES = {"tests": "test version", "evaluation": "judging version"}
+_TITLES |= {"evaluator": "judge", "gitCommit": "commit", "selection": "arguments"}
+"""The titles of columns that are not the names of their fields."""
 
 
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "cases": lambda row: {_VERSIONS.get(name, name): value for name, value in row.items()},
     "checks": lambda row: {**row, "settings": ", ".join(it["name"] for it in row["settings"])},
     "results": _result_cells,
-    "labels": lambda row: (
-        row | {"prompt": row["promptName"] or "", "judged": row["judged"] or "pending"}
-    ),
+    "labels": lambda row: row | {"prompt": row["promptName"] or "", "judged": row["judged"] or "-"},
     "models": _model_cells,
     "runs": _run_cells,
 }

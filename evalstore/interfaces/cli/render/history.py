@@ -258,7 +258,7 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
         for edit in entry.edits:
             width = None if output.verbose else output.width()
             head, *values = edit_lines(edit, width=width, indent=10)
-            label = StyledSpan("edit: ")
+            label = StyledSpan("edit: " * (not edit.subject.startswith("label")))
             lines = [StyledLine((label, *head.spans), 4), *values]
             print_lines(lines, prefix=prefix.other)
     if log.total > len(log.entries):
@@ -316,7 +316,7 @@ def _one_line(entry: LogEntry, *, of_file: bool) -> Iterator[str]:
         output.ago(run.started),
         _verdicts(entry),
         f"({output.safe(', '.join(entry.names))})" if entry.names else "",
-        f"only {selection}" if selection and is_partial(run) else selection,
+        f"partial: {selection}" if selection and is_partial(run) else selection,
         "; ".join(map(output.safe, map(str, entry.edits))),
         "" if of_file and entry.edits else output.safe(run.message or ""),
         # What a narrow terminal cuts away is the end.

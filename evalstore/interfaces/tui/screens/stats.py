@@ -78,7 +78,7 @@ class StatsPage(ActionsPage):
     HELP = """\
 Pass rates, costs and times of a run, by candidate, by system prompt, by tag and by file. Details of
 the line under the cursor, and the trend of each candidate, are below, or at the right in a wide
-terminal. A hollow point is a run of some cases. {list.open} shows the cases of the line.
+terminal. A hollow point is a partial run. {list.open} shows the cases of the line.
 
 Costs are those of all answers and verdicts, also when an earlier run paid for them. The list of
 runs has what the run itself paid."""

@@ -547,7 +547,7 @@ def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: E
     own = "own,lm_studio,own,both,image; no tools,1.5,3,0.75"
     price = "costs (EUR at 1.5) + $3 an hour"
     assert ["; ".join(cell.split(", ")) for cell in lines[2]] == [*own.split(","), price, "no"]
-    assert lines[3][:5] == ["scripted/judge", "scripted", "scripted/judge", "evaluator", "?"]
+    assert lines[3][:5] == ["scripted/judge", "scripted", "scripted/judge", "judge", "?"]
     assert lines[4][-4:] == ["1,000", "10,000", "costs", "yes"]
     assert lines[5][-5:] == ["?", "0", "0", "local", "yes"]
 

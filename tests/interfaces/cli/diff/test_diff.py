@@ -129,7 +129,7 @@ def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore:
     value = ("--model", "scripted/one", "--vs", "scripted/two")
     compared = evalstore("diff", "@", *value)
     assert compared.stdout.startswith(
-        "note: run <short> covered only tests/weather.md::city=Oslo (2 results); "
+        "note: run <short> is partial: tests/weather.md::city=Oslo (2 results); "
         "only those are compared\n"
     )
     assert compared.stderr.startswith(
@@ -343,5 +343,5 @@ def test_the_cause_of_another_recorded_answer_is_its_text(
     assert "(recorded answer: Oslo -> Rome)" in evalstore("diff", "@", "@~1").stdout
     (tmp_path / "tests/a.md").write_text(text.format("Bergen"))
     evalstore("run", "-q")
-    edited = "      recorded answer edited\n        - Oslo\n        + Bergen\n"
+    edited = "      recorded answer changed\n        - Oslo\n        + Bergen\n"
     assert f"what changed in between:\n{edited}" in evalstore("show", "tests/a.md").stdout

@@ -64,7 +64,7 @@ def test_equal_answers_to_another_system_prompt_are_called_so(
     assert "(-v lists those with the same answer)" in ran.stderr
     printed = evalstore("diff", "@~1", "@", "-v").stdout
     assert "Same answer (1):\n" in printed
-    assert "[word=B]  scripted/one  fail  (system prompt changed, the same answer)" in printed
+    assert "[word=B]  scripted/one  fail  (system prompt changed)" in printed
     html = Workspace(Path.cwd()).diff("@~1", "@")._repr_html_()
     assert "1 changed, 0 new, 0 gone, 1 with the same answer, 0 unchanged" in html
     assert "word=B" not in html

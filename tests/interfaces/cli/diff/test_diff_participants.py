@@ -135,7 +135,7 @@ def test_a_label_is_why_a_verdict_changed_whatever_else_did(
     evalstore("run")
     assert history(evalstore, "tests/weather.md::city=Oslo")[2:4] == [
         "what changed in between:",
-        "  same answer, labelled by Ada",
+        "  labelled by Ada",
     ]
     assert "  fail -> pass  (labelled by Ada)" in evalstore("diff", "@~1", "@").stdout
 
@@ -152,8 +152,8 @@ def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
     shown = evalstore("diff", "@~1", "@").stdout
     assert "[city=Oslo]  scripted/one  fail -> pass  (instructions changed)" in shown
     changes = history(evalstore, "tests/weather.md::city=Oslo")
-    assert "  instructions edited" in changes
-    assert "  system prompt edited" not in changes
+    assert "  instructions changed" in changes
+    assert "  system prompt changed" not in changes
     assert "system prompt desk" in edited(shown)
 
 
@@ -179,7 +179,7 @@ def test_a_flip_is_explained_by_the_edit_before_it_and_not_by_later_ones(
     for sides in (("@~2", "@"), ("@~2",)):
         assert f"{of_oslo}  (instructions changed)" in evalstore("diff", *sides).stdout
     assert "pass -> fail  (instructions changed)" in evalstore("diff", "@work", "@~2").stdout
-    assert "  instructions edited" in history(evalstore, "@:tests/weather.md::city=Oslo")
+    assert "  instructions changed" in history(evalstore, "@:tests/weather.md::city=Oslo")
     monkeypatch.setattr(flip_pairs, "_MOST_CELLS", 0)
     both = "(instructions changed, model changed)"
     assert f"{of_oslo}  {both}" in evalstore("diff", "@~2", "@").stdout
@@ -226,7 +226,7 @@ def test_what_judges_are_told_later_changes_nothing_that_a_label_decides(
     evalstore("run", "-q")
     assert history(evalstore, rome)[2:] == [
         "what changed in between:",
-        "  same answer, labelled by Ada",
+        "  labelled by Ada",
         "this version: judged once, fail by a label",
     ]
 
@@ -278,7 +278,7 @@ def test_an_older_answer_that_counts_again_is_named_beside_an_edit_of_checks(
     assert f"pass -> fail  {reason}" in evalstore("diff", "@~1", "@").stdout
     changes = "\n".join(history(evalstore, oslo))
     assert "  same question, and an older stored answer counts: run " in changes
-    assert "  instructions edited\n" in changes
+    assert "  instructions changed\n" in changes
 
 
 def test_a_judge_that_is_shown_the_question_may_have_judged_by_its_edit(
@@ -292,9 +292,9 @@ def test_a_judge_that_is_shown_the_question_may_have_judged_by_its_edit(
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     evalstore("run", "-q")
     shown = evalstore("diff", "@~1", "@").stdout
-    assert "(test changed, instructions changed, the same answer)" in shown
+    assert "(test changed, instructions changed)" in shown
     changes = history(evalstore, "tests/weather.md::city=Oslo")
-    assert "  test text edited" in changes
+    assert "  test changed" in changes
 
 
 def test_edits_that_were_undone_and_labels_that_were_removed_explain_nothing(

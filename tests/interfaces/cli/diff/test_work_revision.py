@@ -24,7 +24,7 @@ def partial(workspace: Path, evalstore: Evalstore) -> Evalstore:
 
 def test_stats_of_the_workspace_count_all_cases(partial: Evalstore, documents: Any) -> None:
     last = partial("stats", "@")
-    assert last.stdout.startswith(f"run <short>, <when>, only {OSLO}\n")
+    assert last.stdout.startswith(f"run <short>, <when>, partial: {OSLO}\n")
     assert last.stderr.startswith(
         '(use "evalstore stats @work" for all cases with the candidates in the settings)\n'
     )

@@ -47,7 +47,7 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edited = "(checks changed)"
     assert f"`scripted/one`: pass (run `<short>`) -> fail {edited}" in comment
     assert f"✓ pass (run #) → ✗ fail {edited}" in summary
-    note = "covered only tests/z.md --refresh (1 result); 1 other is taken from the last"
+    note = "is partial: tests/z.md --refresh (1 result); 1 other is taken from the last"
     assert note in evalstore("report", "--markdown").stdout
     (cell,) = cells()
     assert (cell["was"]["word"], cell["was"]["run"]) == ("pass", first)

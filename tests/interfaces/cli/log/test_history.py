@@ -146,7 +146,7 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
         "    2 pass (1 fixed: by a label)\n"
-        "    edit: labelled by Ada\n"
+        "    labelled by Ada\n"
         "\n"
         "run <id>  <when>\n"
         "    1 pass, 1 fail\n"
@@ -157,15 +157,12 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
     evalstore("run")
     newest = (
-        "run <id>  <when>\n"
-        "    {}\n"
-        "    edit: label of Ada removed\n{}"
-        "    edit: verdict: majority -> all\n"
+        "run <id>  <when>\n    {}\n    label of Ada removed\n{}    edit: verdict: majority -> all\n"
     )
     of_file = evalstore("log", "tests/weather.md").stdout
     assert of_file.startswith(
         newest.format(
-            "2 fail (2 broke: 1 by a label, 1 by a removed label)", "    edit: labelled by Bob\n"
+            "2 fail (2 broke: 1 by a label, 1 by a removed label)", "    labelled by Bob\n"
         )
     )
     of_row = evalstore("log", "tests/weather.md::city=Oslo").stdout
@@ -181,7 +178,7 @@ def test_log_of_a_renamed_file_names_the_label_that_changed_its_verdict(
     evalstore("run")
     renamed = "    edit: renamed: tests/weather.md -> tests/cold.md\n"
     counts = "2 pass (1 fixed: by a label)"
-    start = f"run <id>  <when>\n    {counts}\n{renamed}    edit: labelled by Ada\n\n"
+    start = f"run <id>  <when>\n    {counts}\n{renamed}    labelled by Ada\n\n"
     assert evalstore("log", "tests/cold.md").stdout.startswith(start)
     row = start.replace("2 pass", "1 pass")
     assert evalstore("log", "tests/cold.md::city=Oslo").stdout.startswith(row)
@@ -423,7 +420,7 @@ def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: An
 def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
-    about = "note: run <short> covered only tests/weather.md::city=Oslo (1 result); "
+    about = "note: run <short> is partial: tests/weather.md::city=Oslo (1 result); "
     assert evalstore("diff") == Ran(
         0,
         "run <short> (<when>) -> the workspace\n"
@@ -681,7 +678,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     assert output.stderr == '(use "evalstore show ID" to read an answer)\n'
     assert output.stdout.startswith(
         "run <short> (<when>) -> the workspace\n"
-        "note: run <short> covered only tests/other.md (1 result); "
+        "note: run <short> is partial: tests/other.md (1 result); "
         "2 others are taken from the last earlier run that judged them\n"
         "2 changed (all now pending), "
     )

@@ -62,7 +62,7 @@ def test_a_replaced_label_is_not_another_verdict_of_the_model(
         evalstore("run", "-q")
         lines = history(evalstore, "tests/t.md")
         assert lines[3:] == [
-            "  same answer, labelled by Ada",
+            "  labelled by Ada",
             f"this version: judged once, {verdict} by a label",
         ]
 
@@ -74,7 +74,7 @@ def test_runs_that_only_reuse_change_no_count(answers: Any, evalstore: Evalstore
     evalstore("run", "-q", "-r", "3", "-j", "1")
     evalstore("run", "-q", "--refresh")
     expected = (
-        "this version: passed 1 of the last 2; flipped once "
+        "this version: 1 of the last 2 verdicts passed, 1 change "
         "(newest first: pass, fail (1 of 3 attempts passed))"
     )
     assert counts(evalstore) == expected
@@ -151,7 +151,7 @@ def test_what_changed_after_a_failure_began_is_told(
     ]
     later = told.index("what changed since then, by run <short> (<when>):")
     assert [line.strip() for line in told[later + 1 : -1]] == [
-        "test text edited",
+        "test changed",
         "user:",
         "- [-New-].",
         "+ {+Newer+}.",

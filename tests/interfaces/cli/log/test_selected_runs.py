@@ -51,7 +51,7 @@ def selected(workspace: Path, evalstore: Evalstore) -> Path:
 def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents: Any) -> None:
     assert f"<when>\n    arguments: {ONE} (1 of 2 cases)\n    complete: " in evalstore("log").stdout
     assert evalstore("log").stdout.count("arguments:") == 1
-    assert f"  only {ONE} (1 of 2 cases)\n" in evalstore("log", "--oneline").stdout
+    assert f"  partial: {ONE} (1 of 2 cases)\n" in evalstore("log", "--oneline").stdout
     assert f"    arguments: {ONE} (1 of 2 cases)\n" in evalstore("show").stdout
     assert [run["selection"] for run in documents("log")["runs"]] == [ONE, None]
     assert [run["selection"] for run in documents("ls", "runs")["runs"]] == [ONE, None]
@@ -80,10 +80,10 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
     evalstore("run", ONE)
     assert "<when>  git <short> + changes  by Ada\n" in evalstore("log").stdout
     assert evalstore("log", "--oneline").stdout == (
-        f"<short>  <when>  1 fail  only {ONE} (1 of 2 cases)  by Ada  git <short>+\n"
+        f"<short>  <when>  1 fail  partial: {ONE} (1 of 2 cases)  by Ada  git <short>+\n"
     )
     header, row = evalstore("ls", "runs").stdout.splitlines()
-    assert header.split()[-3:] == ["AUTHOR", "GITCOMMIT", "MESSAGE"]
+    assert header.split()[-3:] == ["AUTHOR", "COMMIT", "MESSAGE"]
     assert re.match(r"<short>  \d{4}-\d\d-\d\d \d\d:\d\d  complete ", row)
     assert "1 of 2" in row
     assert row.endswith(f"{ONE}  Ada     <short>")
@@ -96,22 +96,22 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
 def test_statistics_say_what_they_are_about(
     selected: Path, evalstore: Evalstore, documents: Any
 ) -> None:
-    assert evalstore("stats", "@").stdout.startswith(f"run <short>, <when>, only {ONE}\n")
+    assert evalstore("stats", "@").stdout.startswith(f"run <short>, <when>, partial: {ONE}\n")
     assert evalstore("stats", "@~1").stdout.startswith("run <short>, <when>\n")
     assert [documents("stats", run)["selection"] for run in ("@", "@~1")] == [ONE, None]
 
 
 def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:
     (note,) = documents("diff")["notes"]
-    assert f"covered only {ONE} (1 result); 1 other is taken from the last earlier run" in note
+    assert f"is partial: {ONE} (1 result); 1 other is taken from the last earlier run" in note
     (note,) = documents("diff", "@~1", "@")["notes"]
-    assert f"covered only {ONE} (1 result); only those are compared" in note
+    assert f"is partial: {ONE} (1 result); only those are compared" in note
     assert documents("diff", "@~1", "@~1")["notes"] == []
 
 
 def test_two_runs_of_the_same_cases_have_one_note(selected: Path, documents: Any) -> None:
     runs = [documents("log")["runs"][0]["run"][:8], documents("run", ONE)["run"][:8]]
-    about = f"covered only {ONE} (1 result); only those are compared"
+    about = f"are partial: {ONE} (1 result); only those are compared"
     assert documents("diff", "@~1", "@")["notes"] == [f"runs {runs[0]} and {runs[1]} {about}"]
 
 

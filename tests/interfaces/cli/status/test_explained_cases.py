@@ -66,7 +66,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "    failing since run <short> (<when>)\n"
         "    passed last in run <short> (<when>)\n"
         "    what changed in between:\n"
-        "      test text edited\n"
+        "      test changed\n"
         "          user:\n"
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
@@ -160,7 +160,7 @@ HARSH = {
         pytest.param(
             {**STRICT, **HARSH},
             [
-                "  instructions edited",
+                "  instructions changed",
                 "    - The answer must be warm.",
                 "    + The answer must be warm{+ and wet+}.",
             ],
@@ -221,7 +221,7 @@ def test_another_number_of_repetitions_is_reported(echo: Echo, evalstore: Evalst
         "failing since run <short> (<when>)",
         "passed last in run <short> (<when>)",
     ]
-    assert lines[3] == "  test text edited"
+    assert lines[3] == "  test changed"
     assert lines[-3:-1] == ["    - (held [-3-] times)", "    + (held {+2+} times)"]
 
 
@@ -245,7 +245,7 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
         "  same question, another answer",
         "    - It is [-warm-].",
         "    + It is {+cold+}.",
-        "this version: passed 2 of the last 4; flipped 3 times "
+        "this version: 2 of the last 4 verdicts passed, 3 changes "
         "(newest first: fail, pass, fail, pass)",
     ]
 
@@ -272,7 +272,7 @@ def test_the_oldest_of_the_failing_runs_is_named(
     document = documents("show", "tests/t.md")["history"]
     assert document["since"]["run"] == failed[0]
     assert document["before"]["run"] == passed
-    assert [change["text"] for change in document["changes"]] == ["test text edited"]
+    assert [change["text"] for change in document["changes"]] == ["test changed"]
 
 
 def test_attempts_count_one_by_one(echo: Echo, evalstore: Evalstore, documents: Any) -> None:
@@ -306,7 +306,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "passing now, in the workspace",
         "failed last in run <short> (<when>)",
         "what changed in between:",
-        "  same answer, labelled by Ada",
+        "  labelled by Ada",
         "this version: judged once, pass by a label",
     ]
     assert "\nfail  tests/t.md  " in evalstore("show", "@:tests/t.md::").stdout
@@ -650,7 +650,7 @@ def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, docume
         }
     ]
     assert document["history"]["changes"] == [
-        {"text": "test text edited", "lines": [" user:", "-10 euros", "+20 euros"]}
+        {"text": "test changed", "lines": [" user:", "-10 euros", "+20 euros"]}
     ]
     session = documents("show", document["session"])
     assert session["related"]["history"] == document["history"]

@@ -99,14 +99,14 @@ def printed_edits(edits: list[dict[str, str | None]]) -> list[str]:
             *("evalstore.yaml", "candidates:"),
             *(
                 "candidatesTemperature: 0.5\ncandidates:",
-                "temperature none -> 0.5, the same answer",
+                "temperature none -> 0.5",
             ),
         ),
         (
             "models/one.yaml",
             "costs:",
             "providerModelCode: other\ncosts:",
-            "model changed, the same answer",
+            "model changed",
         ),
     ],
     ids=["attempts", "temperature", "model"],

@@ -177,7 +177,7 @@ def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
     judge, model = "judge temperature 0.5 -> none", "temperature 0.7 -> none"
     for older, newer, reasons in (
         ("@~2", "@~1", ["label of Ada removed", judge]),
-        ("@~1", "@", [f"{model}, the same answer, label of Ada counts again", model]),
+        ("@~1", "@", [f"{model}, label of Ada counts again", model]),
     ):
         api = Workspace(workspace)
         turned, direct = api.diff(older, newer).swapped(), api.diff(newer, older)
@@ -565,5 +565,5 @@ def test_a_part_that_was_undone_names_the_judge_that_is_new(
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
     evalstore("run", "-q")
     edit(workspace / "tests/weather.md", "must be short", "must be warm")
-    told = "instructions as in run <short>, whose answers are judged by the current judge"
+    told = "instructions again as in run <short>, so its answers are judged by the current judge"
     assert told in evalstore("status").stdout.replace("\n", " ")

@@ -140,8 +140,8 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         await press(pilot, "escape", "up", "S")
         text = facts(pilot)
         assert "pass rate, 3 runs\n" in text
-        assert re.search(r"○.* two 100%", text), "the run of some cases is not joined"
-        assert text.endswith("○ a run of some cases, or with verdicts missing")
+        assert re.search(r"○.* two 100%", text), "the partial run is not joined"
+        assert text.endswith("○ partial run, or verdicts missing")
         assert re.search(r"\n +\d\d:\d\d", text)
         await press(pilot, "escape", "G", "S")
         assert "no trend: no earlier run" in facts(pilot)
