@@ -26,6 +26,8 @@ from evalstore.core.display import ROW_NUMBER
 from evalstore.core.results import Result
 from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json
 
+EXCHANGED = " exchanged"
+"""Ends the difference that prompts have each other's place."""
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
 _OPTIONS = ("temperature", "seed", "limit")
@@ -218,14 +220,23 @@ def _differ_prompts(
             yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now):
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
-    if {*was} == {*now}:
-        moved = [
-            name("prompt", id) or id[:8]
-            for id, old in zip(now, was, strict=False)
-            if id and id != old
-        ]
-        names = f" {' and '.join(moved)}" if len(moved) == 2 else ""
-        yield Difference(f"{subject}s{names} exchanged")
+    if moved := exchanged_prompts(was, now):
+        yield Difference(exchange_text(moved, name, subject))
+
+
+def exchanged_prompts(was: Sequence[str | None], now: Sequence[str | None]) -> dict[str, int]:
+    """Return the prompts that have another place, with their number, if both have the same ones."""
+    if {*was} != {*now}:
+        return {}
+    pairs = enumerate(zip(now, was, strict=False))
+    return {id: number for number, (id, old) in pairs if id and id != old}
+
+
+def exchange_text(ids: Iterable[str], name: Name, subject: str = "system prompt") -> str:
+    """Return that prompts have exchanged their places, or their files the contents."""
+    names = [name("prompt", id) or id[:8] for id in ids]
+    listed = f" {names[0]} and {names[1]}" if len(names) == 2 else ""
+    return f"{subject}s{listed}{EXCHANGED}"
 
 
 def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:

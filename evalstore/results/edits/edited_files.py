@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, pairwise, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.version_diff import Difference
+from evalstore.comparison.case_edits import exchange_text, exchanged_prompts
+from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.core.runs import Run
@@ -87,6 +88,8 @@ class _Edits:
     """Files of whose cases it is not known what they differ in."""
     prompts: dict[str, _Replaced] = field(default_factory=dict)
     """System prompts in the places of others."""
+    exchanged: list[dict[str, int]] = field(default_factory=list)
+    """System prompts whose contents were exchanged, each with its number in its case."""
 
     def describe(self, names: PromptNames) -> Iterator[Difference]:
         """Yield a line for each kind of edit."""
@@ -115,6 +118,8 @@ class _Edits:
         yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
         if "" in named:
             yield Difference(f"{'another' if known else 'a'} system prompt changed")
+        texts = (exchange_text(each, names) for each in self.exchanged)
+        yield from map(Difference, dict.fromkeys(texts))
         yield from _list(sorted(self.used), "changed")
         yield from _list(sorted(edited - self.renamed.keys()), "changed")
         yield from _list(self.unread, "changed", "cases of ")
@@ -223,6 +228,9 @@ def _find_sources(
             each.edited += [name for name in edited if name == path]
             used = (name for name in edited if name != path and not name.startswith(_PROMPT))
             each.used |= dict.fromkeys(used)
+            if path not in edited and any(name.startswith(_PROMPT) for name in edited):
+                both = _pair_prompts(*map(files.__getitem__, each.pairs[path]))
+                each.exchanged += filter(None, starmap(exchanged_prompts, both))
 
 
 def find_run_edits(
@@ -251,10 +259,16 @@ def find_run_edits(
         edits |= found
     listed = [edits.get(run.id, _Edits()) for run in runs]
     names.expect(
-        (version, replaced.number)
+        place
         for each in listed
-        for id, replaced in each.prompts.items()
-        for version in (id, replaced.former)
+        for place in chain(
+            (
+                (version, replaced.number)
+                for id, replaced in each.prompts.items()
+                for version in (id, replaced.former)
+            ),
+            *(moved.items() for moved in each.exchanged),
+        )
     )
     of_files = [tuple(each.describe(names)) for each in listed]
     of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
@@ -349,7 +363,9 @@ class FileItems:
 class EditedFile:
     """A test file in a run and in the workspace, with the sums of the plans of its cases."""
 
-    def __init__(self, path: str, was: CaseFile, now: CaseFile, finder: CaseFinder) -> None:
+    def __init__(
+        self, path: str, was: CaseFile, now: CaseFile, finder: CaseFinder, name: Name
+    ) -> None:
         """Compare the cases of both; the first one is stored."""
         self._path = path
         self.was, self.now = was, now
@@ -357,7 +373,7 @@ class EditedFile:
         self._bits = bytearray(len(now.cases))
         self._gone, renamed = self._compare()
         rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
-        self._settings = "; ".join([*_edited_settings(was, now), *rows])
+        self._settings = "; ".join([*_edited_settings(was, now, name), *rows])
         """How the settings of the file itself were edited, and its rows renamed."""
         self._first: PlanItem | None = None
         """The first item of the plan that is not about a new row: of a question if there is one."""
@@ -479,6 +495,9 @@ class EditedFile:
             former, now = self._old.find(rows.cases[number]), rows.cases[number]
             if former and former.evaluation != now.evaluation:
                 self._bits[number] |= _REJUDGED
+        requested = {number for number, item in items if item.reason.endswith(AT_REQUEST)}
+        self._counts["asked by an edit"] += len(asked - requested)
+        self._counts["judged by an edit"] += len(judged - requested)
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
         for name, counts in (("failing", rows.failing), ("undecided", rows.undecided)):
@@ -512,12 +531,14 @@ class EditedFile:
         count, first = self._counts, self._first
         is_again = bool(count["asked"] or count["judged"])
         reason = self._reason(first) if first else self._shared
+        if reason.endswith(AT_REQUEST) and self._settings:
+            reason += f"; {self._settings}"
         has = {bit: any(bits & bit for bits in self._bits) for bit in (_SHOWN, _REJUDGED)}
-        is_asked = has[_SHOWN] or self._gone or count["asked"]
-        is_judged = has[_REJUDGED] or (count["judged"] and not is_asked)
+        is_asked = has[_SHOWN] or self._gone or count["asked by an edit"]
+        is_judged = has[_REJUDGED] or (count["judged by an edit"] and not is_asked)
         return FileChange(
             code=("M" if is_asked else ".") + ("M" if is_judged else ".")
-            if count["pending"] or count["waiting"]
+            if (count["pending"] or count["waiting"]) and (is_asked or is_judged)
             else "= ",
             file=self._path,
             asked=count["asked"],
@@ -595,17 +616,16 @@ _PARTS = {
 """Parts of a case, and how the reasons begin that are about them."""
 
 
-def _edited_settings(was: CaseFile, now: CaseFile) -> Iterator[str]:
+def _edited_settings(was: CaseFile, now: CaseFile, name: Name) -> Iterator[str]:
     """Yield how the settings of a test file itself differ, and exchanged system prompts."""
-    pairs = _pair_prompts(was, now)
-    if any(old != new and Counter(old) == Counter(new) for old, new in pairs):
-        yield "system prompts exchanged"
-    for name in ("attempts", "evaluators", "threshold"):
-        values = getattr(was, name), getattr(now, name)
+    moved = filter(None, starmap(exchanged_prompts, _pair_prompts(was, now)))
+    yield from sorted({exchange_text(ids, name) for ids in moved})
+    for setting in ("attempts", "evaluators", "threshold"):
+        values = getattr(was, setting), getattr(now, setting)
         if values[0] != values[1]:
             old, new = (", ".join(it) if isinstance(it, tuple) else it for it in values)
             end = " removed" if new is None else "" if old is None else f" -> {new}"
-            yield f"{'new ' * (old is None)}{name} {new if old is None else old}{end}"
+            yield f"{'new ' * (old is None)}{setting} {new if old is None else old}{end}"
 
 
 def _causes_of(item: PlanItem) -> list[str]:

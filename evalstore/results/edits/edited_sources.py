@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from evalstore.comparison.case_edits import differ_cases, versions_compared
+from evalstore.comparison.case_edits import differ_cases, exchanged_prompts, versions_compared
 from evalstore.comparison.version_diff import Name
 from evalstore.core.batches import in_batches
 from evalstore.core.values import Case, CaseFile
@@ -75,7 +75,7 @@ class EditedSources:
             if replace(each.was, cases=()) == replace(each.now, cases=())
         }
         found = {key: rows for key, rows in compared.items() if rows}  # the others are not read
-        used = self._find_used({key: rows.edited[:_COMPARED] for key, rows in found.items()})
+        used = self._find_used(files, {key: it.edited[:_COMPARED] for key, it in found.items()})
         return {
             key: _name_known(each.path, each.changes, found.get(key), used.get(key))
             if each.changes
@@ -98,7 +98,7 @@ class EditedSources:
         )
 
     def _find_used(
-        self, pairs: Mapping[Key, Sequence[tuple[Case, Case]]]
+        self, files: Mapping[Key, Versions], pairs: Mapping[Key, Sequence[tuple[Case, Case]]]
     ) -> dict[Key, dict[str, None] | None]:
         """Return what was edited of what cases use; None where the test file was edited."""
         used: dict[Key, dict[str, None] | None] = {key: {} for key in pairs}
@@ -109,11 +109,11 @@ class EditedSources:
             for key, was, now in batch:
                 known = used[key]
                 if known is not None:
-                    found = self._compare_pair(was, now)
+                    found = self._compare_pair(was, now, files[key].changes)
                     used[key] = known | dict.fromkeys(found) if found else None
         return used
 
-    def _compare_pair(self, was: Case, now: Case) -> Collection[str]:
+    def _compare_pair(self, was: Case, now: Case, changes: SourceChanges | None) -> Collection[str]:
         """Return what was edited of what a case uses; empty if the test file was edited."""
         if _otherwise(was) != _otherwise(now):
             return ()
@@ -123,6 +123,10 @@ class EditedSources:
             ("judge prompt", was.judge_prompts, now.judge_prompts),
         ):
             names = list(self._edited_prompts(old, new)) if len(old) == len(new) else [None]
+            if moved := exchanged_prompts(old, new):  # if the files were edited, their contents
+                names = [self._name("prompt", id) for id in moved]
+                edited = changes.names_of(f"{kind} ") if changes else ()
+                names = names if {*names} <= {*edited} else [None]
             if None in names:
                 return ()
             used |= dict.fromkeys(f"{kind} {name}" for name in names)

@@ -63,7 +63,8 @@ class FileChanges:
         old_files |= store.load_case_files(leaves - old_files.keys())
         for path, old in changed.items():
             now = project.reading.files[path]
-            edited = EditedFile(path, old_files[before[old]], now, CaseFinder(store))
+            finder, name = CaseFinder(store), project.name_of_version
+            edited = EditedFile(path, old_files[before[old]], now, finder, name)
             if edited.differs:
                 self._edited[path] = edited
         self._gone = {path: len(old_files[before[path]].cases) for path in gone - broken}

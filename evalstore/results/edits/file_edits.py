@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.case_edits import (
+    EXCHANGED,
     PairedCases,
     differ_otherwise,
     differ_pair,
@@ -144,6 +145,9 @@ def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str
     """Return what of these names a difference is of, with the difference as it stands below it."""
     if file in names or not names:
         return file, difference
+    if difference.subject.endswith(EXCHANGED):
+        subject = difference.subject.removesuffix(EXCHANGED)
+        return subject, replace(difference, subject=f"contents{EXCHANGED}")
     used = _OF_USED.match(difference.subject)
     if used and used["name"] in names:
         return used["name"], replace(difference, subject=used["rest"] or "changed")

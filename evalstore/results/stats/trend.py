@@ -205,7 +205,7 @@ def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
         if not is_prompt and part not in _PARTS_OF_FILES:
             yield word
             continue
-        named = [name for name in edited if name.startswith("system prompt ") == is_prompt]
+        named = [name for name in edited if name.startswith("system prompt") == is_prompt]
         yield from (f"{name} changed" for name in named) if named else (word,)
 
 

@@ -57,6 +57,26 @@ def test_prompts_that_change_places_keep_their_results(
     assert "\n12 unchanged\n" in evalstore("diff", "@~1", "@").stdout
 
 
+def test_prompts_that_exchange_their_contents_are_the_only_edit(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    tree(prompted, {"tests/data/cities.jsonl": '{"city": "Bonn", "id": "b"}\n'})
+    values, path = "replacements:\n  city: [Oslo, Rome]", "dataset: {path: data/cities.jsonl}"
+    edit(prompted / "tests/weather.md", values, path)
+    evalstore("run", "--yes")
+    edit(prompted / "tests/data/cities.jsonl", '"b"', '"bonn"')
+    tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "Be brief.\n"})
+    said = "system prompts brief and kind exchanged"
+    assert f"    =   tests/weather.md  {said}\n" in evalstore("status").stdout
+    edited = "\n    system prompts brief and kind\n        contents exchanged\n"
+    assert evalstore("diff").stdout.count(edited) == 1
+    assert "cities" not in evalstore("diff").stdout
+    evalstore("run", "--yes")
+    assert f"    edit: {said}\n" in evalstore("log", "-n", "1").stdout
+    assert f"    edit: {said}\n" in evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert "cities" not in evalstore("log", "-n", "1").stdout
+
+
 def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
     prompted: Path, evalstore: Evalstore
 ) -> None:

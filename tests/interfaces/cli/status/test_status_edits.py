@@ -11,6 +11,7 @@ import pytest
 from evalstore.interfaces.cli.render import status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
+from tests.interfaces.cli.run.test_run import edit
 
 WARM = ONE.replace("answer: Cold.", "answer: Warm!")
 SECOND = "extraIdentifier: v2\nprovider: scripted"
@@ -280,6 +281,16 @@ def test_what_a_revert_changes_is_counted_in_results_everywhere(
     printed = evalstore("status").stdout
     assert "reverted to a stored version (2 results fixed, 2 fail)" in printed
     assert evalstore("run").stdout.startswith("since the last run: 2 fixed\n")
+
+
+def test_letters_are_of_the_edit_and_not_of_a_refresh(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    assert evalstore("status", "--refresh", "--short").stdout.startswith(".M tests/weather.md\n")
+    edit(workspace / "tests/weather.md", "How is", "How cold is")
+    assert evalstore("status", "--refresh", "--short").stdout.startswith("MM tests/weather.md\n")
 
 
 def test_a_refreshed_answer_that_will_not_count_is_said(

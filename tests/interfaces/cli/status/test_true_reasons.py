@@ -547,8 +547,10 @@ def test_another_order_of_system_prompts_is_no_version_that_was_run(
     test.write_text(test.read_text().replace("---\n", "---\nsystemPrompts: [a, b]\n", 1))
     evalstore("run", "-q")
     edit(test, "[a, b]", "[b, a]")
-    line = "    =   tests/weather.md  system prompts exchanged\n"
+    line = "    =   tests/weather.md  system prompts b and a exchanged\n"
     assert line in evalstore("status").stdout
+    asked = evalstore("status", "--refresh").stdout
+    assert "    =   tests/weather.md  2 cases asked again: at your request; system" in asked
     edit(workspace / "prompts/b.md", "brief", "quick")
     shown = evalstore("status").stdout
     assert "  2 cases asked again: system prompt b changed: line 1" in shown
