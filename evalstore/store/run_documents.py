@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from math import isfinite
-from typing import Any
+from contextlib import suppress
+from typing import Any, Literal
+
+from pydantic_core import CoreConfig, SchemaValidator
+from pydantic_core import core_schema as shape
 
 from evalstore import __version__
 from evalstore.core.display import safe
@@ -58,7 +61,9 @@ def explain(run: str, problem: str, description: str = "") -> StoreError:
     A run of another version is not damaged. `run` is its id.
     """
     name = f"run {run[:8]}, which is in progress,"
-    described = _peek(description)
+    described: Mapping[str, Json] = {}
+    with suppress(UnreadableError):
+        described = _read_object(description, "")
     form: Any = described.get("format")
     version: Any = described.get("version")
     if _is_count(form) and form > FORMAT:
@@ -97,7 +102,7 @@ def read_description(text: Any) -> Json:
 
     One with a `problem` may lack all that is necessary to join it.
     """
-    found = _read_object(text, "its description", 2 * LARGEST)
+    found = _read_object(text, "its description")
     if found.get("format") != FORMAT or found["format"].__class__ is not int:
         raise UnreadableError("the format of its description is not known")
     always = ("version",) if found.get("problem") else tuple(_DESCRIPTION)[:-4]
@@ -112,18 +117,11 @@ def read_description(text: Any) -> Json:
     return {name: found[name] for name in ("format", *_DESCRIPTION) if name in found}
 
 
-def _peek(text: str) -> Mapping[str, Json]:
-    try:
-        return _read_object(text, "", 2 * LARGEST)
-    except UnreadableError:
-        return {}
-
-
-def _read_object(text: Any, place: str, most: int) -> dict[str, Json]:
+def _read_object(text: Any, place: str) -> dict[str, Json]:
     """Return a JSON object whose texts can all be written; raises `UnreadableError`."""
     if text.__class__ is not str:
         raise UnreadableError(f"{place} is not a text")
-    if len(text) > most:
+    if len(text) > 2 * LARGEST:
         raise UnreadableError(f"{place} is too long")
     try:
         value = json.loads(text, parse_constant=_refuse)
@@ -143,109 +141,85 @@ def _refuse(_constant: str) -> Json:
 Holds = Callable[[Any], bool]
 
 
-def _is_text(value: Any) -> bool:
-    return value.__class__ is str
+def _holds(schema: Any) -> Holds:
+    """Return whether a value has the form of a schema of pydantic; nothing is converted."""
+    return SchemaValidator(schema, CoreConfig(strict=True)).isinstance_python
 
 
-def _is_flag(value: Any) -> bool:
-    return value.__class__ is bool
+def _object_of(fields: Mapping[str, Any], *, others: Literal["forbid", "ignore"] = "forbid") -> Any:
+    """Return the schema of an object with some of these fields."""
+    members = {name: shape.typed_dict_field(field) for name, field in fields.items()}
+    return shape.typed_dict_schema(
+        members, total=False, extra_behavior=others, config=CoreConfig(strict=True)
+    )
 
 
-def _is_count(value: Any) -> bool:
-    return value.__class__ is int and 0 <= value < 2**63
+def _list_of(*items: Any) -> Any:
+    """Return the schema of a list with exactly these items."""
+    return shape.tuple_schema([*items], strict=False)
 
 
-def _is_positive(value: Any) -> bool:
-    return _is_count(value) and value > 0
-
-
-def is_amount(value: Any) -> bool:
-    """Return whether a value is a number that an amount of money or seconds can be."""
-    return _is_count(value) or (value.__class__ is float and isfinite(value) and value >= 0)
-
-
-def is_time(value: Any) -> bool:
-    """Return whether a value is a time that a clock may show, in microseconds since 1970."""
-    return value.__class__ is int and 0 <= value <= _LATEST
-
-
-def _is_id(value: Any) -> bool:
-    return _is_text(value) and len(value) == 32 and not value.strip("0123456789abcdef")
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _or_none(holds: Holds) -> Holds:
-    return lambda value: value is None or holds(value)
-
-
-def _is_commit(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 2:
-        return False
-    commit, dirty = value
-    return _is_text(commit) and (dirty is None or _is_flag(dirty))
-
-
-def _is_planned(value: Any) -> bool:
-    counts = [value.get("ask", 0), value.get("judge", 0)] if isinstance(value, dict) else [None]
-    return all(map(_is_count, counts))
-
-
-def _object_of(fields: Mapping[str, Holds]) -> Holds:
-    """Return whether a value is an object with some of these fields, and no others."""
-
-    def holds(value: Any) -> bool:
-        return isinstance(value, dict) and all(
-            name in fields and fields[name](inner) for name, inner in value.items()
-        )
-
-    return holds
-
-
+_TEXT, _FLAG = shape.str_schema(), shape.bool_schema()
+_COUNT = shape.int_schema(ge=0, lt=2**63)
+_POSITIVE = shape.int_schema(gt=0, lt=2**63)
+_ID = shape.str_schema(pattern="^[0-9a-f]{32}$")
+_TEXTS = shape.list_schema(_TEXT)
+_AMOUNT = shape.float_schema(ge=0, allow_inf_nan=False)
+_TIME = shape.int_schema(ge=0, le=_LATEST)
+_OR_NONE = shape.nullable_schema
+is_amount = _holds(_AMOUNT)
+"""Returns whether a value is a number that an amount of money or seconds can be."""
+is_time = _holds(_TIME)
+"""Returns whether a value is a time that a clock may show, in microseconds since 1970."""
+_is_text, _is_texts, _is_count = map(_holds, (_TEXT, _TEXTS, _COUNT))
 _NO_TEXT, _NO_OBJECT = "is not a text", "is not one that this version knows"
 _DESCRIPTION: dict[str, tuple[Holds, str]] = {
-    "version": (_is_text, _NO_TEXT),
-    "files": (
-        lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
-        "does not have the texts of files",
-    ),
-    "config": (_is_text, _NO_TEXT),
-    "overrides": (_is_texts, "is not a list of texts"),
-    "cases": (_is_id, "is not an id"),
-    "started": (is_time, "is not a time"),
-    "selection": (
-        _object_of(
-            {
-                **dict.fromkeys(_TEXT_OPTIONS, _or_none(_is_text)),
-                **dict.fromkeys(_LIST_OPTIONS, _is_texts),
-                **dict.fromkeys(_COUNT_OPTIONS, _or_none(_is_positive)),
-                "seed": _or_none(lambda value: value.__class__ is int),
-                **dict.fromkeys(_FLAG_OPTIONS, _is_flag),
-            }
+    name: (_holds(schema), words)
+    for name, schema, words in (
+        ("version", _TEXT, _NO_TEXT),
+        ("files", shape.dict_schema(_TEXT, _TEXT), "does not have the texts of files"),
+        ("config", _TEXT, _NO_TEXT),
+        ("overrides", _TEXTS, "is not a list of texts"),
+        ("cases", _ID, "is not an id"),
+        ("started", _TIME, "is not a time"),
+        (
+            "selection",
+            _object_of(
+                {
+                    **dict.fromkeys(_TEXT_OPTIONS, _OR_NONE(_TEXT)),
+                    **dict.fromkeys(_LIST_OPTIONS, _TEXTS),
+                    **dict.fromkeys(_COUNT_OPTIONS, _OR_NONE(_POSITIVE)),
+                    "seed": _OR_NONE(shape.int_schema()),
+                    **dict.fromkeys(_FLAG_OPTIONS, _FLAG),
+                }
+            ),
+            _NO_OBJECT,
         ),
-        _NO_OBJECT,
-    ),
-    "message": (_or_none(_is_text), _NO_TEXT),
-    "git": (_or_none(_is_commit), "is not a commit"),
-    "options": (
-        _object_of(
-            {
-                "concurrency": _or_none(_is_positive),
-                "timeout": _or_none(lambda value: is_amount(value) and value > 0),
-                "retries": _or_none(_is_count),
-                "judge_only": _is_flag,
-                "max_time": _or_none(is_amount),
-                "exit_first": _is_flag,
-            }
+        ("message", _OR_NONE(_TEXT), _NO_TEXT),
+        ("git", _OR_NONE(_list_of(_TEXT, _OR_NONE(_FLAG))), "is not a commit"),
+        (
+            "options",
+            _object_of(
+                {
+                    "concurrency": _OR_NONE(_POSITIVE),
+                    "timeout": _OR_NONE(shape.float_schema(gt=0, allow_inf_nan=False)),
+                    "retries": _OR_NONE(_COUNT),
+                    "judge_only": _FLAG,
+                    "max_time": _OR_NONE(_AMOUNT),
+                    "exit_first": _FLAG,
+                }
+            ),
+            _NO_OBJECT,
         ),
-        _NO_OBJECT,
-    ),
-    "author": (_or_none(_is_text), _NO_TEXT),
-    "sources": (_or_none(_is_id), "is not an id"),
-    "planned": (_is_planned, "does not say how much was planned"),
-    "problem": (_is_text, _NO_TEXT),
+        ("author", _OR_NONE(_TEXT), _NO_TEXT),
+        ("sources", _OR_NONE(_ID), "is not an id"),
+        (
+            "planned",
+            _object_of(dict.fromkeys(("ask", "judge"), _COUNT), others="ignore"),
+            "does not say how much was planned",
+        ),
+        ("problem", _TEXT, _NO_TEXT),
+    )
 }
 """The fields with what must hold of them; a description may lack the last four."""
 
@@ -255,7 +229,7 @@ _DESCRIPTION: dict[str, tuple[Holds, str]] = {
 
 def read_counts(text: Any) -> dict[str, Json]:
     """Return what a runner has noted, with the known fields alone; raises `UnreadableError`."""
-    found = _read_object(text, "what one of its programs has noted", 2 * LARGEST)
+    found = _read_object(text, "what one of its programs has noted")
     counts = {name: found[name] for name in _COUNTS if name in found}
     if wrong := next((name for name, value in counts.items() if not _COUNTS[name](value)), None):
         raise UnreadableError(f"the field '{wrong}' of what one of its programs has noted is wrong")
@@ -267,25 +241,14 @@ def read_counts(text: Any) -> dict[str, Json]:
     return counts
 
 
-def _is_spent(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 3:
-        return False
-    model, role, spent = value
-    return (
-        _is_text(model)
-        and role in ("candidate", "evaluator")
-        and isinstance(spent, dict)
-        and all(_is_count(spent.get(name, 0)) for name in CALLS)
-        and is_amount(spent.get("cost", 0))
-    )
-
-
+_SPENT = _object_of({**dict.fromkeys(CALLS, _COUNT), "cost": _AMOUNT}, others="ignore")
+_ROLE = shape.literal_schema(["candidate", "evaluator"])
 _COUNTS: dict[str, Holds] = {
     **dict.fromkeys(NUMBERS, _is_count),
     **dict.fromkeys(COSTS, is_amount),
-    **dict.fromkeys((*ENDS, "priced", LEADS, ENDED, RECORDS, LEFT), _is_flag),
-    "failures": lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
-    "spending": lambda value: isinstance(value, list) and all(map(_is_spent, value)),
+    **dict.fromkeys((*ENDS, "priced", LEADS, ENDED, RECORDS, LEFT), _holds(_FLAG)),
+    "failures": _holds(shape.dict_schema(_TEXT, _COUNT)),
+    "spending": _holds(shape.list_schema(_list_of(_TEXT, _ROLE, _SPENT))),
     NOTED: is_time,
 }
 
