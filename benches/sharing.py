@@ -137,7 +137,8 @@ def _measure(setting: Setting, root: Path, *arguments: str) -> tuple[Cost, dict[
     output = setting.folder / "sharing.json"
     cost = run(_allowed(setting, root, *arguments, "--json"), output)
     text = output.read_text(encoding="utf-8")
-    return cost, json.loads(text[text.index("{\n") :])
+    document, _ = json.JSONDecoder().raw_decode(text, text.index("{\n"))  # warnings may follow
+    return cost, document
 
 
 def _allowed(setting: Setting, root: Path, *arguments: str) -> list[str]:
