@@ -131,44 +131,10 @@ def restore_case(case: Json, shared: Shared) -> Case:
     )
 
 
-_OF_EACH_CASE = ("row", "key", "tests", "evaluation")
-"""The fields that usually differ between the rows of a file: the first ones of a case."""
-
-
-def group_alike(cases: Iterable[Json]) -> Iterator[list[Json]]:
-    """Yield cases in lists of neighbours that differ in nothing but the fields of each case."""
-    names: tuple[str, ...] = ()
-    others: list[str] = []
-    values: list[Json] = []
-    group: list[Json] = []
-    for case in cases:
-        fields = tuple(case)
-        if fields != names or values != [case[name] for name in others]:
-            if group:
-                yield group
-            group, names = [], fields
-            others = [name for name in names if name not in _OF_EACH_CASE]
-            values = [case[name] for name in others]
-        group.append(case)
-    if group:
-        yield group
-
-
 def restore_cases(cases: Iterable[Json]) -> Iterator[Case]:
-    """Restore cases; equal parts of them are shared in memory.
-
-    What neighbours have in common is restored once.
-    """
-    new, shared = tuple.__new__, share_tuples()
-    texts: dict[str, str] = {}
-    for group in group_alike(cases):
-        rest = restore_case(group[0], shared)[len(_OF_EACH_CASE) :]
-        for case in group:
-            find = case.get
-            evaluation = find("evaluation")
-            if evaluation is not None:
-                evaluation = texts.setdefault(evaluation, evaluation)
-            yield new(Case, (find("row", ""), case["key"], tuple(case["tests"]), evaluation, *rest))
+    """Restore cases; equal parts of them are shared in memory."""
+    shared = share_tuples()
+    return (restore_case(case, shared) for case in cases)
 
 
 def restore_case_file(content: Description) -> CaseFile:
