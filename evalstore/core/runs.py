@@ -206,22 +206,20 @@ def restore_sources(content: Json) -> RunSources:
     return RunSources(content.get("tests", {}), content.get("isCut", False))
 
 
+_AS_STORED = (
+    *("started", "ended", "status", "snapshot", "results", "asked", "judged", "reused", "verdicts"),
+    *("recorded", "failed", "message", "selection", "settings", "cost", "spending", "origin"),
+    *("version", "nonce", "author", "sources"),
+)
+"""The fields of a run that have the same name and form in its description."""
+
+
 def restore_run(id: str, content: hashing.Description) -> Run:
     """Restore a run from its description."""
     git = content.get("git")
     return Run(
         id=id,
-        started=content["started"],
-        ended=content["ended"],
-        status=content["status"],
-        snapshot=content["snapshot"],
-        results=content["results"],
-        asked=content["asked"],
-        judged=content["judged"],
-        reused=content["reused"],
-        verdicts=content["verdicts"],
-        recorded=content.get("recorded", 0),
-        failed=content.get("failed", 0),
+        **{name: content[name] for name in _AS_STORED if name in content},
         candidates=tuple(
             RunCandidate(candidate["id"], candidate["model"], candidate.get("temperature"))
             for candidate in content.get("candidates", ())
@@ -230,19 +228,9 @@ def restore_run(id: str, content: hashing.Description) -> Run:
             RunEvaluator(evaluator["id"], evaluator["evaluator"])
             for evaluator in content.get("evaluators", ())
         ),
-        message=content.get("message"),
-        selection=content.get("selection", {}),
-        settings=content.get("settings", {}),
         judge_only=bool(content.get("judgeOnly")),
-        cost=content.get("cost"),
-        spending=content.get("spending", ()),
         git=RunCommit(git["commit"], git.get("dirty")) if git else None,
-        origin=content.get("origin"),
-        version=content.get("version"),
-        nonce=content.get("nonce", ""),
-        author=content.get("author"),
         cases=RunCases(*content["cases"]) if content.get("cases") else None,
-        sources=content.get("sources"),
     )
 
 
