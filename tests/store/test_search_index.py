@@ -174,7 +174,6 @@ def test_long_texts_are_added_few_at_a_time(
     file_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_file, "_LARGEST_BATCH", 5_000)
-    monkeypatch.setattr(search_file, "_MANY", 3)
     ids = add(file_store, *(f"number{number} {'word ' * 1_000}" for number in range(5)))
     seen: list[int] = []
     with closing(SearchFile.open(tmp_path / "search.db")) as index:

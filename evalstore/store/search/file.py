@@ -61,16 +61,13 @@ def remove_index(path: Path) -> None:
 _FORMAT = 2
 """Increase this number when the format of the index changes."""
 _BUSY_SECONDS = 10.0
-_BATCH, _LARGE_BATCH = 4_000, 20_000
+_BATCH = 10_000
 """Texts in one transaction, for which other writers, and an interruption, wait.
 
-Their ids are in no order: with fewer texts, the same pages are written more often. That counts
-where many are missing."""
-_MANY = 1_000_000
-"""With more missing texts the batches and the cache are large."""
+Their ids are in no order: with fewer texts, the same pages are written more often."""
 _LARGEST_BATCH = 16_000_000
 """Characters in one transaction, where texts are long."""
-_CACHE, _LARGE_CACHE = 16 * 1024, 64 * 1024
+_CACHE = 64 * 1024
 """KiB of the index in memory, for the same reason."""
 _SEARCH_CACHE = 4 * 1024
 """KiB of it once nothing is added any more."""
@@ -178,15 +175,14 @@ class SearchFile:
             ends = _last_rows(store)
             reached = {kind: self._reached(store, kind) for kind in KINDS}
             total = sum(max(ends[kind] - reached[kind], 0) for kind in KINDS)
-            is_large = total > _MANY
-            done, size = 0, _LARGE_BATCH if is_large else _BATCH
-            self._keep_pages(_LARGE_CACHE if is_large else _CACHE)
+            done = 0
+            self._keep_pages(_CACHE)
             try:
                 for kind in KINDS:
                     while reached[kind] < ends[kind]:
                         if not report(done, total):
                             return False
-                        rows = _read(store, kind, reached[kind], size)
+                        rows = _read(store, kind, reached[kind])
                         if not rows:
                             break
                         self._take(store, kind, rows)
@@ -406,13 +402,13 @@ def _last_rows(store: Store) -> dict[Kind, int]:
         }
 
 
-def _read(store: Store, kind: Kind, after: int, most: int) -> list[tuple[int, StoredText]]:
-    """Return at most so many of the next rows of a table with their numbers."""
+def _read(store: Store, kind: Kind, after: int) -> list[tuple[int, StoredText]]:
+    """Return the next rows of a table with their numbers, as many as are added together."""
     query = f"SELECT stored.rowid, {stored_texts(kind, 'instr')} WHERE stored.rowid > ?"
     rows: list[tuple[int, StoredText]] = []
     size = 0
     with store._reading() as connection:
-        for number, *row in connection.stream(f"{query} ORDER BY 1 LIMIT ?", (after, most)):
+        for number, *row in connection.stream(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)):
             rows.append((number, StoredText(*row)))
             size += len(rows[-1][1].content)
             if size > _LARGEST_BATCH:
