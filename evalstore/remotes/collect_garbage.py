@@ -213,32 +213,26 @@ class GarbageCollection:
         if not expired:
             return
         for name in self._find_deletable(expired):
-            self._delete_index(name)
+            self.result.deleted.indexes += 1
+            self.result.deleted.size += self._survey.size_of(name)
+            del self._survey.indexes[name]
+            if not self._dry_run:
+                self._files.delete(name)
+                for file in self._survey.beside.get(name, ()):
+                    self._files.delete(file.name)
         if not self._dry_run:
             self._survey.read_indexes()  # of pushes that have ended meanwhile
         listed = self._survey.find_listed_packs()
         for mark in expired:
             for digest in mark.packs:
                 if digest in self._survey.packs and digest not in listed:
-                    self._delete_pack(digest)
+                    self.result.deleted.packs += 1
+                    self.result.deleted.size += self._survey.packs.pop(digest).size
+                    if not self._dry_run:
+                        self._files.delete(pack_name(digest))
             gone = [name for name in mark.indexes if name not in self._survey.indexes]
             if not self._dry_run and len(gone) == len(mark.indexes):
                 self._files.delete(mark.name)
-
-    def _delete_index(self, name: str) -> None:
-        self.result.deleted.indexes += 1
-        self.result.deleted.size += self._survey.size_of(name)
-        del self._survey.indexes[name]
-        if not self._dry_run:
-            self._files.delete(name)
-            for file in self._survey.beside.get(name, ()):
-                self._files.delete(file.name)
-
-    def _delete_pack(self, digest: str) -> None:
-        self.result.deleted.packs += 1
-        self.result.deleted.size += self._survey.packs.pop(digest).size
-        if not self._dry_run:
-            self._files.delete(pack_name(digest))
 
     def _find_deletable(self, marks: Iterable[Mark]) -> list[str]:
         """Return the marked indexes whose records are all listed by living ones of their group."""

@@ -93,7 +93,11 @@ class PackReader:
         needed = sum(place.entry.length for place in places)
         if self._cache.rules.requires_signatures or is_last or 2 * needed >= pack.size:
             if not is_last:
-                self._last = (pack.digest, self._read_whole(pack))
+                data = self._files.read(pack_name(pack.digest), pack.size)
+                if sha256(data) != pack.digest:
+                    raise self._damaged(pack, "it has changed since it was written")
+                self.bytes_received += pack.size
+                self._last = (pack.digest, data)
             data = self._last[1]
             for place in places:
                 start = place.entry.offset
@@ -107,13 +111,6 @@ class PackReader:
             for place in group:
                 begin = place.entry.offset - start
                 yield place, data[begin : begin + place.entry.length]
-
-    def _read_whole(self, pack: IndexedPack) -> bytes:
-        data = self._files.read(pack_name(pack.digest), pack.size)
-        if sha256(data) != pack.digest:
-            raise self._damaged(pack, "it has changed since it was written")
-        self.bytes_received += pack.size
-        return data
 
     def _check(self, pack: IndexedPack, place: IndexedRecord, data: bytes) -> CheckedRecord:
         """Return a checked record.

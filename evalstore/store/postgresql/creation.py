@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
 
 import psycopg
@@ -111,17 +110,19 @@ def _foreign(address: DatabaseAddress) -> StoreError:
 
 def create_store(connection: PostgreSQLConnection, address: DatabaseAddress) -> None:
     """Create the schema and its tables, unless another process has."""
-    with _alone(connection):
-        query = "SELECT count(*) FROM pg_namespace WHERE nspname = ?"
-        if not connection.count(query, address.schema):
-            # IF NOT EXISTS would need the right to create a schema that exists.
-            connection.raw.execute(
-                sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema))
-            )
-        if _has_version(connection, address):
-            return
+    connection.execute("BEGIN")
+    # It ends, for others, when this program is stopped for long.
+    connection.execute("SET LOCAL idle_in_transaction_session_timeout TO '10s'")
+    connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+    query = "SELECT count(*) FROM pg_namespace WHERE nspname = ?"
+    if not connection.count(query, address.schema):
+        # IF NOT EXISTS would need the right to create a schema that exists.
+        connection.raw.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
+    query = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename = 'alembic_version'"
+    if not connection.count(query, address.schema):
         for statement in statements():
             connection.execute(statement)
+    connection.execute("COMMIT")
 
 
 def migrate(address: DatabaseAddress) -> None:
@@ -139,22 +140,6 @@ def migrate(address: DatabaseAddress) -> None:
                 migrations.upgrade(writing)
     finally:
         raw.close()
-
-
-@contextmanager
-def _alone(connection: PostgreSQLConnection) -> Iterator[None]:
-    """Hold the lock of creations and migrations in a transaction."""
-    connection.execute("BEGIN")
-    # It ends, for others, when this program is stopped for long.
-    connection.execute("SET LOCAL idle_in_transaction_session_timeout TO '10s'")
-    connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-    yield
-    connection.execute("COMMIT")
-
-
-def _has_version(connection: PostgreSQLConnection, address: DatabaseAddress) -> bool:
-    query = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename = 'alembic_version'"
-    return connection.count(query, address.schema) > 0
 
 
 def find_unexpected(

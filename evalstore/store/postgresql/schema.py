@@ -86,11 +86,6 @@ _VERSION = (
 )
 
 
-def column_type(declared: str) -> str:
-    """Return the type of a column in PostgreSQL; `declared` is that of `TableColumns`."""
-    return f"{value_type(declared)} {declared.partition(' ')[2]}".strip()
-
-
 def value_type(declared: str) -> str:
     """Return the type of the values of a column."""
     return TYPES[declared.partition(" ")[0]]
@@ -98,7 +93,10 @@ def value_type(declared: str) -> str:
 
 def table_statements(table: TableColumns) -> list[str]:
     """Return the statements that create a table and its indexes."""
-    columns = [f"{name} {column_type(declared)}" for name, declared in table.columns.items()]
+    columns = [
+        f"{name} {value_type(declared)} {declared.partition(' ')[2]}".strip()
+        for name, declared in table.columns.items()
+    ]
     if table.name in ROW_TABLES:  # rows are in the same order as in SQLite
         columns = [each.replace(" text", ' text COLLATE "C"') for each in columns]
     computed = COMPUTED.get(table.name, {})
