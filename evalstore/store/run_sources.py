@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
+
 from evalstore.core import hashing
 from evalstore.core.runs import Run, RunSources, describe_sources, restore_sources
 from evalstore.store import Store
@@ -21,17 +23,13 @@ class SourcesReader:
     """Reads the digests of runs; those read last are kept."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._kept: dict[str, RunSources | None] = {}
+        self._load = lru_cache(_KEPT)(partial(_load, store))
 
     def find(self, run: Run) -> RunSources | None:
         """Return the digests of a run; None where it has none or the store lacks them."""
-        id = run.sources
-        if id is None:
-            return None
-        if id not in self._kept:
-            content = self._store.load_contents("sources", [id]).get(id)
-            while len(self._kept) >= _KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[id] = restore_sources(content) if content else None
-        return self._kept[id]
+        return self._load(run.sources) if run.sources else None
+
+
+def _load(store: Store, id: str) -> RunSources | None:
+    content = store.load_contents("sources", [id]).get(id)
+    return restore_sources(content) if content else None
