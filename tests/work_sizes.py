@@ -41,7 +41,6 @@ planning.cells.earlier_cases: _FEW_PROMPTS
 planning.cells.settled_parts: _MOST_NEW
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
-remotes.differences: _FEW
 remotes.pack_reader: _GAP
 remotes.packs: LARGEST_PACK _LONG
 remotes.places.sftp: _AT_ONCE
@@ -50,7 +49,7 @@ store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
 store.rows.row_results: _MOST_KEPT
 store.run_sources: _KEPT
-store.search.file: _LARGEST_BATCH _MANY
+store.search.file: _BATCH _LARGEST_BATCH
 store.sqlite.connection: _KEPT
 workspace.digest_set: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS

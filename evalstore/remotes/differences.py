@@ -9,9 +9,6 @@ from evalstore.core.batches import in_batches
 from evalstore.store.ids import as_id
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 
-_FEW = 50_000
-"""Ids of a table that are compared at once; more are compared in ranges of their first byte."""
-
 MissingIds = Mapping[str, bytes]
 """The sorted ids that are missing, concatenated, by table; as lists they need ten times as much."""
 
@@ -19,15 +16,8 @@ MissingIds = Mapping[str, bytes]
 class IdSource(Protocol):
     """Something that knows the ids of its rows."""
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
-        """Return the ids of a table from `first` up to `last`, both included.
-
-        Each is in a tuple, as it comes from the database: unpacking a million takes half a second.
-        """
-        ...
-
-    def count(self, table: str, most: int) -> int:
-        """Return how many rows a table has, but not more than `most`."""
+    def iterate_ids(self, table: str) -> Iterator[tuple[bytes]]:
+        """Yield the ids of a table in ascending order, each in a tuple as a database returns it."""
         ...
 
 
@@ -37,21 +27,22 @@ def find_missing(
     """Return the ids that the source has and the target lacks; tables without any are left out."""
     missing = {}
     for table in tables:
-        found = bytearray()
-        most = max(side.count(table, _FEW + 1) for side in (source, target))
-        for first, last in _ranges(most):
-            lacking = source.find_range(table, first, last)
-            lacking -= target.find_range(table, first, last)
-            found += b"".join(sorted(as_id(id) for (id,) in lacking))
-        if found:
-            missing[table] = bytes(found)
+        lacking = _find_lacking(source.iterate_ids(table), target.iterate_ids(table))
+        if found := b"".join(as_id(id) for (id,) in lacking):
+            missing[table] = found
     return missing
 
 
-def _ranges(count: int) -> Iterator[tuple[bytes, bytes]]:
-    step = 1 if count > _FEW else 256
-    for byte in range(0, 256, step):
-        yield bytes([byte]) + bytes(15), bytes([byte + step - 1]) + b"\xff" * 15
+def _find_lacking(
+    ids: Iterator[tuple[bytes]], others: Iterator[tuple[bytes]]
+) -> Iterator[tuple[bytes]]:
+    """Yield those of these ids that are not among the others; both are in ascending order."""
+    other = next(others, None)
+    for id in ids:
+        while other is not None and other < id:
+            other = next(others, None)
+        if id != other:
+            yield id
 
 
 def count_by_table(missing: MissingIds) -> dict[str, int]:

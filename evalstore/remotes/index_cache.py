@@ -300,10 +300,10 @@ class IndexCache:
         )
         return [name for (name,) in self._connection.execute(query, (digest,))]
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
-        """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
-        query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
+    def iterate_ids(self, table: str) -> Iterator[tuple[bytes]]:
+        """Yield the ids of the records of a table in ascending order, each in a tuple."""
+        query = "SELECT id FROM records WHERE kind = ? ORDER BY id"
+        return self._connection.execute(query, (TABLE_NUMBERS[table],))
 
     def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
         """Yield these records of a table that the remote has; `pack` is a number in the cache."""
@@ -354,11 +354,6 @@ class IndexCache:
         query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
         rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
         return [id.hex() for (id,) in rows]
-
-    def count(self, table: str, most: int = -1) -> int:
-        """Return how many records of a table the remote has; not more than `most` if it is set."""
-        query = "SELECT count(*) FROM (SELECT 1 FROM records WHERE kind = ? LIMIT ?)"
-        return int(self._connection.execute(query, (TABLE_NUMBERS[table], most)).fetchone()[0])
 
     def count_unknown(self) -> int:
         """Return how many records are of tables that only a newer program knows."""

@@ -6,7 +6,6 @@ The ids that were seen are noted in a temporary SQLite file, as a set of a milli
 from __future__ import annotations
 
 import sqlite3
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from struct import iter_unpack
 
@@ -37,21 +36,9 @@ class ReachedIds:
         """Take the sorted ids of each table, concatenated; tables without any are left out."""
         self.joined = joined
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
-        """Return the ids of a table from `first` up to `last`, both included."""
-        joined = self.joined.get(table, b"")
-        numbers = range(len(joined) // ID_BYTES)
-
-        def id_of(number: int) -> bytes:
-            return joined[number * ID_BYTES : (number + 1) * ID_BYTES]
-
-        start = bisect_left(numbers, first, key=id_of)
-        end = bisect_right(numbers, last, key=id_of)
-        return set(iter_unpack(_ID, joined[start * ID_BYTES : end * ID_BYTES]))
-
-    def count(self, table: str, most: int = 0) -> int:
-        """Return how many rows of a table were reached; there is no need for a limit."""
-        return len(self.joined.get(table, b"")) // ID_BYTES
+    def iterate_ids(self, table: str) -> Iterator[tuple[bytes]]:
+        """Yield the ids of a table, each in a tuple."""
+        return iter_unpack(_ID, self.joined.get(table, b""))
 
 
 def find_reached(

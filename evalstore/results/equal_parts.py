@@ -116,7 +116,7 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
     if not same:
         return was, now
     kept, others = ([part for part in parts if part.node not in same] for parts in (old, new))
-    same = finder.find_apart(same, (part.node for part in (*kept, *others)))
+    same = finder.store.find_apart(same, (part.node for part in (*kept, *others)))
     before, after = (
         cases_of_parts(cases, [part for part in parts if part.node not in same])
         for cases, parts in ((was.cases, old), (now.cases, new))

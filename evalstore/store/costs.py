@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.results import Vote
@@ -15,10 +15,9 @@ from evalstore.store.contents import (
     require_number,
     require_text,
 )
-from evalstore.store.database import Database, select_each
-from evalstore.store.driver import Connection, Dialect
+from evalstore.store.database import Database
+from evalstore.store.driver import Dialect
 from evalstore.store.ids import as_digits
-from evalstore.store.schema.table_definitions import EVENTS
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
@@ -27,6 +26,11 @@ if TYPE_CHECKING:
 
 _NEWEST = 1_000
 """The sessions, or judgements, from which their usual tokens and costs are measured."""
+_MADE = {
+    "session": ("sessions", "answer_rows", "r.model", "TRUE"),
+    "judgement": ("evaluations", "judgement_rows", "newest.evaluator", "r.is_carried = 0"),
+}
+"""The table of a kind, that of its rows, who makes them, and which are not carried over."""
 
 
 class Spent(NamedTuple):
@@ -66,50 +70,44 @@ class CostQueries(Database):
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
         """Return the cost and the duration of these sessions, by id."""
-        with self._reading() as connection:
-            sql = connection.dialect
-            fields = f"{sql.model}, {sql.usd}, {sql.seconds}"
-            statement = f"SELECT id, started, {fields} FROM sessions WHERE id IN"
-            rows = select_each(connection, statement, sessions)
-            return {
-                digits: Spent(
-                    as_time(started, "sessions", digits),
-                    require_text(model, "sessions", digits),
-                    require_number(usd, "sessions", digits),
-                    require_number(seconds, "sessions", digits),
-                )
-                for id, started, model, usd, seconds in rows
-                for digits in [as_digits(id)]
-            }
+        statement = "SELECT id, started, model, usd, seconds FROM answer_rows WHERE id IN"
+        return {
+            digits: Spent(
+                as_time(started, "sessions", digits),
+                as_digits(model),
+                require_number(usd, "sessions", digits),
+                require_number(seconds, "sessions", digits),
+            )
+            for id, started, model, usd, seconds in self._select_each(statement, sessions)
+            for digits in [as_digits(id)]
+        }
 
     def find_judgements(
         self, evaluations: Iterable[str], *, feedback: bool = False
     ) -> dict[str, StoredJudgement]:
         """Return these evaluations as votes, by id; with `feedback`, each with its own."""
         judgements: dict[str, StoredJudgement] = {}
-        with self._reading() as connection:
-            sql = connection.dialect
-            statement = (
-                "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
-                f"{sql.usd}, {sql.feedback if feedback else 'NULL, NULL'} "
-                "FROM evaluations WHERE id IN"
+        columns = self.dialect.feedback if feedback else "NULL, NULL"
+        statement = (
+            "SELECT j.id, j.started, subject, evaluation, evaluator, verdict, score, r.usd, "
+            f"{columns} FROM evaluations j LEFT JOIN judgement_rows r ON r.id = j.id WHERE j.id IN"
+        )
+        people = {id for (id,) in self._select(select_people(self.dialect))}
+        for row in self._select_each(statement, evaluations):
+            id, started, subject, evaluation, evaluator, word, score, usd, *texts = row
+            digits = as_digits(id)
+            vote = Vote(
+                as_time(started, "evaluations", digits),
+                digits,
+                as_digits(evaluation),
+                as_digits(evaluator),
+                as_word(word),
+                require_number(score, "evaluations", digits),
+                evaluator in people,
             )
-            people = {id for (id,) in connection.execute(select_people(connection))}
-            for row in select_each(connection, statement, evaluations):
-                id, started, subject, evaluation, evaluator, word, score, usd, *texts = row
-                digits = as_digits(id)
-                vote = Vote(
-                    as_time(started, "evaluations", digits),
-                    digits,
-                    as_digits(evaluation),
-                    as_digits(evaluator),
-                    as_word(word),
-                    require_number(score, "evaluations", digits),
-                    evaluator in people,
-                )
-                cost = require_number(usd, "evaluations", digits)
-                text = _read_feedback(digits, *texts)
-                judgements[digits] = StoredJudgement(vote, as_digits(subject), cost, text)
+            cost = require_number(usd, "evaluations", digits)
+            text = _read_feedback(digits, *texts)
+            judgements[digits] = StoredJudgement(vote, as_digits(subject), cost, text)
         return judgements
 
     def find_judging_usage(self, evaluators: Iterable[str]) -> dict[str, Usage]:
@@ -117,23 +115,12 @@ class CostQueries(Database):
 
         Only the newest judgements of the store are read.
         """
-        wanted = set(evaluators)
-        if not wanted:
-            return {}
-        with self._reading() as connection:
-            sql = connection.dialect
-            shown, written = sql.number("usage.inputTokens"), sql.number("usage.outputTokens")
-            statement = (
-                f"SELECT evaluator, round(avg({shown})), round(avg({written})) FROM "
-                f"(SELECT * FROM evaluations ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
-                "AS newest WHERE evaluator IN"
-            )
-            rows = select_each(connection, statement, wanted, "GROUP BY evaluator")
-            return {
-                as_digits(evaluator): Usage(int(shown), int(written))
-                for evaluator, shown, written in rows
-                if shown is not None and written is not None
-            }
+        tokens = "round(avg(r.input)), round(avg(r.output))"
+        return {
+            evaluator: Usage(int(shown), int(written))
+            for evaluator, shown, written in self._newest_of("judgement", evaluators, tokens)
+            if shown is not None and written is not None
+        }
 
     def find_usual_costs(self, kind: str, makers: Iterable[str]) -> dict[str, float]:
         """Return the mean cost of a session, or a judgement, of each of its makers, in USD.
@@ -141,7 +128,7 @@ class CostQueries(Database):
         Those are the model versions of sessions, and the evaluators of judgements, by id. Only the
         newest rows are read, and those whose cost is known.
         """
-        usd = self._newest_of(kind, makers, lambda sql: f"avg({sql.usd})")
+        usd = self._newest_of(kind, makers, "avg(r.usd)")
         return {maker: float(mean) for maker, mean in usd if mean is not None}
 
     def find_output_tokens(self, kind: str, makers: Iterable[str]) -> dict[str, OutputTokens]:
@@ -150,13 +137,8 @@ class CostQueries(Database):
         Those are the model versions of sessions, and the evaluators of judgements, by id. Only the
         newest rows are read, and those whose tokens are known.
         """
-
-        def columns(sql: Dialect) -> str:
-            if kind == "judgement":
-                tokens = sql.number("usage.outputTokens")
-                return f"avg({tokens}), max({tokens})"
-            return f"avg({sql.output_tokens('sum')}), max({sql.output_tokens('max')})"
-
+        longest = "r.output" if kind == "judgement" else self.dialect.longest_output
+        columns = f"avg(r.output), max({longest})"
         return {
             maker: OutputTokens(round(mean), int(most))
             for maker, mean, most in self._newest_of(kind, makers, columns)
@@ -164,27 +146,22 @@ class CostQueries(Database):
         }
 
     def _newest_of(
-        self, kind: str, makers: Iterable[str], columns: Callable[[Dialect], str]
-    ) -> list[tuple[Any, ...]]:
-        """Return these columns of the newest rows of each of their makers, with its id first."""
-        wanted, table = set(makers), EVENTS[kind].name
-        if not wanted:
-            return []
-        with self._reading() as connection:
-            sql = connection.dialect
-            maker = sql.digits("evaluator") if kind == "judgement" else sql.model
-            statement = (
-                f"SELECT {maker}, {columns(sql)} FROM "
-                f"(SELECT * FROM {table} ORDER BY {sql.newest_first} LIMIT {_NEWEST}) "
-                f"AS newest WHERE {sql.field('takenFrom')} IS NULL AND {maker} IN"
-            )
-            rest = f"GROUP BY {maker}"
-            return list(select_each(connection, statement, wanted, rest, as_value=str))
+        self, kind: str, makers: Iterable[str], columns: str
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield these columns of the newest rows of each of their makers, with its id first."""
+        table, rows, maker, is_made = _MADE[kind]
+        statement = (
+            f"SELECT {maker}, {columns} FROM (SELECT * FROM {table} "
+            f"ORDER BY {self.dialect.newest_first} LIMIT {_NEWEST}) AS newest "
+            f"CROSS JOIN {rows} r WHERE r.id = newest.id AND {is_made} AND {maker} IN"
+        )
+        for id, *values in self._select_each(statement, {*makers}, f"GROUP BY {maker}"):
+            yield (as_digits(id), *values)
 
 
-def select_people(connection: Connection, columns: str = "id") -> str:
+def select_people(sql: Dialect, columns: str = "id") -> str:
     """Return the query for the evaluators who are people."""
-    return f"SELECT {columns} FROM evaluators WHERE {connection.dialect.field('human')} IS NOT NULL"
+    return f"SELECT {columns} FROM evaluators WHERE {sql.field('human')} IS NOT NULL"
 
 
 def _read_feedback(id: str, text: Any, content: Any) -> str:

@@ -15,7 +15,8 @@ from evalstore.store.driver import Connection, Driver, UnexpectedObject
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
 from evalstore.store.question import QueryRows, refuse_other_than_queries
-from evalstore.store.rows.writer import has_rows, write_rows
+from evalstore.store.rows.columns import ROWS_OF
+from evalstore.store.rows.writer import write_rows
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.driver import SQLiteDriver
 
@@ -51,7 +52,7 @@ class Database:
         """The path or the address of the store, as messages show it."""
         self.is_remote, self.has_search_tables = driver.is_remote, driver.has_search_tables
         self._reading, self.snapshot, self.writing = driver.reading, driver.snapshot, driver.writing
-        self.write, self.stamp = driver.write, driver.stamp
+        self.write, self.stamp, self.dialect = driver.write, driver.stamp, driver.dialect
         self.iterate, self.database_problems = driver.iterate, driver.problems
         self.find_remote_runs: Callable[[str], Sequence[str]] | None = None
         """Returns the ids of the runs of a remote, newest first; set where there is a workspace."""
@@ -113,6 +114,23 @@ class Database:
     def seconds_away(self) -> float:
         """Return for how long its server has been away and is waited for; 0 if it is there."""
         return self._driver.seconds_away
+
+    def _select(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a query."""
+        with self._reading() as connection:
+            return connection.execute(query, parameters).fetchall()
+
+    def _select_each(
+        self,
+        statement: str,
+        ids: Iterable[str],
+        rest: str = "",
+        *,
+        as_value: Callable[[str], Any] | None = None,
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a statement for these ids, as `select_each` does."""
+        with self._reading() as connection:
+            yield from select_each(connection, statement, ids, rest, as_value=as_value)
 
     @contextmanager
     def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
@@ -191,7 +209,7 @@ def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict
     if not values:
         return 0
     inserted = connection.insert(table, values)
-    if has_rows(table.name):
+    if table.name in ROWS_OF:
         contents = (
             (bytes.fromhex(id), row.get("parsed") or json.loads(row["content"]))
             for id, row in rows.items()

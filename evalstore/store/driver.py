@@ -30,25 +30,15 @@ class Dialect:
     """Returns the expression for a field of `content`, such as `usage.inputTokens`."""
     text: Callable[[str], str]
     """Returns the same for a text, which texts can be compared with."""
-    number: Callable[[str], str]
-    """Returns the same for a number, which sums and means can be computed of."""
     has: Callable[[str], str]
     """Returns the condition that `content` has a text somewhere."""
-    digits: Callable[[str], str]
-    """Returns the digits of an id in a column."""
     as_stored: Callable[[str], str]
     """Returns the expression for a column that may have a value of another type.
 
     Where a text need not be UTF-8, its bytes are returned.
     """
-    usd: str
-    """The cost of a session or a judgement."""
-    seconds: str
-    """The duration of all turns of a session."""
-    output_tokens: Callable[[str], str]
-    """Returns the `sum` or `max` of the output tokens of the turns of a session."""
-    model: str
-    """The id of the model version of a session, in digits."""
+    longest_output: str
+    """The most output tokens of a turn of a session."""
     feedback: str
     """The feedback of a judgement as two columns: itself, or the content that has it."""
     newest_first: str
@@ -169,6 +159,8 @@ class Driver(Protocol):
     """The device and inode of the open file; None for a database on a server."""
     foreign: list[UnexpectedObject]
     """Objects in the schema that evalstore has not created, and objects that are missing."""
+    dialect: Dialect
+    """The expressions of its database."""
     is_remote: bool
     """Whether a transaction may take long because it crosses a network."""
     has_search_tables: bool

@@ -10,7 +10,7 @@ from evalstore.core import hashing
 from evalstore.core.deserialize import restore_failure
 from evalstore.core.results import Failure
 from evalstore.store.contents import as_time, decode_content
-from evalstore.store.database import NO_LIMIT, Database, select_each
+from evalstore.store.database import NO_LIMIT, Database
 from evalstore.store.ids import as_digits
 
 Place = tuple[str, str | None, str]
@@ -31,44 +31,39 @@ class FailureQueries(Database):
         """Return the newest failure of each of these questions that has one."""
         statement = "SELECT question, id, at, content FROM failures WHERE question IN"
         failures: dict[str, Failure] = {}
-        with self._reading() as connection:
-            rows = select_each(connection, statement, questions, "ORDER BY at, id")
-            for question, id, at, text in rows:
-                failures[as_digits(question)] = _decoded(id, text, at)
+        rows = self._select_each(statement, questions, "ORDER BY at, id")
+        for question, id, at, text in rows:
+            failures[as_digits(question)] = _decoded(id, text, at)
         return failures
 
     def iterate_failed_judgements(self) -> Iterator[tuple[Place, Failure]]:
         """Yield each failure of a judgement, the newest last."""
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
-        with self._reading() as connection:
-            for id, at, text in connection.execute(query):
-                failure = _decoded(id, text, at)
-                if failure.subject and failure.evaluator:
-                    yield (failure.subject, failure.evaluation, failure.evaluator), failure
+        for id, at, text in self._select(query):
+            failure = _decoded(id, text, at)
+            if failure.subject and failure.evaluator:
+                yield (failure.subject, failure.evaluation, failure.evaluator), failure
 
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
         """Return failures, newest first."""
         query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"
-        with self._reading() as connection:
-            rows = connection.execute(query, (NO_LIMIT if limit is None else limit,))
-            return [_logged(*row) for row in rows]
+        rows = self._select(query, (NO_LIMIT if limit is None else limit,))
+        return [_logged(*row) for row in rows]
 
     def find_failures_of(
         self, questions: Iterable[str], subjects: Iterable[str]
     ) -> list[LoggedFailure]:
         """Return failures to answer these questions or judge these sessions, newest first."""
         statement = "SELECT id, content FROM failures WHERE"
-        with self._reading() as connection:
-            subject = f"question IS NULL AND {connection.dialect.text('subject')} IN"
-            of_questions = select_each(connection, f"{statement} question IN", questions)
-            of_subjects = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
-            failures = {_logged(*row) for row in chain(of_questions, of_subjects)}
+        subject = f"question IS NULL AND {self.dialect.text('subject')} IN"
+        of_questions = self._select_each(f"{statement} question IN", questions)
+        of_subjects = self._select_each(f"{statement} {subject}", subjects, as_value=str)
+        failures = {_logged(*row) for row in chain(of_questions, of_subjects)}
         return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
 
     def count_failures(self) -> int:
         """Return how many failures there are."""
-        with self._reading() as connection:
-            return int(connection.execute("SELECT count(*) FROM failures").fetchone()[0])
+        return int(self._select("SELECT count(*) FROM failures")[0][0])
 
 
 def _logged(id: Any, text: Any) -> LoggedFailure:

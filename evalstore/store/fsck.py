@@ -18,18 +18,14 @@ from evalstore.store.driver import Connection
 from evalstore.store.ids import all_as_bytes
 from evalstore.store.records import derive_columns
 from evalstore.store.references import iterate_references
-from evalstore.store.rows.columns import CASE_NAMES, KIND_PROMPTS, KIND_TAGS, KINDS, ROW_TABLES
+from evalstore.store.rows.columns import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
 from evalstore.store.schema.content_schemas import find_unknown, find_unknown_form
 from evalstore.store.schema.table_definitions import (
-    EVALUATIONS,
     EVENTS,
-    NODES,
     RUN_SHARES,
     RUNNER_ACCOUNTS,
     RUNNERS,
-    RUNS,
-    SESSIONS,
     SHARED_RUNS,
     VERSIONS,
     TableColumns,
@@ -284,36 +280,15 @@ def _bytes(id: str | None) -> bytes | None:
 # --- compares the rows of a store with its contents, for `fsck`, and writes them again
 
 
-_OF_KINDS = (KINDS.name, KIND_TAGS.name, KIND_PROMPTS.name)
-_SOURCES = {
-    SESSIONS.name: ("answer_rows",),
-    EVALUATIONS.name: ("judgement_rows",),
-    RUNS.name: ("run_rows",),
-    NODES.name: (
-        *(
-            "entries",
-            "parts",
-            "case_nodes",
-            "case_rows",
-            "case_names",
-            "result_nodes",
-            "result_rows",
-        ),
-        *_OF_KINDS,
-    ),
-}
-"""The tables with the rows of the contents of a table."""
-
-
 def find_wrong_rows(connection: Connection) -> Iterator[tuple[str, str, str]]:
     """Yield what differs: the table and the id of a content, or none, and a message."""
-    for source, names in _SOURCES.items():
+    for source, tables in ROWS_OF.items():
         for contents in iterate_contents(connection, source):
-            for id in sorted(_compare(connection, names, contents)):
+            for id in sorted(_compare(connection, tables, contents)):
                 yield source, id.hex(), "its rows do not match its content"
-        for name in (name for name in names if name not in _OF_KINDS):
-            if count := _count_others(connection, ROW_TABLES[name], source):
-                yield name, "", f"{count} of its rows have no content"
+        for table in (table for table in tables if table not in OF_KINDS):
+            if count := _count_others(connection, table, source):
+                yield table.name, "", f"{count} of its rows have no content"
 
 
 def rewrite_rows(connection: Connection) -> None:
@@ -324,17 +299,17 @@ def rewrite_rows(connection: Connection) -> None:
 
 
 def _compare(
-    connection: Connection, names: Iterable[str], contents: list[tuple[bytes, Json]]
+    connection: Connection, tables: Iterable[TableColumns], contents: list[tuple[bytes, Json]]
 ) -> set[bytes]:
     """Return the ids of contents, or of kinds of cases, whose rows differ."""
     built, wrong = build_rows(contents), set[bytes]()
-    for name in names:
-        expected = set(built.get(name, ()))
-        place = list(ROW_TABLES[name].columns).index(_owner_of(ROW_TABLES[name]))
+    for table in tables:
+        expected = set(built.get(table.name, ()))
+        place = list(table.columns).index(_owner_of(table))
         owners = {row[place] for row in expected}
-        if name not in _OF_KINDS:
+        if table not in OF_KINDS:
             owners.update(id for id, _ in contents)
-        stored = set(_stored(connection, ROW_TABLES[name], owners))
+        stored = set(_stored(connection, table, owners))
         wrong.update(row[place] for row in expected ^ stored)
     return wrong
 

@@ -21,7 +21,7 @@ from evalstore.store.contents import (
     require_number,
     verify,
 )
-from evalstore.store.database import Database, append, select_each
+from evalstore.store.database import Database, append
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.references import iterate_references
@@ -136,48 +136,42 @@ class RecordQueries(Database):
         data = ", data" if "data" in TABLES[table].columns else ""
         statement = f"SELECT id, content{data} FROM {table} WHERE id IN"
         records = []
-        with self._reading() as connection:
-            for bytes_, content, *rest in select_each(connection, statement, ids):
-                id = as_digits(bytes_)
-                verify(table, id, content)
-                blob = as_blob(rest[0], table, id) if rest else None
-                records.append(StoredRecord(table, id, content, blob))
+        for bytes_, content, *rest in self._select_each(statement, ids):
+            id = as_digits(bytes_)
+            verify(table, id, content)
+            blob = as_blob(rest[0], table, id) if rest else None
+            records.append(StoredRecord(table, id, content, blob))
         return sorted(records, key=lambda record: record.id)
 
     def load_sizes(self, table: str, ids: Iterable[str]) -> dict[str, int]:
         """Return roughly how many bytes these rows have, by id; those it lacks are left out."""
         data = " + length(data)" if "data" in TABLES[table].columns else ""
         statement = f"SELECT id, length(content){data} FROM {table} WHERE id IN"
-        with self._reading() as connection:
-            return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
+        return {as_digits(id): size for id, size in self._select_each(statement, ids)}
 
     def find_judgement_ids(self, subjects: Iterable[str]) -> set[bytes]:
         """Return the ids of all judgements of these subjects."""
         statement = f"SELECT id FROM {EVALUATIONS.name} WHERE subject IN"
-        with self._reading() as connection:
-            return {as_id(id) for (id,) in select_each(connection, statement, subjects)}
+        return {as_id(id) for (id,) in self._select_each(statement, subjects)}
 
     def find_run_ids(self, started: int, id: str) -> tuple[set[bytes], set[bytes]]:
         """Return the ids of the runs up to one, included, and of those after it."""
         query = f"SELECT (started, id) > (?, ?), id FROM {RUNS.name}"
         runs: tuple[set[bytes], set[bytes]] = (set(), set())
-        with self._reading() as connection:
-            for is_later, run in connection.execute(query, (started, as_bytes(id))):
-                runs[is_later].add(as_id(run))
+        for is_later, run in self._select(query, (started, as_bytes(id))):
+            runs[is_later].add(as_id(run))
         return runs
 
     def find_failure_ids(self, after: int) -> set[bytes]:
         """Return the ids of the calls that have failed after a time."""
         query = f"SELECT id FROM {FAILURES.name} WHERE at > ?"
-        with self._reading() as connection:
-            return {as_id(id) for (id,) in connection.execute(query, (after,))}
+        return {as_id(id) for (id,) in self._select(query, (after,))}
 
     def find_present(self, table: str, ids: Iterable[bytes]) -> set[bytes]:
         """Return those of these ids that the table has."""
         statement = f"SELECT id FROM {table} WHERE id IN"
         digits = [id.hex() for id in ids]
-        with self._reading() as connection:
-            return {as_id(id) for (id,) in select_each(connection, statement, digits)}
+        return {as_id(id) for (id,) in self._select_each(statement, digits)}
 
     def ensure_records(self, records: Sequence[CheckedRecord]) -> None:
         """Store what is missing of these records, in one transaction.
@@ -201,10 +195,10 @@ class IdSnapshot:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
-        """Return the ids of a table from `first` up to `last`, both included, each in a tuple."""
-        query = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?"
-        return set(self._connection.execute(query, (first, last)))
+    def iterate_ids(self, table: str) -> Iterator[tuple[bytes]]:
+        """Yield the ids of a table in ascending order, each in a tuple."""
+        query = f"SELECT id FROM {table} WHERE id >= ? ORDER BY id"  # only bytes are as large
+        return self._connection.stream(query, (bytes(ID_BYTES),))
 
     def iterate_fields(self, table: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the id of each row and these fields of its content, as SQLite reads them.
@@ -228,11 +222,6 @@ class IdSnapshot:
         for id, content in self._connection.stream(query):
             digits, decoded = decode_row(table, id, content)
             yield bytes.fromhex(digits), decoded
-
-    def count(self, table: str, most: int) -> int:
-        """Return how many rows a table has, but not more than `most`."""
-        query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?) AS counted"
-        return int(self._connection.execute(query, (most,)).fetchone()[0])
 
 
 def make_rows(contents: Mapping[str, str]) -> dict[str, dict[str, Any]]:

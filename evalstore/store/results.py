@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from evalstore.core import hashing
 from evalstore.core.batches import in_small_batches
 from evalstore.core.deserialize import MODELS, Shared, share_tuples
 from evalstore.core.results import Result
@@ -21,7 +22,7 @@ from evalstore.store import Store
 from evalstore.store.contents import damaged
 from evalstore.store.ids import as_digits, split_ids
 from evalstore.store.rows.row_queries import WORDS, Among, FileLeaf, ResultLeaf
-from evalstore.store.trees.case_files import long_parts_of
+from evalstore.store.trees.case_chunks import OF_PARTS, has_parts
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
 _VERDICTS = {str(word): word for word in VERDICTS}
@@ -211,33 +212,62 @@ def iterate_cases(
     yield from iterate_entries(store, entries)
 
 
+Cells = list[tuple[Result, Case]]
+
+
 def iterate_entries(
     store: Store, entries: Mapping[str, str], without: Mapping[str, Collection[str]] | None = None
-) -> Iterator[list[tuple[Result, Case]]]:
+) -> Iterator[Cells]:
     """Yield the results of some files in batches, by path, each with its case.
 
     `entries` are the entries of a result tree, and `without` the nodes of files that are left out.
     """
-    for batch in _iterate_cells(store, entries, without):
-        yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
-
-
-def _iterate_cells(
-    store: Store, entries: Mapping[str, str], without: Mapping[str, Collection[str]] | None = None
-) -> Iterator[list[tuple[str, Case, Json]]]:
-    """Yield the cells of some files in batches, by path, each with its case."""
     left_out = without or {}
     paths = (path for path in sorted(entries) if entries[path] not in left_out.get(path, ()))
-    for batch in in_small_batches(paths):
-        others = [left_out.get(path, ()) for path in batch]
-        for parts in store.iterate_results([entries[path] for path in batch], others):
-            files = store.load_case_files({part.content["cases"] for part in parts})
-            yield [
-                (batch[part.number], case_of(cell, cases), cell)
-                for part in parts
-                for cases in (files[part.content["cases"]].cases,)
-                for cell in part.content["cells"]
-            ]
+    for some in in_small_batches(paths):
+        roots = store.load_leaves(entries[path] for path in some)
+        places = (
+            (path, node)
+            for path in some
+            for node in _list_leaves(store, entries[path], roots, left_out.get(path, ()))
+        )
+        for batch in in_small_batches(places):
+            yield [cell for cells in read_cells(store, batch, roots) for cell in cells]
+
+
+def _list_leaves(
+    store: Store, node: str, roots: Mapping[str, Json], left_out: Collection[str]
+) -> list[str]:
+    """Return the nodes with results in and below that of a file; those in or below some are not."""
+    if not has_parts(roots[node]):
+        return [node]
+    parts = store.find_divided(left_out)
+    hidden = {leaf.id for part in parts for leaf in store.find_result_leaves(part)}
+    leaves = (leaf.id for leaf in store.find_result_leaves(node))
+    return [leaf for leaf in leaves if leaf not in left_out and leaf not in hidden]
+
+
+def read_cells(
+    store: Store, places: Sequence[tuple[str, str]], known: Mapping[str, Json] | None = None
+) -> list[Cells]:
+    """Return the results in a few nodes, each given with the path of its file.
+
+    `known` are contents of nodes. Raises `StoreError` for a node that is missing.
+    """
+    contents = dict(known or {})
+    contents |= store.load_leaves(node for _, node in places if node not in contents)
+    for _, node in places:
+        if has_parts(contents[node]):
+            raise damaged("nodes", node, "it has no rows")
+    files = store.load_case_files({contents[node]["cases"] for _, node in places})
+    return [
+        [
+            (restore_cell(path, case, cell), case)
+            for cell in contents[node]["cells"]
+            for case in (case_of(cell, files[contents[node]["cases"]].cases),)
+        ]
+        for path, node in places
+    ]
 
 
 def verdict_of(cell: Json) -> Verdict | None:
@@ -253,28 +283,6 @@ def place_of(cell: Json) -> tuple[int, int, str]:
 def lacks_answers(cell: Json) -> bool:
     """Return whether a stored cell has fewer answers than it needs."""
     return len(cell.get("sessions", ())) < int(cell.get("wanted", 1))
-
-
-def results_of(
-    store: Store,
-    path: str,
-    rows: Mapping[str, Collection[str]],
-    long_parts: Collection[str] = (),
-) -> dict[str, list[Result]]:
-    """Return the cells of rows of a file by node of its results; `rows` are the labels by node.
-
-    Of long files, only the cells of cases in `long_parts` are read.
-    """
-    results: dict[str, list[Result]] = {node: [] for node in rows}
-    without: dict[str, set[str]] = {}
-    for node, root in store.load_leaves(rows).items() if long_parts else ():
-        parts = store.load_leaves(long_parts_of(root, store.load_leaves))
-        without[node] = {id for id, part in parts.items() if part["cases"] not in long_parts}
-    for batch in _iterate_cells(store, {node: node for node in rows}, without):
-        for node, case, cell in batch:
-            if case.row in rows[node]:
-                results[node].append(restore_cell(path, case, cell))
-    return results
 
 
 def case_of(cell: Json, cases: Sequence[Case]) -> Case:
@@ -311,11 +319,30 @@ class SessionResults:
             self._trees[root] = self._store.find_tree_leaves(root)
         asked = self._store.find_asked_leaves(session)
         places = [(path, leaf.id) for path, leaf in self._trees[root] if leaf.cases in asked]
-        contents = self._store.load_leaves(node for _, node in places)
-        files = self._store.load_case_files({content["cases"] for content in contents.values()})
-        return [
-            restore_cell(path, case_of(cell, files[contents[node]["cases"]].cases), cell)
-            for path, node in places
-            for cell in contents[node]["cells"]
-            if session in cell.get("sessions", ())
+        found = (
+            cells for some in in_small_batches(places) for cells in read_cells(self._store, some)
+        )
+        return [result for cells in found for result, _ in cells if session in result.sessions]
+
+
+def load_whole(store: Store, id: str, content: Json, *, with_cases: bool = True) -> Json:
+    """Return the content of a node of cases or results; the parts of a tree are joined.
+
+    Cases are left out, if they have parts, without `with_cases`.
+    """
+    if content["kind"] not in ("cases", "results") or not has_parts(content):
+        return content
+    whole = {name: value for name, value in content.items() if name not in OF_PARTS}
+    if content["kind"] == "cases":
+        batches = store.iterate_cases_of(content) if with_cases else ()
+        cases = [case for batch in batches for case in batch]
+        return {**whole, "cases": cases, "scheme": hashing.SCHEME}
+    cells = []
+    for some in in_small_batches(store.find_leaves_of(id)):
+        nodes = store.load_leaves(place.leaf.id for place in some)
+        cells += [
+            {**cell, "case": cell["case"] + place.first}
+            for place in some
+            for cell in nodes[place.leaf.id]["cells"]
         ]
+    return {**whole, "cells": cells, "scheme": hashing.SCHEME}

@@ -42,12 +42,11 @@ class RunQueries(Database):
             f"SELECT id, content FROM runs WHERE {readable} AND started >= ? AND started < ? "
             "ORDER BY started DESC, id DESC"
         )
-        with self._reading() as connection:
-            rows = connection.execute(
-                f"{query} LIMIT ? OFFSET ?",
-                (*without, since, before, NO_LIMIT if limit is None else limit, offset),
-            )
-            return [_run(*row) for row in rows]
+        rows = self._select(
+            f"{query} LIMIT ? OFFSET ?",
+            (*without, since, before, NO_LIMIT if limit is None else limit, offset),
+        )
+        return [_run(*row) for row in rows]
 
     def find_recent_runs(
         self, before: Run | None = None, limit: int = RUNS_SEARCHED
@@ -59,11 +58,8 @@ class RunQueries(Database):
         while left > 0:
             place = (last.started, as_bytes(last.id)) if last else _LAST
             most = min(batches.SMALL_SIZE, left)
-            with self._reading() as connection:
-                parameters = (*without, *place, most)
-                rows = connection.execute(
-                    f"{query} ORDER BY started DESC, id DESC LIMIT ?", parameters
-                ).fetchall()
+            parameters = (*without, *place, most)
+            rows = self._select(f"{query} ORDER BY started DESC, id DESC LIMIT ?", parameters)
             for row in rows:
                 last = _run(*row)
                 yield last
@@ -80,19 +76,16 @@ class RunQueries(Database):
 
     def load_run(self, id: str) -> Run:
         """Return a run by its full id; raises `StoreError` when it is not there."""
-        with self._reading() as connection:
-            query = "SELECT id, content FROM runs WHERE id = ?"
-            row = connection.execute(query, (as_bytes(id),)).fetchone()
-        if row is None:
-            raise missing("run", id)
-        return _run(*row)
+        query = "SELECT id, content FROM runs WHERE id = ?"
+        for row in self._select(query, (as_bytes(id),)):
+            return _run(*row)
+        raise missing("run", id)
 
     def count_runs(self, *, since: int = _BEGIN, before: int = _END) -> int:
         """Return how many runs began at `since` or later, and before `before`."""
-        with self._reading() as connection:
-            readable, without = _readable()
-            query = f"SELECT count(*) FROM runs WHERE {readable} AND started >= ? AND started < ?"
-            return int(connection.execute(query, (*without, since, before)).fetchone()[0])
+        readable, without = _readable()
+        query = f"SELECT count(*) FROM runs WHERE {readable} AND started >= ? AND started < ?"
+        return int(self._select(query, (*without, since, before))[0][0])
 
 
 def _readable() -> tuple[str, list[bytes | None]]:

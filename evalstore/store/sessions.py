@@ -26,7 +26,7 @@ from evalstore.store.contents import (
     require_number,
 )
 from evalstore.store.costs import Spent, select_people
-from evalstore.store.database import append, select_each
+from evalstore.store.database import append
 from evalstore.store.driver import Connection
 from evalstore.store.failures import describe_failures
 from evalstore.store.ids import as_digits
@@ -76,6 +76,9 @@ class LeaseChange(NamedTuple):
     """Whether the released keys may be among the offered items, which are then deleted."""
 
 
+_JOIN = " LEFT JOIN {} r ON r.id = s.id"
+
+
 class SessionQueries(NodeQueries):
     """The queries for sessions and evaluations."""
 
@@ -117,19 +120,20 @@ class SessionQueries(NodeQueries):
     ) -> dict[str, list[Sample]]:
         """Return the sessions of these questions, oldest first; adds those in USD to `costs`."""
         by_question: dict[str, list[Sample]] = {}
-        with self._reading() as connection:
-            cost = "NULL" if costs is None else connection.dialect.usd
-            columns = f"question, started, id, token_limit, {cost}"
-            statement = f"SELECT {columns} FROM sessions WHERE question IN"
-            for row in select_each(connection, statement, questions):
-                question, started, id, limit, usd = row
-                session = as_digits(id)
-                if limit is not None:
-                    limit = as_count(limit, "sessions", session)
-                sample = Sample(as_time(started, "sessions", session), session, limit)
-                by_question.setdefault(as_digits(question), []).append(sample)
-                if usd is not None and costs is not None:
-                    _note(costs, session, usd, "sessions")
+        usd, join = ("NULL", "") if costs is None else ("r.usd", _JOIN.format("answer_rows"))
+        statement = (
+            f"SELECT question, s.started, s.id, token_limit, {usd} FROM sessions s{join} "
+            "WHERE question IN"
+        )
+        for row in self._select_each(statement, questions):
+            question, started, id, limit, usd = row
+            session = as_digits(id)
+            if limit is not None:
+                limit = as_count(limit, "sessions", session)
+            sample = Sample(as_time(started, "sessions", session), session, limit)
+            by_question.setdefault(as_digits(question), []).append(sample)
+            if usd is not None and costs is not None:
+                _note(costs, session, usd, "sessions")
         for samples in by_question.values():
             if len(samples) > 1:
                 samples.sort(key=lambda sample: sample[:2])
@@ -138,8 +142,7 @@ class SessionQueries(NodeQueries):
     def find_times(self, table: str, ids: Iterable[str]) -> dict[str, int]:
         """Return when sessions, or evaluations, started, by id; missing ones are left out."""
         statement = f"SELECT id, started FROM {table} WHERE id IN"
-        with self._reading() as connection:
-            rows = [(as_digits(id), at) for id, at in select_each(connection, statement, ids)]
+        rows = [(as_digits(id), at) for id, at in self._select_each(statement, ids)]
         return {id: as_time(started, table, id) for id, started in rows}
 
     def find_votes(
@@ -147,34 +150,33 @@ class SessionQueries(NodeQueries):
     ) -> dict[str, list[Vote]]:
         """Return the evaluations of these subjects, oldest first; adds what is known to `costs`."""
         by_subject: dict[str, list[Vote]] = {}
-        with self._reading() as connection:
-            people = {id for (id,) in connection.execute(select_people(connection))}
-            usd = "NULL" if costs is None else connection.dialect.usd
-            statement = (
-                f"SELECT subject, started, id, evaluation, evaluator, verdict, score, {usd} "
-                "FROM evaluations WHERE subject IN"
+        people = {id for (id,) in self._select(select_people(self.dialect))}
+        usd, join = ("NULL", "") if costs is None else ("r.usd", _JOIN.format("judgement_rows"))
+        statement = (
+            f"SELECT subject, started, s.id, evaluation, evaluator, verdict, score, {usd} "
+            f"FROM evaluations s{join} WHERE subject IN"
+        )
+        evaluators: dict[bytes, tuple[str, bool]] = {}
+        for row in self._select_each(statement, subjects):
+            subject, started, id, evaluation, evaluator, verdict, score, usd = row
+            if evaluator not in evaluators:
+                evaluators[evaluator] = as_digits(evaluator), evaluator in people
+            maker, is_human = evaluators[evaluator]
+            digits = as_digits(id)
+            if score is not None:
+                score = require_number(score, "evaluations", digits)
+            vote = Vote(
+                as_time(started, "evaluations", digits),
+                digits,
+                as_digits(evaluation),
+                maker,
+                as_word(verdict),
+                score,
+                is_human,
             )
-            evaluators: dict[bytes, tuple[str, bool]] = {}
-            for row in select_each(connection, statement, subjects):
-                subject, started, id, evaluation, evaluator, verdict, score, usd = row
-                if evaluator not in evaluators:
-                    evaluators[evaluator] = as_digits(evaluator), evaluator in people
-                maker, is_human = evaluators[evaluator]
-                digits = as_digits(id)
-                if score is not None:
-                    score = require_number(score, "evaluations", digits)
-                vote = Vote(
-                    as_time(started, "evaluations", digits),
-                    digits,
-                    as_digits(evaluation),
-                    maker,
-                    as_word(verdict),
-                    score,
-                    is_human,
-                )
-                by_subject.setdefault(as_digits(subject), []).append(vote)
-                if usd is not None and costs is not None:
-                    _note(costs, digits, usd, "evaluations")
+            by_subject.setdefault(as_digits(subject), []).append(vote)
+            if usd is not None and costs is not None:
+                _note(costs, digits, usd, "evaluations")
         for votes in by_subject.values():
             if len(votes) > 1:
                 votes.sort(key=lambda vote: vote[:2])
@@ -247,49 +249,42 @@ class SessionQueries(NodeQueries):
 
     def find_labels(self) -> list[Label]:
         """Return all labels of people, oldest first."""
-        with self._reading() as connection:
-            people = connection.execute(select_people(connection, "id, content"))
-            rows = (decode_row("evaluators", *row) for row in people)
-            names = {id: content.get("human") for id, content in rows}
+        people = self._select(select_people(self.dialect, "id, content"))
+        rows = (decode_row("evaluators", *row) for row in people)
+        names = {id: content.get("human") for id, content in rows}
         if not names:
             return []
         statement = "SELECT id, evaluator, started, content FROM evaluations WHERE evaluator IN"
-        with self._reading() as connection:
-            return sorted(
-                Label(
-                    as_time(started, "evaluations", id),
-                    id,
-                    names[as_digits(person)],
-                    deserialize.restore_evaluation_result(
-                        decode_content("evaluations", id, content)
-                    ),
-                )
-                for bytes_, person, started, content in select_each(connection, statement, names)
-                for id in (as_digits(bytes_),)
+        return sorted(
+            Label(
+                as_time(started, "evaluations", id),
+                id,
+                names[as_digits(person)],
+                deserialize.restore_evaluation_result(decode_content("evaluations", id, content)),
             )
+            for bytes_, person, started, content in self._select_each(statement, names)
+            for id in (as_digits(bytes_),)
+        )
 
     def count_labels(self) -> tuple[int, int]:
         """Return how many labels there are, and when the newest was given; 0 without any."""
-        with self._reading() as connection:
-            by_people = f"FROM evaluations WHERE evaluator IN ({select_people(connection)})"
-            query = f"SELECT count(*), coalesce(max(started), 0) {by_people}"
-            count, newest = connection.execute(query).fetchone()
-            return int(count), int(newest)
+        by_people = f"FROM evaluations WHERE evaluator IN ({select_people(self.dialect)})"
+        query = f"SELECT count(*), coalesce(max(started), 0) {by_people}"
+        ((count, newest),) = self._select(query)
+        return int(count), int(newest)
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
         """Return the question of each of these sessions that is stored."""
         statement = "SELECT id, question FROM sessions WHERE id IN"
-        with self._reading() as connection:
-            rows = select_each(connection, statement, sessions)
-            return {as_digits(id): as_digits(question) for id, question in rows}
+        rows = self._select_each(statement, sessions)
+        return {as_digits(id): as_digits(question) for id, question in rows}
 
     def newest_time(self) -> int:
         """Return when the newest session or evaluation started; reads all of them."""
-        with self._reading() as connection:
-            times = {
-                name: connection.execute(f"SELECT max(started) FROM {name}").fetchone()[0]
-                for name in (SESSIONS.name, EVALUATIONS.name)
-            }
+        times = {
+            name: self._select(f"SELECT max(started) FROM {name}")[0][0]
+            for name in (SESSIONS.name, EVALUATIONS.name)
+        }
         return max(as_time(time or 0, name) for name, time in times.items())
 
 

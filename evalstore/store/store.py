@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.values import FileVersion, Json
-from evalstore.store.contents import as_blob, decode_content, decode_row, missing
+from evalstore.store.contents import as_blob, decode_content, decode_row, missing, require
 from evalstore.store.costs import CostQueries
 from evalstore.store.database import Database, ensure, select_each
 from evalstore.store.driver import Connection, Extent
@@ -68,36 +68,30 @@ class VersionQueries(NodeQueries):
     def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
         """Return the lengths, in characters, of those of these contents that the store has."""
         statement = f"SELECT id, length(content) FROM {VERSIONS[kind].name} WHERE id IN"
-        with self._reading() as connection:
-            return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
+        return {as_digits(id): size for id, size in self._select_each(statement, ids)}
 
     def load_files_of(self, media_type: str) -> dict[bytes, bytes]:
         """Return the bytes of all files of a type, by id."""
         query = "SELECT id, data FROM files WHERE content LIKE ?"
-        with self._reading() as connection:
-            rows = connection.execute(query, (f'%"mediaType":"{media_type}"%',)).fetchall()
-            return {bytes(id): bytes(data) for id, data in rows}
+        rows = self._select(query, (f'%"mediaType":"{media_type}"%',))
+        return {bytes(id): bytes(data) for id, data in rows}
 
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
         """Return referenced files by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         query = "SELECT content, data FROM files WHERE id = ?"
         files: dict[str, FileVersion] = {}
-        with self._reading() as connection:
-            for id in unique_ids:
-                row = connection.execute(query, (as_bytes(id),)).fetchone()
-                if row is None:
-                    raise missing("file", id)
-                content = decode_content("files", id, row[0])
-                files[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
-        return files
+        for id in unique_ids:
+            for text, data in self._select(query, (as_bytes(id),)):
+                content = decode_content("files", id, text)
+                files[id] = FileVersion(content["mediaType"], as_blob(data, "files", id))
+        return require(files, unique_ids, "file")
 
     def load_all(self, kind: str) -> dict[str, Json]:
         """Return all versions of a kind by id; only for evaluators and models, which are few."""
-        with self._reading() as connection:
-            table = VERSIONS[kind].name
-            rows = connection.execute(f"SELECT id, content FROM {table}")
-            return dict(decode_row(table, *row) for row in rows)
+        table = VERSIONS[kind].name
+        rows = self._select(f"SELECT id, content FROM {table}")
+        return dict(decode_row(table, *row) for row in rows)
 
 
 class GrowthQueries(Database):
@@ -114,7 +108,7 @@ class GrowthQueries(Database):
         that are read from files do not count.
         """
         with self._reading() as connection:
-            return connection.dialect.growth.newest(connection, before)
+            return self.dialect.growth.newest(connection, before)
 
     def count_added(self, before: Extent, after: Extent) -> tuple[int, int]:
         """Return how many sessions and evaluations were added between two moments, at least.
@@ -122,7 +116,7 @@ class GrowthQueries(Database):
         Some that were added later may count, too.
         """
         with self._reading() as connection:
-            growth = connection.dialect.growth
+            growth = self.dialect.growth
             sessions, evaluations = (
                 growth.count(connection, table.name, before, after)
                 for table in (SESSIONS, EVALUATIONS)
@@ -135,7 +129,7 @@ class GrowthQueries(Database):
         None when more than `most` rows were added, and when the store never had that extent.
         """
         with self._reading() as connection:
-            growth = connection.dialect.growth
+            growth = self.dialect.growth
             if not growth.has_had(connection, since):
                 return None
             condition, parameters = growth.condition(SESSIONS.name, since)
@@ -183,32 +177,28 @@ class Store(
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
         """Return the kind and the id of everything whose id starts with these digits."""
         matches: list[tuple[str, str]] = []
-        with self._reading() as connection:
-            for name in TABLES:
-                query = f"SELECT id, content FROM {name} WHERE id BETWEEN ? AND ? LIMIT ?"
-                rows = connection.execute(query, (*_range(prefix), most))
-                contents = (decode_row(name, *row) for row in rows)
-                matches += [(content["kind"], id) for id, content in contents]
+        for name in TABLES:
+            query = f"SELECT id, content FROM {name} WHERE id BETWEEN ? AND ? LIMIT ?"
+            rows = self._select(query, (*_range(prefix), most))
+            contents = (decode_row(name, *row) for row in rows)
+            matches += [(content["kind"], id) for id, content in contents]
         return sorted(matches, key=lambda match: match[1])
 
     def load_any(self, kind: str, id: str) -> Stored:
         """Return a content by its kind and full id; raises `StoreError` when it is missing."""
         table = {**VERSIONS, **EVENTS}[kind].name
         query = f"SELECT content FROM {table} WHERE id = ?"
-        with self._reading() as connection:
-            row = connection.execute(query, (as_bytes(id),)).fetchone()
-        if row is None:
-            raise missing(kind, id)
-        return Stored(kind, id, decode_content(table, id, row[0], kind, shown=True))
+        for (text,) in self._select(query, (as_bytes(id),)):
+            return Stored(kind, id, decode_content(table, id, text, kind, shown=True))
+        raise missing(kind, id)
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
         """Return ids of questions that have a session or a failure and start with these digits."""
         questions: set[str] = set()
-        with self._reading() as connection:
-            for name in (SESSIONS.name, FAILURES.name):
-                query = f"SELECT DISTINCT question FROM {name} WHERE question BETWEEN ? AND ?"
-                rows = connection.execute(f"{query} LIMIT ?", (*_range(prefix), most))
-                questions |= {as_digits(id) for (id,) in rows}
+        for name in (SESSIONS.name, FAILURES.name):
+            query = f"SELECT DISTINCT question FROM {name} WHERE question BETWEEN ? AND ?"
+            rows = self._select(f"{query} LIMIT ?", (*_range(prefix), most))
+            questions |= {as_digits(id) for (id,) in rows}
         return sorted(questions)[:most]
 
 

@@ -23,7 +23,7 @@ from evalstore.store.trees.case_chunks import (
     find_same,
     is_tree,
 )
-from evalstore.store.trees.case_files import StoredCases, iterate_result_parts, restore_case_files
+from evalstore.store.trees.case_files import StoredCases, restore_case_files
 
 Contents = dict[str, tuple[str, str]]
 
@@ -84,13 +84,17 @@ def results(file: CaseFile, root: str, nodes: Nodes, cells: list[Json]) -> tuple
 
 
 def read_cells(result: str, nodes: Nodes) -> list[Json]:
-    batches = iterate_result_parts([nodes.contents[result]], nodes.load, nodes.load)
-    return [
-        {**cell, "case": cell["case"] + part.first}
-        for batch in batches
-        for part in batch
-        for cell in part.content["cells"]
-    ]
+    content = nodes.contents[result]
+    if "cells" in content:
+        return [*content["cells"]]
+    cells: list[Json] = []
+    first = 0
+    counts = nodes.contents[content["cases"]]["counts"]
+    for part, count in zip(content["parts"], counts, strict=True):
+        below = read_cells(part, nodes) if part else ()
+        cells += [{**cell, "case": cell["case"] + first} for cell in below]
+        first += count
+    return cells
 
 
 sizes = st.integers(1, 400)

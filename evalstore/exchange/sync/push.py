@@ -407,7 +407,6 @@ _REFERRING = tuple(VERSIONS[kind].name for kind in ("test", "evaluation", "evalu
 """The tables of versions that may refer to others, each before those that it refers to."""
 _UNSHARED_SELECTIONS = frozenset({"name", "keepGoing"})
 """Selections of a run: by a text, and without files that have errors."""
-_FIRST, _LAST = bytes(ID_BYTES), b"\xff" * ID_BYTES
 
 
 def find_shared_rows(
@@ -446,7 +445,7 @@ def find_shared_rows(
 
 
 def _ids_of(source: IdSource, table: str) -> set[bytes]:
-    return {as_id(id) for (id,) in source.find_range(table, _FIRST, _LAST)}
+    return {as_id(id) for (id,) in source.iterate_ids(table)}
 
 
 def _join(rows: Mapping[str, set[bytes]]) -> ReachedIds:

@@ -30,7 +30,6 @@ from evalstore.remotes.differences import CopyListener, count_by_table, find_mis
 from evalstore.remotes.index_cache import IndexCache, absolute_address
 from evalstore.remotes.places.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
-from evalstore.store.database import NO_LIMIT
 from evalstore.store.records import COPIED_TABLES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings.remote_names import (
@@ -166,7 +165,7 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             opened.cache.refresh(opened.files)
         with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
             to_pull = find_missing(theirs, ours)
-            counts = {table: theirs.count(table, NO_LIMIT) for table in COPIED_TABLES}
+            counts = {table: sum(1 for _ in theirs.iterate_ids(table)) for table in COPIED_TABLES}
         chosen, uncounted = _choose_readable(location, opened)
         to_push = find_missing_rows(opened, chosen)
         noted = read_excluded_tags(open_workspace(location), opened.name)

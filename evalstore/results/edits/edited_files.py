@@ -444,8 +444,8 @@ class EditedFile:
         gone, added = ([part for part in parts if part.node not in same] for parts in (old, new))
         tests = {test for case in now.read(added) for test in case.tests}
         names = {name for case in was.read(gone) for name in (case.key, case.row)}
-        like_added = same & self._finder.nodes_with(tests=tests)
-        like_gone = same & self._finder.nodes_with(names)
+        like_added = same & self._finder.store.find_named_leaves((), tests)
+        like_gone = same & self._finder.store.find_named_leaves(names)
         before = was.read(part for part in old if part.node in like_added)
         after = now.read(part for part in new if part.node in like_gone)
         numbers = chain.from_iterable(range(part.first, part.first + part.size) for part in added)

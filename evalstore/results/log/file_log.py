@@ -25,7 +25,8 @@ from evalstore.results.flips.verdict_changes import ComparedPart
 from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.prompt_names import PromptNames, prompts_of
-from evalstore.store.results import iterate_entries, results_of
+from evalstore.store.results import iterate_entries
+from evalstore.store.rows.row_results import results_of
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
@@ -73,11 +74,9 @@ def find_logged_changes(
     """
     seen, removed, gone = _find_runs(store, file, folder)
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
-    finder, long_parts = CaseFinder(store), set[str]()
+    finder = CaseFinder(store)
     if find_row and seen:
         followed = _follow_row([node for _, _, node, _ in seen], files, finder, find_row)
-        for node, cases in followed.items():
-            long_parts |= finder.long_parts_with(files[node], {case.row for case in cases})
         files = {node: replace(files[node], cases=followed[node]) for node in files}
         first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
         seen = seen[first:]
@@ -89,7 +88,7 @@ def find_logged_changes(
         if isinstance(files[version.node].cases, StoredCases)
         for _, leaf in version.results
     }
-    words = _read_words(store, versions, long, long_parts, is_row=is_row)
+    words = _read_words(store, versions, long, is_row=is_row)
     if is_row:
         for version in versions:
             if files[version.node].cases:
@@ -246,18 +245,17 @@ def _read_words(
     store: Store,
     versions: Iterable[_Version],
     long: Collection[str],
-    long_parts: Collection[str],
     *,
     is_row: bool,
 ) -> dict[str, Words]:
     """Return the verdicts in each leaf of results; with `is_row`, those of the only row.
 
-    Those of `long` leaves are left out. The row is in one of the `long_parts` of long files.
+    Those of `long` leaves are left out.
     """
     rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
     words: dict[str, Words] = {leaf: {} for leaf in rows if leaf not in long}
     if is_row:
-        for leaf, results in results_of(store, "", rows, long_parts).items():
+        for leaf, results in results_of(store, "", rows).items():
             for result in results:
                 words[leaf]["", result.prompt_number, result.model] = result.verdict or PENDING
         return words

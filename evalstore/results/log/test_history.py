@@ -33,7 +33,7 @@ from evalstore.planning.results import as_result, compute_results
 from evalstore.results.edits.test_parts import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.judgement_changes import differ_evaluators
 from evalstore.results.prompt_names import PromptNames, label_prompts
-from evalstore.store.results import results_of
+from evalstore.store.rows.row_results import results_of
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import find_entry

@@ -36,7 +36,7 @@ from evalstore.results.show.shown_results import (
 from evalstore.store import Store
 from evalstore.store.costs import is_by_script
 from evalstore.store.failures import LoggedFailure
-from evalstore.store.results import SessionResults, case_of, iterate_results, restore_cell
+from evalstore.store.results import SessionResults, iterate_results, load_whole, read_cells
 from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.path_trees import read_tree
@@ -136,7 +136,7 @@ def show_item(
     if kind == "cases" and in_file and has_parts(stored.content):
         item = _long_file(store, id, stored.content)
     else:
-        content = store.load_whole(stored.content)
+        content = load_whole(store, id, stored.content)
         item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.references = name_references(location, _references(item))
     item.push = first_push_of(location, kind, id)
@@ -190,7 +190,6 @@ def _show_run(
         shown, item.left_out = find_urgent_results(store, run, most)
     else:
         shown = ShownResults(iterate_results(store, run))
-        item.content = store.load_whole(content)
     item.related = {"results": shown}
     item.prompts = name_prompts(location, shown.prompts)
     item.names = names_of_runs(store).get(run.id, ())
@@ -269,7 +268,7 @@ def show_file(
     if in_file and has_parts(stored):
         item = _long_file(store, node, stored)
     else:
-        content = store.load_whole(stored)
+        content = load_whole(store, node, stored)
         item = ShownItem("cases", node, content, _related(store, "cases", node, content))
     if chosen is None:
         every = ShownResults(iterate_results(store, run, name))
@@ -284,7 +283,7 @@ def show_file(
 def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
     """Return a test file whose cases have parts, with its cases in files."""
     cases = ShownCases(store.iterate_cases_of(stored), store.load_contents)
-    content = store.load_whole(stored, with_cases=False)
+    content = load_whole(store, node, stored, with_cases=False)
     return ShownItem("cases", node, content, {"tests": {}, "evaluations": {}}, cases=cases)
 
 
@@ -343,16 +342,12 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
 def find_urgent_results(store: Store, run: Run, most: int) -> tuple[ShownResults, int]:
     """Return the most urgent results of a run, at most so many, and how many others there are."""
     places, total = store.find_most_urgent(run.results, most)
-    nodes = store.load_leaves(dict.fromkeys(node for _, node, _ in places))
-    files = store.load_case_files({content["cases"] for content in nodes.values()})
-    known: dict[tuple[str, str], list[ShownResult]] = {}
-    for path, node, _ in places:
-        if (path, node) not in known:
-            cells, cases = nodes[node]["cells"], files[nodes[node]["cases"]].cases
-            known[path, node] = [
-                ShownResult(result_to_json(restore_cell(path, case, cell)), len(case.prompts) > 1)
-                for cell in cells
-                for case in (case_of(cell, cases),)
-            ]
+    nodes = list(dict.fromkeys((path, node) for path, node, _ in places))
+    known = {
+        place: [
+            ShownResult(result_to_json(result), len(case.prompts) > 1) for result, case in cells
+        ]
+        for place, cells in zip(nodes, read_cells(store, nodes), strict=True)
+    }
     shown = ShownResults.listing(known[path, node][place] for path, node, place in places)
     return shown, total - len(shown)

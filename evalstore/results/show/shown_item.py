@@ -323,7 +323,7 @@ def show_workspace_file(
             item = ShownItem("cases", node, content, related, cases=cases)
             references = cases.references
         else:
-            content = project.store.load_whole(hashing.describe_case_file(file))
+            content = hashing.describe_case_file(file)
             related = {"file": name, **cases_related(project.versions.load, file.cases)}
             item = ShownItem("cases", node, content, related)
             references = [*references_of(related["evaluations"].values())]

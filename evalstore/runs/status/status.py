@@ -245,7 +245,7 @@ def find_lost_labels(
     paths = {
         path for path, name in names.items() if path in nodes and name in project.reading.files
     }
-    labelled = finder.nodes_with(tests={question.test for question in questions.values()})
+    labelled = store.find_named_leaves((), {question.test for question in questions.values()})
     if any(question.model in void for question in questions.values()):
         paths |= {path for path, node in nodes.items() if node in labelled}
         leaves = store.find_tree_leaves(last.results)

@@ -177,17 +177,12 @@ def _path(name: str) -> str:
 POSTGRESQL = Dialect(
     field=lambda name: f"content_json(content) #> {_path(name)}",
     text=lambda name: f"content_json(content) #>> {_path(name)}",
-    number=lambda name: f"(content_json(content) #>> {_path(name)})::double precision",
     has=lambda text: f"strpos(content, '{text}') > 0",
-    digits=lambda column: f"encode({column}, 'hex')",
     as_stored=str,  # all values have the types of their columns
-    usd="usd",
-    seconds="seconds",
-    output_tokens=lambda total: (
-        f"(SELECT {total}((turn #>> '{{usage,outputTokens}}')::double precision) "
+    longest_output=(
+        "(SELECT max((turn #>> '{usage,outputTokens}')::double precision) "
         "FROM json_array_elements(content_json(content) -> 'turns') AS turns (turn))"
     ),
-    model="model",
     feedback=(
         "CASE WHEN strpos(content, '\\u0000') = 0 "
         "THEN content_json(content) #> '{feedback}' END, "

@@ -31,6 +31,7 @@ except ImportError as error:
 
 from evalstore.store.postgresql.cancellation import was_told_to_end
 from evalstore.store.postgresql.connection import (
+    POSTGRESQL,
     PostgreSQLConnection,
     RawConnection,
     connect,
@@ -98,6 +99,7 @@ def _would_wait(path: str) -> StoreLockedError:
 class PostgreSQLDriver:
     """An open database whose tables are those of this program."""
 
+    dialect = POSTGRESQL
     is_remote = True
     has_search_tables = True
 

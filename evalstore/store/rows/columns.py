@@ -7,7 +7,13 @@ ids are concatenated, 16 bytes each. Verdicts are numbers: `VERDICT_NUMBERS`.
 from __future__ import annotations
 
 from evalstore.core.values import WORDS
-from evalstore.store.schema.table_definitions import TableColumns
+from evalstore.store.schema.table_definitions import (
+    EVALUATIONS,
+    NODES,
+    RUNS,
+    SESSIONS,
+    TableColumns,
+)
 
 VERDICT_NUMBERS = {str(word): number for number, word in enumerate(WORDS, start=1)}
 
@@ -157,10 +163,16 @@ RUN_ROWS = _table(
     "snapshot",
     "results",
 )
-ROW_TABLES: dict[str, TableColumns] = {
-    table.name: table
-    for table in (
-        *(KINDS, KIND_TAGS, KIND_PROMPTS, ENTRIES, PARTS, CASE_NODES, CASE_ROWS, CASE_NAMES),
-        *(RESULT_NODES, RESULT_ROWS, ANSWER_ROWS, JUDGEMENT_ROWS, RUN_ROWS),
-    )
+OF_KINDS = (KINDS, KIND_TAGS, KIND_PROMPTS)
+"""The tables whose rows follow from what several cases have in common."""
+ROWS_OF: dict[str, tuple[TableColumns, ...]] = {
+    NODES.name: (
+        *(*OF_KINDS, ENTRIES, PARTS, CASE_NODES, CASE_ROWS, CASE_NAMES),
+        *(RESULT_NODES, RESULT_ROWS),
+    ),
+    SESSIONS.name: (ANSWER_ROWS,),
+    EVALUATIONS.name: (JUDGEMENT_ROWS,),
+    RUNS.name: (RUN_ROWS,),
 }
+"""The tables with the rows of the contents of a table."""
+ROW_TABLES = {table.name: table for tables in ROWS_OF.values() for table in tables}

@@ -210,9 +210,8 @@ class ResultSums:
 
     def count_labelled(self) -> int:
         """Return how many results have a label among their judgements."""
-        labels = (
-            f"SELECT id FROM evaluations WHERE evaluator IN ({select_people(self._connection)})"
-        )
+        people = select_people(self._connection.dialect)
+        labels = f"SELECT id FROM evaluations WHERE evaluator IN ({people})"
         query = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")}
             SELECT count(*) FROM leaf l CROSS JOIN result_rows r
             WHERE r.leaf = l.results AND EXISTS (SELECT 1 FROM ordinals o

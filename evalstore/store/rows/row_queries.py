@@ -11,7 +11,7 @@ from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import damaged
-from evalstore.store.database import Database, select_each
+from evalstore.store.database import Database
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
@@ -43,7 +43,7 @@ _PART = """
         UNION ALL
         SELECT p.file, p.first + c.first, c.child, q.child FROM part p
         JOIN parts q ON q.parent = p.results AND q.child IS NOT NULL
-        JOIN parts c ON c.parent = p.cases AND c.place = q.place),
+        LEFT JOIN parts c ON c.parent = p.cases AND c.place = q.place),
     leaf (file, first, cases, results) AS (
         SELECT p.file, p.first, p.cases, p.results FROM part p
         LEFT JOIN result_nodes n ON n.id = p.results WHERE coalesce(n.level, 0) = 0)
@@ -151,10 +151,11 @@ class RowQueries(Database):
 
     def find_result_leaves(self, node: str) -> list[ResultLeaf]:
         """Return the nodes with results in and below one of the results of a file, in order."""
-        query = f"{_OF_FILES} SELECT results, cases FROM leaf ORDER BY first"
-        with self._reading() as connection:
-            rows = connection.execute(query, (as_bytes(node),)).fetchall()
-        return [ResultLeaf(as_digits(id), as_digits(cases)) for id, cases in rows]
+        return [place.leaf for place in self.find_leaves_of(node)]
+
+    def find_leaves_of(self, node: str) -> list[FileLeaf]:
+        """Return the same with the number of the first case of each; their file is empty."""
+        return self._find_leaves(_OF_FILES, node)
 
     def count_results(self, node: str) -> VerdictCounts:
         """Return how many results are in and below a node of the results of a file."""
@@ -162,8 +163,7 @@ class RowQueries(Database):
             f"{_OF_FILES} SELECT r.model, r.verdict, count(*) FROM leaf l "
             "JOIN result_rows r ON r.leaf = l.results GROUP BY r.model, r.verdict"
         )
-        with self._reading() as connection:
-            rows = connection.execute(query, (as_bytes(node),)).fetchall()
+        rows = self._select(query, (as_bytes(node),))
         return Counter({(model, WORDS.get(verdict)): count for model, verdict, count in rows})
 
     def count_results_by_file(self, tree: str) -> dict[str, Counter[str]]:
@@ -173,9 +173,8 @@ class RowQueries(Database):
             "GROUP BY 1, 2"
         )
         counts: dict[str, Counter[str]] = {}
-        with self._reading() as connection:
-            for file, place, count in connection.execute(query, (as_bytes(tree),)):
-                counts.setdefault(file, Counter())[URGENCY[place]] = count
+        for file, place, count in self._select(query, (as_bytes(tree),)):
+            counts.setdefault(file, Counter())[URGENCY[place]] = count
         return counts
 
     def find_most_urgent(self, tree: str, most: int) -> tuple[list[tuple[str, str, int]], int]:
@@ -187,12 +186,9 @@ class RowQueries(Database):
             f"{OF_RUNS} SELECT l.file, l.results, r.n {CELLS} WHERE r.leaf = l.results "
             f"ORDER BY {_URGENCY}, l.file, l.first, r.n LIMIT ?"
         )
-        with self._reading() as connection:
-            rows = connection.execute(query, (as_bytes(tree), most)).fetchall()
-            count = (
-                f"{OF_RUNS} SELECT count(*) FROM leaf l JOIN result_rows r ON r.leaf = l.results"
-            )
-            ((total,),) = connection.execute(count, (as_bytes(tree),)).fetchall()
+        rows = self._select(query, (as_bytes(tree), most))
+        count = f"{OF_RUNS} SELECT count(*) FROM leaf l JOIN result_rows r ON r.leaf = l.results"
+        ((total,),) = self._select(count, (as_bytes(tree),))
         return [(str(file), as_digits(leaf), place) for file, leaf, place in rows], int(total)
 
     def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
@@ -201,9 +197,11 @@ class RowQueries(Database):
 
     def find_file_leaves(self, tree: str) -> list[FileLeaf]:
         """Return the same with the number of the first case of each in its file."""
-        query = f"{OF_RUNS} SELECT file, first, results, cases FROM leaf ORDER BY file, first"
-        with self._reading() as connection:
-            rows = connection.execute(query, (as_bytes(tree),)).fetchall()
+        return self._find_leaves(OF_RUNS, tree)
+
+    def _find_leaves(self, source: str, node: str) -> list[FileLeaf]:
+        query = f"{source} SELECT file, first, results, cases FROM leaf ORDER BY file, first"
+        rows = self._select(query, (as_bytes(node),))
         return [
             FileLeaf(str(file), first, ResultLeaf(as_digits(id), as_digits(cases)))
             for file, first, id, cases in rows
@@ -223,15 +221,14 @@ class RowQueries(Database):
             "LEFT JOIN kind_prompts k ON k.kind = c.kind AND k.number = r.prompt WHERE r.leaf IN"
         )
         found: dict[str, list[ResultIds]] = {leaf.id: [] for leaf in leaves}
-        with self._reading() as connection:
-            rows = select_each(connection, statement, found, "ORDER BY r.leaf, r.n")
-            for leaf, row, model, prompt, prompts, *ids in rows:
-                if not prompts:
-                    raise damaged("nodes", as_digits(leaf), "a result in it belongs to no case")
-                text = b"".join(id or b"" for id in ids).hex()
-                each = tuple(text[place : place + 32] for place in range(0, len(text), 32))
-                shown = as_digits(prompt) if prompt else None
-                found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
+        rows = self._select_each(statement, found, "ORDER BY r.leaf, r.n")
+        for leaf, row, model, prompt, prompts, *ids in rows:
+            if not prompts:
+                raise damaged("nodes", as_digits(leaf), "a result in it belongs to no case")
+            text = b"".join(id or b"" for id in ids).hex()
+            each = tuple(text[place : place + 32] for place in range(0, len(text), 32))
+            shown = as_digits(prompt) if prompt else None
+            found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
         return found
 
     def find_equal_leaves(self, files: Mapping[str, tuple[str, str]]) -> dict[str, Counter[str]]:
@@ -272,17 +269,15 @@ class RowQueries(Database):
     def _find_unjudged(self, leaves: Iterable[str]) -> set[str]:
         """Return those of these nodes with results of which some have no verdict."""
         statement = "SELECT DISTINCT leaf FROM result_rows WHERE verdict IS NULL AND leaf IN"
-        with self._reading() as connection:
-            return {as_digits(leaf) for (leaf,) in select_each(connection, statement, leaves)}
+        return {as_digits(leaf) for (leaf,) in self._select_each(statement, leaves)}
 
     def count_by_candidate(self, leaves: Iterable[str]) -> dict[str, VerdictCounts]:
         """Return how many results each of these nodes has, which have no parts."""
         statement = "SELECT leaf, model, verdict, count(*) FROM result_rows WHERE leaf IN"
         counts: dict[str, VerdictCounts] = {}
-        with self._reading() as connection:
-            rows = select_each(connection, statement, leaves, "GROUP BY leaf, model, verdict")
-            for leaf, model, verdict, count in rows:
-                counts.setdefault(as_digits(leaf), Counter())[model, WORDS.get(verdict)] = count
+        rows = self._select_each(statement, leaves, "GROUP BY leaf, model, verdict")
+        for leaf, model, verdict, count in rows:
+            counts.setdefault(as_digits(leaf), Counter())[model, WORDS.get(verdict)] = count
         return counts
 
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
@@ -295,9 +290,8 @@ class RowQueries(Database):
             "count(*) AS results FROM result_rows r WHERE r.leaf IN"
         )
         rest = "GROUP BY r.leaf, r.case_n) AS of_cases GROUP BY leaf, judged, passed, unresolved"
-        with self._reading() as connection:
-            for leaf, *counts in select_each(connection, statement, leaves, rest):
-                yield as_digits(leaf), VerdictsOfCases(*map(int, counts))
+        for leaf, *counts in self._select_each(statement, leaves, rest):
+            yield as_digits(leaf), VerdictsOfCases(*map(int, counts))
 
     def find_prompts(self, leaves: Iterable[str]) -> Iterator[tuple[str, str | None, int]]:
         """Yield the system prompts of the results in nodes, with their numbers, by node."""
@@ -307,10 +301,9 @@ class RowQueries(Database):
             "JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n "
             "JOIN kind_prompts k ON k.kind = c.kind AND k.number = r.prompt WHERE r.leaf IN"
         )
-        with self._reading() as connection:
-            rows = select_each(connection, statement, leaves, "ORDER BY r.leaf, r.prompt")
-            for leaf, prompt, number in rows:
-                yield as_digits(leaf), prompt and as_digits(prompt), number
+        rows = self._select_each(statement, leaves, "ORDER BY r.leaf, r.prompt")
+        for leaf, prompt, number in rows:
+            yield as_digits(leaf), prompt and as_digits(prompt), number
 
     def find_apart(self, leaves: Iterable[str], others: Iterable[str]) -> set[str]:
         """Return those of these nodes of cases that have no names of any other node.
@@ -340,9 +333,8 @@ class RowQueries(Database):
     def find_names(self, leaves: Iterable[str]) -> set[str]:
         """Return the keys and the labels of the cases in nodes."""
         statement = "SELECT key, row FROM case_rows WHERE leaf IN"
-        with self._reading() as connection:
-            rows = select_each(connection, statement, leaves)
-            return {name or "" for names in rows for name in names}
+        rows = self._select_each(statement, leaves)
+        return {name or "" for names in rows for name in names}
 
     def find_kinds(self, leaves: Iterable[str]) -> list[Json]:
         """Return what the cases in nodes have in common, each once: cases without their texts."""
@@ -350,18 +342,13 @@ class RowQueries(Database):
             "SELECT DISTINCT k.content FROM kinds k JOIN case_rows r ON r.kind = k.id "
             "WHERE r.leaf IN"
         )
-        with self._reading() as connection:
-            kinds = {str(content) for (content,) in select_each(connection, statement, leaves)}
+        kinds = {str(content) for (content,) in self._select_each(statement, leaves)}
         return [json.loads(content) for content in sorted(kinds)]
 
     def find_asked_leaves(self, session: str) -> set[str]:
         """Return the nodes that may have cases which a session is an answer to."""
-        with self._reading() as connection:
-            query = "SELECT test FROM answer_rows WHERE id = ?"
-            tests = connection.execute(query, (as_bytes(session),)).fetchall()
-            statement = "SELECT leaf FROM case_names WHERE name IN"
-            rows = connection.select_in(statement, [number_of(test) for (test,) in tests])
-        return {as_digits(leaf) for (leaf,) in rows}
+        tests = self._select("SELECT test FROM answer_rows WHERE id = ?", (as_bytes(session),))
+        return self.find_named_leaves((), [test.hex() for (test,) in tests])
 
     def find_incomplete(self, tree: str) -> list[tuple[str, str]]:
         """Return a node of results with that of its cases, of which one is missing, if any is."""
@@ -370,8 +357,7 @@ class RowQueries(Database):
             "LEFT JOIN result_nodes r ON r.id = l.results LEFT JOIN case_nodes c ON c.id = l.cases "
             "WHERE r.id IS NULL OR c.id IS NULL LIMIT 1"
         )
-        with self._reading() as connection:
-            rows = connection.execute(query, (as_bytes(tree),)).fetchall()
+        rows = self._select(query, (as_bytes(tree),))
         return [(as_digits(results), as_digits(cases) if cases else "") for results, cases in rows]
 
     def find_cells(
@@ -395,9 +381,8 @@ class RowQueries(Database):
         )
         ids = all_as_bytes(leaf.id for leaf in leaves)
         found: dict[str, list[tuple[Any, ...]]] = {leaf.id: [] for leaf in leaves}
-        with self._reading() as connection:
-            for leaf, *cell in connection.execute(query, (*parameters, *ids)):
-                found[as_digits(leaf)].append(tuple(cell))
+        for leaf, *cell in self._select(query, (*parameters, *ids)):
+            found[as_digits(leaf)].append(tuple(cell))
         return found
 
     def count_cells(self, leaves: Sequence[ResultLeaf], wanted: Iterable[Among]) -> Counter[str]:
@@ -408,8 +393,7 @@ class RowQueries(Database):
             f"WHERE {condition} AND r.leaf IN ({_places(leaves)}) GROUP BY r.leaf"
         )
         ids = all_as_bytes(leaf.id for leaf in leaves)
-        with self._reading() as connection:
-            rows = connection.execute(query, (*parameters, *ids)).fetchall()
+        rows = self._select(query, (*parameters, *ids))
         return Counter({as_digits(leaf): int(count) for leaf, count in rows})
 
     def count_results_by_kind(
@@ -430,15 +414,13 @@ class RowQueries(Database):
     def find_rows(self, table: TableColumns, ids: Iterable[str]) -> list[Any]:
         """Return the rows of a table that have these ids."""
         statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE id IN"
-        with self._reading() as connection:
-            return list(select_each(connection, statement, ids))
+        return list(self._select_each(statement, ids))
 
     def find_levels(self, nodes: Iterable[str]) -> dict[str, int]:
         """Return how many levels of parts are below these nodes of results, by node."""
         statement = "SELECT id, level FROM result_nodes WHERE id IN"
-        with self._reading() as connection:
-            rows = select_each(connection, statement, nodes)
-            return {as_digits(id): level for id, level in rows}
+        rows = self._select_each(statement, nodes)
+        return {as_digits(id): level for id, level in rows}
 
     def find_divided(self, nodes: Iterable[str]) -> list[str]:
         """Return those of these nodes of results that have parts."""

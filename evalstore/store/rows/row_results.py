@@ -5,17 +5,15 @@ What was decoded last stays in memory, as neighbouring rows are in the same node
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.core.batches import in_small_batches
 from evalstore.core.results import Result
-from evalstore.core.values import Case
 from evalstore.store import Store
-from evalstore.store.results import case_of, iterate_entries, restore_cell
+from evalstore.store.results import Cells, read_cells
 from evalstore.store.rows.row_queries import ResultLeaf
 
-Cells = list[tuple["Result", "Case"]]
 _MOST_KEPT = 10_000
 """About how many results stay in memory."""
 
@@ -57,15 +55,18 @@ class RowResults:
         results of a file without parts are read, and such files are read together.
         """
         self._look_into(entries)
-        short = {path: leaf for path, leaf in entries.items() if self._leaves.get(leaf) is None}
-        found = self._read_short(short)
+        nodes = {}
         for path, leaf in entries.items():
-            if parts := self._leaves.get(leaf):
+            nodes[path] = [leaf]
+            if parts := self._leaves[leaf]:
                 named = self._store.find_named_leaves(names[path])
-                nodes = {node.id: node.cases for node in parts.nodes if node.cases in named}
-                decoded = self._decode(path, nodes)
-                cells = [cell for node in nodes for cell in decoded[node]]
-                found[path] = RowCells(cells, parts.total)
+                nodes[path] = [node.id for node in parts.nodes if node.cases in named]
+        decoded = self._decode([(path, node) for path in nodes for node in nodes[path]])
+        found: dict[str, RowCells] = {}
+        for path, leaf in entries.items():
+            cells = [cell for node in nodes[path] for cell in decoded[path, node]]
+            parts = self._leaves[leaf]
+            found[path] = RowCells(cells, parts.total if parts else len(cells))
         return found
 
     def _look_into(self, entries: Mapping[str, str]) -> None:
@@ -76,38 +77,13 @@ class RowResults:
             total = sum(self._store.count_results(leaf).values())
             self._leaves[leaf] = _Leaf(self._store.find_result_leaves(leaf), total)
 
-    def _read_short(self, entries: Mapping[str, str]) -> dict[str, RowCells]:
-        """Return all results of files without parts."""
-        known = self._take(entries.items())
-        fresh: dict[str, Cells] = {
-            path: [] for path, leaf in entries.items() if (path, leaf) not in known
-        }
-        for batch in iterate_entries(self._store, {path: entries[path] for path in fresh}):
-            for cell in batch:
-                fresh[cell[0].file].append(cell)
-        known |= {(path, entries[path]): cells for path, cells in fresh.items()}
+    def _decode(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Cells]:
+        """Return the results in these nodes, each given with the path of its file."""
+        known = self._take(places)
+        for some in in_small_batches([place for place in places if place not in known]):
+            known |= zip(some, read_cells(self._store, some), strict=True)
         self._keep(known)
-        return {
-            path: RowCells(known[path, leaf], len(known[path, leaf]))
-            for path, leaf in entries.items()
-        }
-
-    def _decode(self, path: str, nodes: Mapping[str, str]) -> dict[str, Cells]:
-        """Return the results in these nodes; `nodes` names the node with the cases of each."""
-        known = self._take((path, node) for node in nodes)
-        fresh = [node for node in nodes if (path, node) not in known]
-        for some in in_small_batches(fresh):
-            contents = self._store.load_leaves(some)
-            files = self._store.load_case_files({nodes[node] for node in some})
-            for node in some:
-                cases = files[nodes[node]].cases
-                known[path, node] = [
-                    (restore_cell(path, case, cell), case)
-                    for cell in contents[node]["cells"]
-                    for case in (case_of(cell, cases),)
-                ]
-        self._keep(known)
-        return {node: known[path, node] for node in nodes}
+        return known
 
     def _take(self, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Cells]:
         """Return the results of those nodes that are in memory, and take them out of it."""
@@ -121,3 +97,18 @@ class RowResults:
         self._count += sum(map(len, decoded.values()))
         while self._count > _MOST_KEPT and len(self._decoded) > 1:
             self._count -= len(self._decoded.pop(next(iter(self._decoded))))
+
+
+def results_of(
+    store: Store, path: str, rows: Mapping[str, Collection[str]]
+) -> dict[str, list[Result]]:
+    """Return the cells of rows of a file by node of its results; `rows` are the labels by node."""
+    found = RowResults(store).find({node: node for node in rows}, rows)
+    return {
+        node: [
+            result._replace(file=path)
+            for result, _ in found[node].cells
+            if result.row in rows[node]
+        ]
+        for node in rows
+    }

@@ -28,16 +28,11 @@ from evalstore.store.rows.columns import (
     RESULT_NODES,
     RESULT_ROWS,
     ROW_TABLES,
+    ROWS_OF,
     RUN_ROWS,
     VERDICT_NUMBERS,
 )
-from evalstore.store.schema.table_definitions import (
-    EVALUATIONS,
-    NODES,
-    RUNS,
-    SESSIONS,
-    TableColumns,
-)
+from evalstore.store.schema.table_definitions import TableColumns
 
 Row = tuple[Any, ...]
 """The values of the columns of a row."""
@@ -196,17 +191,9 @@ def write_rows(connection: Connection, contents: Iterable[tuple[bytes, Json]]) -
             connection.insert(table, rows)
 
 
-def has_rows(table: str) -> bool:
-    """Return whether the contents of a table have rows."""
-    return table in _SOURCES
-
-
-_SOURCES = (NODES.name, SESSIONS.name, EVALUATIONS.name, RUNS.name)
-
-
 def fill(connection: Connection) -> None:
     """Write the rows of all contents of a store, in the transaction of the connection."""
-    for table in _SOURCES:
+    for table in ROWS_OF:
         for contents in iterate_contents(connection, table):
             write_rows(connection, contents)
 

@@ -123,33 +123,17 @@ def _field(path: str) -> str:
     return f"json_extract(content, '$.{path}')"
 
 
-def _if_has(name: str, field: str) -> str:
-    """Return the expression for a field, without decoding a content that has no such name."""
-    return f"""CASE WHEN instr(content, '"{name}"') > 0 THEN {field} END"""
-
-
 SQLITE = Dialect(
     field=_field,
     text=_field,
-    number=_field,
     has=lambda text: f"instr(content, '{text}')",
-    digits=lambda column: f"lower(hex({column}))",
     as_stored=lambda column: (
         f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
     ),
-    usd=_if_has("cost", _field("cost.usd")),
-    seconds=_if_has(
-        "latency",
-        "CASE json_array_length(content, '$.turns') "
-        f"WHEN 1 THEN {_field('turns[0].latency')} "
-        "ELSE (SELECT sum(json_extract(value, '$.latency')) "
-        "FROM json_each(content, '$.turns')) END",
-    ),
-    output_tokens=lambda total: (
-        f"(SELECT {total}(json_extract(value, '$.usage.outputTokens')) "
+    longest_output=(
+        "(SELECT max(json_extract(value, '$.usage.outputTokens')) "
         "FROM json_each(content, '$.turns'))"
     ),
-    model=_field("model"),
     # A text ends for SQLite where it has a NUL character.
     feedback=(
         f"CASE WHEN instr(content, '\\u0000') = 0 THEN {_field('feedback')} END, "

@@ -19,7 +19,13 @@ from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store.driver import UnexpectedObject, refuse_foreign
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import MIGRATION, RESULTS, TABLES
-from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
+from evalstore.store.sqlite.connection import (
+    SQLITE,
+    STEPS,
+    Pool,
+    SQLiteConnection,
+    is_on_read_only_media,
+)
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from evalstore.store.wanted import (
@@ -38,6 +44,7 @@ _COUNT = "SELECT count(*) FROM sqlite_master"
 class SQLiteDriver:
     """An open SQLite file whose tables are those of this program."""
 
+    dialect = SQLITE
     is_remote = False
     has_search_tables = False
     seconds_away = 0.0

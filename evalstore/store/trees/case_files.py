@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from operator import eq
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from evalstore.core import batches, deserialize
 from evalstore.core.batches import in_small_batches
@@ -59,7 +59,7 @@ class StoredCases(NumberedSequence[Case]):
 
     def smallest_parts(self) -> Iterator[CasePart]:
         """Yield the nodes that contain the cases, without reading these."""
-        for group in _groups(self.parts(), lambda _: 1):
+        for group in in_small_batches(self.parts()):
             loaded = self._load([part.node for part in group])
             for part in group:
                 content = loaded[part.node]
@@ -82,7 +82,7 @@ class StoredCases(NumberedSequence[Case]):
 
     def read(self, smallest_parts: Iterable[CasePart]) -> Iterator[Case]:
         """Yield the cases of those of the smallest parts that are given."""
-        for group in _groups(smallest_parts, lambda _: 1):
+        for group in in_small_batches(smallest_parts):
             loaded = self._load([part.node for part in group])
             for part in group:
                 content = loaded[part.node]
@@ -101,13 +101,10 @@ class StoredCases(NumberedSequence[Case]):
     def labels(self) -> Iterator[str]:
         """Yield the labels of all rows, without restoring the cases."""
         hashes = array("q")
-        for group in _groups(self.parts(), lambda _: 1):
-            loaded = self._load([part.node for part in group])
-            above = [(part.node, loaded[part.node]) for part in group]
-            for _, inner in _load_below(above, _LEVEL_OF_PARTS, self._load):
-                labels = [case.get("row", "") for case in inner["cases"]]
-                hashes.extend(map(hash, labels))
-                yield from labels
+        for part in iterate_parts(self._node, self._content, self._load):
+            labels = [case.get("row", "") for case in part["cases"]]
+            hashes.extend(map(hash, labels))
+            yield from labels
         self._labels = hashes
 
     def labelled(self, labels: Collection[str]) -> Iterator[tuple[int, Case]]:
@@ -126,7 +123,8 @@ class StoredCases(NumberedSequence[Case]):
             return NotImplemented
         if isinstance(other, tuple):
             return len(self) == len(other) and all(map(eq, self, other))
-        return len(self) == len(other) and all(map(eq, *_between_equal_ends(self, other)))
+        # Where a tree is divided depends on its cases alone.
+        return [*self.smallest_parts()] == [*other.smallest_parts()]
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -161,18 +159,6 @@ def _number(content: Json, first: int) -> Iterator[CasePart]:
         first += count
 
 
-def _between_equal_ends(one: StoredCases, other: StoredCases) -> tuple[Iterator[Case], ...]:
-    """Return the cases of two files that are as long, without equal nodes at both ends."""
-    ours, others = (list(cases.smallest_parts()) for cases in (one, other))
-    start = sum(1 for _ in takewhile(lambda pair: eq(*pair), zip(ours, others, strict=False)))
-    ours, others = ours[start:], others[start:]
-    from_end = zip(reversed(ours), reversed(others), strict=False)
-    end = sum(1 for _ in takewhile(lambda pair: eq(*pair), from_end))
-    return tuple(
-        cases.read(parts[: len(parts) - end]) for cases, parts in ((one, ours), (other, others))
-    )
-
-
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
     """Return the case files of nodes, by id; the cases of a very long file are read when used."""
     files: dict[str, CaseFile] = {}
@@ -181,7 +167,7 @@ def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, Ca
         for id, content in contents.items()
         if has_parts(content) and content["level"] == 1
     ]
-    for group in _groups(short, lambda item: len(item[1]["parts"])):
+    for group in _groups(short, batches.SMALL_SIZE):
         parts = load(part for _, content in group for part in content["parts"])
         for id, content in group:
             files[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
@@ -204,19 +190,17 @@ def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
     if content["level"] > _LEVEL_OF_PARTS:
         nodes = load_case_parts(node, content, load)
     if content["level"] <= _LEVEL_OF_PARTS + 1:
-        yield from (part for _, part in _load_below(nodes, _LEVEL_OF_PARTS, load))
+        yield from (part for _, part in _load_below(nodes, load))
     else:
         for id, inner in nodes:
             yield from iterate_parts(id, inner, load)
 
 
-def _load_below(
-    nodes: Iterable[tuple[str, Json]], level: int, load: Load
-) -> Iterator[tuple[str, Json]]:
-    """Yield the parts of nodes of a level, in their order; those of several are read together."""
-    for group in _groups(nodes, lambda item: len(item[1].get("parts", ())), MAX_PART):
+def _load_below(nodes: Iterable[tuple[str, Json]], load: Load) -> Iterator[tuple[str, Json]]:
+    """Yield the nodes with the cases of nodes, in order; those of several are read together."""
+    for group in _groups(nodes, MAX_PART):
         for id, content in group:
-            if _level_of(content) != level:
+            if _level_of(content) != _LEVEL_OF_PARTS:
                 raise damaged("nodes", id, "it is of another level than the node above it says")
         loaded = load(id for _, content in group for id in content["parts"])
         for id, content in group:
@@ -288,82 +272,6 @@ def _level_of(content: Json) -> int:
 # --- results
 
 
-class ResultPart(NamedTuple):
-    """A node with results."""
-
-    number: int
-    """The number of the file."""
-    first: int
-    """The number of the first case of the node in its file."""
-    content: Json
-
-
-def iterate_result_parts(
-    contents: Iterable[Json],
-    load_cases: Load,
-    load_results: Load,
-    without: Sequence[Collection[str]] = (),
-) -> Iterator[list[ResultPart]]:
-    """Yield the nodes that contain results, among these nodes and below them, in batches.
-
-    They are in the order of files and cases. `without` has the ids of the nodes below each that
-    are left out. Raises `StoreError` for a node that is missing or does not match the node above
-    it.
-    """
-    parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
-    yield from _expand(parts, load_cases, load_results, without or [()] * len(parts))
-
-
-def _expand(
-    parts: Sequence[ResultPart],
-    load_cases: Load,
-    load_results: Load,
-    without: Sequence[Collection[str]],
-) -> Iterator[list[ResultPart]]:
-    for group in _groups(
-        parts, lambda part: len(part.content["parts"]) if has_parts(part.content) else 1
-    ):
-        trees = [part.content for part in group if has_parts(part.content)]
-        if not trees:
-            yield group
-            continue
-        cases = load_cases(content["cases"] for content in trees)
-        inner = load_results(
-            id
-            for part in group
-            if has_parts(part.content)
-            for id in part.content["parts"]
-            if id and id not in without[part.number]
-        )
-        below: list[ResultPart] = []
-        for part in group:
-            if has_parts(part.content):
-                of_part = _parts_of(part, cases[part.content["cases"]], inner)
-                below += (each for id, each in of_part if id not in without[part.number])
-            else:
-                below.append(part)
-        yield from _expand(below, load_cases, load_results, without)
-
-
-def _parts_of(
-    result: ResultPart, cases: Json, inner: Mapping[str, Json]
-) -> Iterator[tuple[str, ResultPart]]:
-    content, first = result.content, result.first
-    level = content["level"]
-    if _level_of(cases) != level or not (
-        len(content["parts"]) == len(cases["parts"]) == len(cases["counts"])
-    ):
-        raise damaged("nodes", content["cases"], "it has not the parts that results of it have")
-    parts = zip(content["parts"], cases["parts"], cases["counts"], strict=True)
-    for id, place, count in parts:
-        if id in inner:
-            part = inner[id]
-            if part["cases"] != place or _level_of(part) != level - 1:
-                raise damaged("nodes", id, "it is about other cases than the node above it")
-            yield id, ResultPart(result.number, first, part)
-        first += count
-
-
 def long_parts_of(root: Json, load_results: Load) -> list[str]:
     """Return the ids of the results of the parts that `StoredCases.parts` yields of a long file.
 
@@ -378,16 +286,16 @@ def long_parts_of(root: Json, load_results: Load) -> list[str]:
     return ids
 
 
-def _groups(items: Iterable[T], weigh: Any, most: int | None = None) -> Iterator[list[T]]:
-    """Yield the items in lists of at most the weight that is read together, or of one item."""
-    group: list[T] = []
-    weight = 0
-    for item in items:
-        added = weigh(item)
-        if group and weight + added > (most or batches.SMALL_SIZE):
+def _groups(nodes: Iterable[tuple[str, Json]], most: int) -> Iterator[list[tuple[str, Json]]]:
+    """Yield nodes in lists that have at most so many parts, or one node."""
+    group: list[tuple[str, Json]] = []
+    count = 0
+    for node in nodes:
+        added = len(node[1].get("parts", ()))
+        if group and count + added > most:
             yield group
-            group, weight = [], 0
-        group.append(item)
-        weight += added
+            group, count = [], 0
+        group.append(node)
+        count += added
     if group:
         yield group

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from evalstore.core.deserialize import MODELS
 from evalstore.core.values import Case, CaseFile
 from evalstore.store import Store
-from evalstore.store.trees.case_files import CasePart, StoredCases
+from evalstore.store.trees.case_files import StoredCases
 
 
 class CaseTraits(NamedTuple):
@@ -23,27 +23,19 @@ class CaseFinder:
     """Finds cases by their names: their keys and their labels."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
 
     def find(self, file: CaseFile, names: Collection[str]) -> Iterator[Case]:
         """Yield the cases of a file that have one of these names, in their order."""
         cases: Iterable[Case] = file.cases
         if isinstance(file.cases, StoredCases):
-            cases = file.cases.read(self.parts_with(list(file.cases.smallest_parts()), names))
+            named = self.store.find_named_leaves(names)
+            cases = file.cases.read(
+                each for each in file.cases.smallest_parts() if each.node in named
+            )
         for case in cases:
             if case.key in names or case.row in names:
                 yield case
-
-    def long_parts_with(self, file: CaseFile, names: Collection[str]) -> set[str]:
-        """Return those of the parts of a very long file that may have cases with these names."""
-        if not isinstance(file.cases, StoredCases) or not names:
-            return set()
-        found = self.parts_with(list(file.cases.smallest_parts()), names)
-        return {
-            long.node
-            for long in file.cases.parts()
-            if any(long.first <= part.first < long.first + long.size for part in found)
-        }
 
     def find_traits(self, file: CaseFile) -> CaseTraits:
         """Return what some of the cases of a file have."""
@@ -53,24 +45,11 @@ class CaseFinder:
             nodes = (part.node for part in file.cases.smallest_parts())
             traits = [
                 ("models" in kind.get("judgedBy", MODELS), kind.get("temperature") is None)
-                for kind in self._store.find_kinds(nodes)
+                for kind in self.store.find_kinds(nodes)
             ]
         return (
             CaseTraits(*map(any, zip(*traits, strict=True))) if traits else CaseTraits(False, False)
         )
-
-    def nodes_with(self, names: Iterable[str] = (), tests: Iterable[str] = ()) -> set[str]:
-        """Return the nodes that may have cases with one of these names or conversations."""
-        return self._store.find_named_leaves(names, tests)
-
-    def parts_with(self, parts: Sequence[CasePart], names: Iterable[str]) -> list[CasePart]:
-        """Return those of these smallest parts that may have cases with one of these names."""
-        named = self._store.find_named_leaves(names)
-        return [part for part in parts if part.node in named]
-
-    def find_apart(self, nodes: Iterable[str], others: Iterable[str]) -> set[str]:
-        """Return those of these nodes of cases that share no names with the others."""
-        return self._store.find_apart(nodes, {*others})
 
 
 # --- the rows of one stored test file

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.errors import ExcessiveError, StoreError, StoreUnreachableError
 from evalstore.core.values import CaseFile, Json
 from evalstore.store.contents import decode_content, excessive, require
-from evalstore.store.database import Database, select_each
+from evalstore.store.database import Database
 from evalstore.store.ids import as_digits
 from evalstore.store.schema.table_definitions import NODES, TableColumns
-from evalstore.store.trees.case_chunks import MOST_CASES, OF_PARTS, Load, has_parts
+from evalstore.store.trees.case_chunks import MOST_CASES, Load, has_parts
 from evalstore.store.trees.case_files import (
-    ResultPart,
     iterate_parts,
-    iterate_result_parts,
     restore_case_files,
 )
 from evalstore.store.trees.path_trees import read_tree
@@ -50,43 +47,11 @@ class NodeQueries(Database):
         """Return nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
         return self._bounded(self._load_nodes(ids, "cases"), "cases")
 
-    def iterate_results(
-        self, ids: Sequence[str], without: Sequence[Collection[str]] = ()
-    ) -> Iterator[list[ResultPart]]:
-        """Yield the nodes with the results of files in batches; `ids` are those of their roots.
-
-        `without` has the ids of the nodes below each root that are left out. Raises `StoreError`
-        when another one is missing.
-        """
-        leaves = self.load_leaves(ids)
-        roots = (leaves[id] for id in ids)
-        yield from iterate_result_parts(roots, self.load_cases, self.load_leaves, without)
-
     def iterate_cases_of(self, content: Json) -> Iterator[list[Json]]:
         """Yield the cases of a node that has parts, as they are stored, in batches."""
         parts = iterate_parts("", content, self.load_cases)
         cases = (case for part in parts for case in part["cases"])
         yield from in_batches(cases)
-
-    def load_whole(self, content: Json, *, with_cases: bool = True) -> Json:
-        """Return the content of a node of cases or results; the parts of a tree are joined.
-
-        Cases are left out, if they have parts, without `with_cases`.
-        """
-        if content["kind"] not in ("cases", "results") or not has_parts(content):
-            return content
-        whole = {name: value for name, value in content.items() if name not in OF_PARTS}
-        if content["kind"] == "cases":
-            batches = self.iterate_cases_of(content) if with_cases else ()
-            cases = [case for batch in batches for case in batch]
-            return {**whole, "cases": cases, "scheme": hashing.SCHEME}
-        cells = [
-            {**cell, "case": cell["case"] + part.first}
-            for batch in iterate_result_parts([content], self.load_cases, self.load_leaves)
-            for part in batch
-            for cell in part.content["cells"]
-        ]
-        return {**whole, "cells": cells, "scheme": hashing.SCHEME}
 
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return inner nodes of trees by id; raises `StoreError` when one is missing."""
@@ -117,8 +82,7 @@ class NodeQueries(Database):
 
     def _find(self, table: TableColumns, ids: Iterable[str]) -> Iterator[tuple[Any, ...]]:
         statement = f"SELECT id, content FROM {table.name} WHERE id IN"
-        with self._reading() as connection:
-            yield from select_each(connection, statement, ids)
+        yield from self._select_each(statement, ids)
 
 
 T = TypeVar("T")

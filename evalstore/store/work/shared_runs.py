@@ -13,7 +13,7 @@ from evalstore.core.errors import StoreError
 from evalstore.core.runs import Run, describe_run
 from evalstore.core.values import Json
 from evalstore.store.database import Database, ensure
-from evalstore.store.driver import Connection
+from evalstore.store.driver import Connection, Dialect
 from evalstore.store.ids import as_any_digits, as_bytes
 from evalstore.store.records import make_rows
 from evalstore.store.run_documents import (
@@ -140,7 +140,7 @@ class SharedRunQueries(Database):
         Those that cannot be read have an error.
         """
         with self._reading() as connection:
-            dialect = connection.dialect
+            dialect = self.dialect
             id, text, *numbers = map(
                 dialect.as_stored, ("id", "description", "started", "cost_limit")
             )
@@ -152,22 +152,17 @@ class SharedRunQueries(Database):
 
     def find_shares(self, run: str) -> list[RunShare]:
         """Return what each runner has done of a run, in no order."""
-        with self._reading() as connection:
-            query = (
-                f"SELECT {_share_columns(connection)}, runners.id IS NOT NULL FROM run_shares "
-                "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
-            )
-            return [
-                _describe_share(*row)
-                for row in connection.execute(query, (as_bytes(run),)).fetchall()
-            ]
+        query = (
+            f"SELECT {_share_columns(self.dialect)}, runners.id IS NOT NULL FROM run_shares "
+            "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
+        )
+        return [_describe_share(*row) for row in self._select(query, (as_bytes(run),))]
 
     def find_unreadable_accounts(self) -> list[str]:
         """Return the ids of the runners whose accounts cannot be read."""
-        with self._reading() as connection:
-            id, accounts = map(connection.dialect.as_stored, ("id", "accounts"))
-            query = f"SELECT {id}, {accounts} FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
-            rows = connection.execute(query).fetchall()
+        id, accounts = map(self.dialect.as_stored, ("id", "accounts"))
+        query = f"SELECT {id}, {accounts} FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
+        rows = self._select(query)
         return [as_any_digits(id) for id, accounts in rows if read_accounts(accounts) is None]
 
     def write_share(
@@ -284,7 +279,7 @@ def _describe(
         started = now
     process_columns = ", ".join(map(connection.dialect.as_stored, ("place", "pid", "born")))
     query = (
-        f"SELECT {_share_columns(connection)}, {process_columns} FROM {RUN_SHARES.name} "
+        f"SELECT {_share_columns(connection.dialect)}, {process_columns} FROM {RUN_SHARES.name} "
         f"LEFT JOIN {RUNNERS.name} ON {RUNNERS.name}.id = {RUN_SHARES.name}.id WHERE run = ?"
     )
     noted, texts, problems = started, {}, []
@@ -328,9 +323,9 @@ def _describe(
     return SharedRun(id, description, elapsed, limit, *state, unreadable)
 
 
-def _share_columns(connection: Connection) -> str:
+def _share_columns(sql: Dialect) -> str:
     columns = (f"{RUN_SHARES.name}.id", "reserved", "spent", "counts")
-    return ", ".join(map(connection.dialect.as_stored, columns))
+    return ", ".join(map(sql.as_stored, columns))
 
 
 def _describe_share(
