@@ -10,7 +10,7 @@ import pytest
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import URGENCY, Case, CaseFile, Json, Verdict
-from evalstore.results.log.file_log import PENDING, VerdictHistory, Words
+from evalstore.results.log.log import PENDING, VerdictHistory, Words
 from evalstore.results.show.show import find_urgent_results
 from evalstore.results.show.shown_results import result_to_json
 from evalstore.store import Store

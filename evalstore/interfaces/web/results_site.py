@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.values import Json
     from evalstore.planning.options import Location
-    from evalstore.results.log.log_entry import LogEntry
+    from evalstore.results.log.log import LogEntry
     from evalstore.results.stats.trend import Rates
 
 Say = Callable[[str], None]

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, compare
+from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
+from evalstore.comparison.version_diff import Difference
 from evalstore.core import clock
-from evalstore.core.clock import read_moment
+from evalstore.core.clock import iso, read_moment
+from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.values import order_counts
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, CaseFile, Json, order_counts
 from evalstore.files.fields import suggest
+from evalstore.files.json_output import to_json
 from evalstore.planning.cells.earlier_results import RecentRuns
-from evalstore.planning.first_pushes import find_first_pushes
+from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location
+from evalstore.planning.options import Location, describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
-from evalstore.planning.reasons.path_history import name_in_newest_run
+from evalstore.planning.reasons.path_history import follow_file, name_in_newest_run
+from evalstore.planning.reasons.source_changes import compare_sources
+from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.results.log.file_log import find_logged_changes
-from evalstore.results.log.log_entry import LogEntry
-from evalstore.results.prompt_names import PromptNames
+from evalstore.results.edits.file_edits import Name, find_edits
+from evalstore.results.edits.participant_edits import ParticipantHistory
+from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
+from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
+from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store import Store
+from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import (
     RunInProgressError,
     RunTag,
@@ -33,10 +46,74 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
+from evalstore.store.rows.row_results import results_of
+from evalstore.store.run_sources import SourcesReader
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
+from evalstore.store.trees.case_chunks import find_same
+from evalstore.store.trees.case_files import StoredCases, long_parts_of
+from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import find_entry, read_tree
 from evalstore.workspace.user_name import name_of_user
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A run; with a file, one that changed the file or its verdicts."""
+
+    run: Run
+    verdicts: Mapping[str, int]
+    """The counts of the verdicts of the run; with a file, those of its cells."""
+    edits: tuple[Difference, ...] = ()
+    """What was edited since the runs before: test files, system prompts, candidates and evaluators;
+    with a file, its own edits in full and labels. An edit belongs to the first run that judged it,
+    none to a run that only changed verdicts."""
+    is_covered: bool = True
+    """Whether the run has results of the file, or of the row."""
+    no_edit: str = ""
+    """With a file, why verdicts on it changed without an edit: `asked again`."""
+    outcome: Outcome | None = None
+    """How many results broke and were fixed since they were judged before; None: not computed."""
+    push: FirstPush | None = None
+    """Who pushed the run; None for a run of this machine."""
+    names: tuple[str, ...] = ()
+    """The names that `tag` gave the run."""
+    part: ComparedPart | None = None
+    """With a file, what of the run is compared with earlier runs."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing was asked, judged or changed, and the run has no name or note."""
+        run = self.run
+        work = (run.asked, run.recorded, run.judged, run.failed, run.message, self.names)
+        return not any((*work, self.edits, self.push, *(self.outcome or ())))
+
+    def document(self) -> Json:
+        """Return the entry as JSON."""
+        run, git = self.run, self.run.git
+        return {
+            "run": run.id,
+            "started": iso(run.started),
+            "ended": iso(run.ended),
+            "message": run.message,
+            "selection": describe_selection(run.selection) or None,
+            "status": run.status,
+            "asked": run.asked,
+            "recorded": run.recorded,
+            "judged": run.judged,
+            "reused": run.reused,
+            "verdicts": self.verdicts,
+            "cost": run.cost,
+            "gitCommit": git.commit if git else None,
+            "gitDirty": git.dirty if git else None,
+            **({"author": run.author} if run.author else {}),
+            **({"cases": run.cases._asdict()} if run.cases else {}),
+            **({"names": list(self.names)} if self.names else {}),
+            **({"push": to_json(self.push)} if self.push else {}),
+            **({"edits": to_json(self.edits)} if self.edits else {}),
+            **(dict(zip(("broke", "fixed"), self.outcome, strict=False)) if self.outcome else {}),
+        }
+
 
 _MOST_RUNS = 10
 """The most runs whose verdicts are compared with those before."""
@@ -198,3 +275,408 @@ def untag(location: Location, name: str) -> list[RunTag]:
         tag = replace(tags[name], at=at, by=name_of_user(location.directory), is_removed=True)
         add_tag(store, tag)
         return [tag]
+
+
+# --- the history of a test file, or of one of its rows
+
+
+FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
+"""From the versions of a file, newest first, to the label of a row and the number of a version."""
+
+
+_NO_COUNTS = order_counts(Counter())
+
+
+@dataclass
+class _Version:
+    """A version of a test file: consecutive runs in which its cases are the same."""
+
+    run: Run
+    """The first of these runs."""
+    path: str
+    node: str
+    results: list[tuple[Run, str]] = field(default_factory=list)
+    """The runs that covered the file, oldest first, with the leaves of its results."""
+    rows: dict[str, set[str]] = field(default_factory=dict)
+    """The labels of the rows in each of these leaves."""
+
+    @property
+    def last_run(self) -> Run:
+        """Return the last of these runs that is known."""
+        return self.results[-1][0] if self.results else self.run
+
+
+def find_logged_changes(
+    store: Store, file: str, folder: str, names: PromptNames, find_row: FindRow | None = None
+) -> list[LogEntry]:
+    """Return the runs that changed a test file or its verdicts, newest first.
+
+    An edit belongs to the first run with results of the edited file: a run of other files keeps
+    the file in its snapshot, but does not judge it. If no run judged it, it belongs to the first
+    run with the edited file. Candidates count if they have results of the file. `file` is its path
+    in the newest run, `folder` that of the test files. With `find_row`, the same of a row alone.
+    """
+    seen, removed, gone = _find_runs(store, file, folder)
+    files = store.load_case_files(list({node for _, _, node, _ in seen}))
+    finder = CaseFinder(store)
+    if find_row and seen:
+        followed = _follow_row([node for _, _, node, _ in seen], files, finder, find_row)
+        files = {node: replace(files[node], cases=followed[node]) for node in files}
+        first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
+        seen = seen[first:]
+    is_row = find_row is not None
+    versions = list(_group(seen, files, removed, is_row=is_row))
+    long = {
+        leaf
+        for version in versions
+        if isinstance(files[version.node].cases, StoredCases)
+        for _, leaf in version.results
+    }
+    words = _read_words(store, versions, long, is_row=is_row)
+    if is_row:
+        for version in versions:
+            if files[version.node].cases:
+                version.results = [result for result in version.results if words[result[1]]]
+    history = VerdictHistory(store, words, long)
+    newest_first = dict.fromkeys(version.node for version in reversed(versions))
+    names.expect(prompts_of(files[node] for node in newest_first))
+    edits = _find_edits(store, versions, files, finder, names, removed)
+    participants = ParticipantHistory(VersionReader(store).find, names)
+    labels = LoggedLabels(store)
+    changes: list[LogEntry] = []
+    last: tuple[str, set[str], int] | None = None
+    for version, differences in zip(versions, edits, strict=True):
+        if version.run.id in removed:
+            changes.append(_removed(removed[version.run.id], version.path))
+        if not version.results:
+            changes.append(LogEntry(version.run, _NO_COUNTS, differences, is_covered=False))
+        traits = finder.find_traits(files[version.node])
+        judged: set[str] = set()
+        for number, (run, leaf) in enumerate(version.results):
+            now: Counter[str] = Counter()
+            models: set[str] = set()
+            for (model, word), count in history.counts(leaf).items():
+                now[word] += count
+                models.add(model)
+            edited = () if number else differences
+            if number and differences:
+                late = models & participants.models - judged
+                since = f"since the edit in run {short(version.results[0][0].id)}"
+                edited = tuple(Difference(f"first results of {it} {since}") for it in sorted(late))
+            judged |= models
+            is_other = history.differs(leaf)
+            if last and is_other:
+                rows = last[1] | version.rows[leaf]
+                parts = history.parts_apart(last[0], leaf)
+                edited += labels.between(*parts, last[2], rows)
+            last = leaf, version.rows[leaf], run.started
+            if now:
+                found = participants.step(
+                    run,
+                    models,
+                    file=files[version.node],
+                    with_temperature=traits.default_temperature,
+                    with_evaluators=traits.judged_by_models,
+                )
+                edited += tuple(edit for _, edit in found)
+            if not number or edited or is_other:
+                no_edit = ""
+                if not edited:
+                    no_edit = history.count_answered(leaf) or labels.causes(*parts, rows)
+                part = ComparedPart(version.path, version.rows[leaf])
+                changes.append(LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part))
+            history.add(leaf)
+    return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
+
+
+def _removed(run: Run, file: str) -> LogEntry:
+    return LogEntry(run, _NO_COUNTS, (Difference("removed"),), part=ComparedPart(file, ()))
+
+
+def _follow_row(
+    nodes: Sequence[str], files: Mapping[str, CaseFile], finder: CaseFinder, find_row: FindRow
+) -> dict[str, tuple[Case, ...]]:
+    """Return the case of a row in each version of a file, none where it is absent.
+
+    `nodes` are the versions, oldest first. The row is that of the newest version with the label
+    that is looked for, else of the newest one; its older and newer versions have its values, or
+    its label.
+    """
+    distinct = list(dict.fromkeys(nodes[::-1]))
+    label, start = find_row([files[node] for node in distinct])
+    named = finder.find(files[distinct[start]], {label})
+    case = next(case for case in named if case.row == label)
+    followed: dict[str, tuple[Case, ...]] = {}
+    for numbers in (range(start, len(distinct)), range(start - 1, -1, -1)):
+        known = case
+        for number in numbers:
+            found = RowIndex(files[distinct[number]], finder).find(known)
+            followed[distinct[number]] = (found,) if found else ()
+            known = found or known
+    return followed
+
+
+_Seen = tuple["Run", str, str, str | None]
+"""A run with the path of the file then, its node, and the leaf of its results if it covered it."""
+
+
+def _find_runs(
+    store: Store, file: str, folder: str
+) -> tuple[list[_Seen], dict[str, Run], Run | None]:
+    """Return the runs that have a test file, oldest first, and the first runs without it.
+
+    These are by the id of the run that has the file again, and the one since which it is gone.
+    """
+    runs = store.find_runs()
+    followed = [*follow_file(store, runs, file, folder)]
+    roots: dict[str, set[str]] = {}
+    for run, (path, node) in zip(runs, followed, strict=True):
+        if node is not None:
+            roots.setdefault(path, set()).add(run.results)
+    leaves = {path: find_entry(trees, path, store.load_nodes) for path, trees in roots.items()}
+    seen: list[_Seen] = []
+    removed: dict[str, Run] = {}
+    gone: Run | None = None
+    for run, (path, node) in zip(reversed(runs), reversed(followed), strict=True):
+        if node is not None:
+            if gone:
+                removed[run.id], gone = gone, None
+            seen.append((run, path, node, leaves[path].get(run.results)))
+        elif seen and run.origin is None:
+            gone = gone or run
+    return seen, removed, gone
+
+
+def _group(
+    seen: Iterable[_Seen],
+    files: Mapping[str, CaseFile],
+    removed: Container[str],
+    *,
+    is_row: bool,
+) -> Iterator[_Version]:
+    """Yield the versions of a test file, or of one of its rows, oldest first."""
+
+    def is_same(was: str, now: str) -> bool:
+        if is_row:
+            return _without_labels(files[was]) == _without_labels(files[now])
+        return bool(find_same(now, files[now], {was: files[was]}))
+
+    def has_case(node: str) -> bool:
+        return not is_row or bool(files[node].cases)
+
+    version: _Version | None = None
+    for run, path, node, leaf in seen:
+        is_renamed = version is not None and version.path != path and has_case(node)
+        is_back = run.id in removed
+        if version is None or is_renamed or is_back or not is_same(version.node, node):
+            if version:
+                yield version
+            version = _Version(run, path, node)
+        if leaf:
+            version.results.append((run, leaf))
+            version.rows[leaf] = {case.row for case in files[node].cases} if is_row else set()
+    if version:
+        yield version
+
+
+def _without_labels(file: CaseFile) -> CaseFile:
+    """Return a file without what changes no id: the labels and tags of its cases."""
+    cases = tuple(case._replace(row="", key="", tags=()) for case in file.cases)
+    return replace(file, cases=cases)
+
+
+def _read_words(
+    store: Store,
+    versions: Iterable[_Version],
+    long: Collection[str],
+    *,
+    is_row: bool,
+) -> dict[str, Words]:
+    """Return the verdicts in each leaf of results; with `is_row`, those of the only row.
+
+    Those of `long` leaves are left out.
+    """
+    rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
+    words: dict[str, Words] = {leaf: {} for leaf in rows if leaf not in long}
+    if is_row:
+        for leaf, results in results_of(store, "", rows).items():
+            for result in results:
+                words[leaf]["", result.prompt_number, result.model] = result.verdict or PENDING
+        return words
+    for batch in iterate_entries(store, {leaf: leaf for leaf in words}):
+        for result, _ in batch:
+            place = result.row, result.prompt_number, result.model
+            words[result.file][place] = result.verdict or PENDING
+    return words
+
+
+def _find_edits(
+    store: Store,
+    versions: list[_Version],
+    files: Mapping[str, CaseFile],
+    finder: CaseFinder,
+    name: Name,
+    removed: Container[str],
+) -> Iterator[tuple[Difference, ...]]:
+    """Yield the edits of each version since the previous one."""
+    pairs = list(pairwise(versions))
+    compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
+    find = SourcesReader(store).find
+    changes = {
+        now.run.id: compare_sources(find(was.last_run), find(now.run), now.path, was.path)
+        for was, now in pairs
+    }
+    edits = find_edits(VersionReader(store), compared, finder, name, changes)
+    if versions:
+        yield (Difference("new"),)
+    for was, now in pairs:
+        differences = edits[now.run.id]
+        if was.path != now.path:
+            differences = [Difference("renamed", was.path, now.path), *differences]
+        if now.run.id in removed:
+            differences = [Difference("restored"), *differences]
+        yield tuple(differences or [Difference("no change in content")])
+
+
+# --- finds the labels of people that changed verdicts on a test file from one run to the next
+
+
+class LoggedLabels:
+    """Compares the labels on the results of a file in two runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @cached_property
+    def _is_any(self) -> bool:
+        return bool(self._store.find_labels())
+
+    def between(
+        self, was: Iterable[str], now: Iterable[str], since: int, rows: Collection[str]
+    ) -> tuple[Difference, ...]:
+        """Return `labelled by Ada` or `label of Ada removed`, for verdicts that are other ones.
+
+        `was` and `now` are leaves of results, or the parts of long ones that the other side has
+        not, and `since` is when the first run started. With `rows`, the labels of a single row,
+        whatever it is called.
+        """
+        if not self._is_any:
+            return ()
+        pairs = self._pair(was, now, rows)
+        words = judgement_changes(self._store, VersionReader(self._store), pairs, since).values()
+        texts = {text for listed in words for text in listed if text.startswith("label")}
+        return tuple(map(Difference, sorted(texts)))
+
+    def causes(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> str:
+        """Return why these verdicts are other ones where nothing was edited: `asked again`."""
+        pairs = self._pair(was, now, rows)
+        sessions = self._store.find_compared(sessions_to_compare(pairs))
+        causes = {
+            OTHER_JUDGEMENT if is_judged_otherwise(pair) else age_of_answers(pair, sessions)
+            for pair in pairs
+        }
+        return ", ".join(sorted(causes - {""})) or "other results"
+
+    def _pair(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> list[Pair]:
+        before, after = (self._read(parts, rows) for parts in (was, now))
+        return [pair for pair in compare(before, after).flips if not pair.has_same_verdict]
+
+    def _read(self, parts: Iterable[str], rows: Collection[str]) -> Iterator[Result]:
+        for batch in iterate_entries(self._store, {part: part for part in parts}):
+            for result, _ in batch:
+                if not rows:
+                    yield result._replace(file="")
+                elif result.row in rows:
+                    yield result._replace(file="", row="", key="")
+
+
+# --- compares the verdicts that runs have of a test file, reading the parts of long files that di
+
+
+PENDING = "pending"
+Words = dict[tuple[str, int, str], str]
+"""The verdict of each result of a file, by row, number of the system prompt, and candidate."""
+
+
+class VerdictHistory:
+    """Knows the last verdict on each case of a file, leaf by leaf, from the oldest one on."""
+
+    def __init__(self, store: Store, known: Mapping[str, Words], long: Iterable[str]) -> None:
+        """`known` are the verdicts of leaves that were read; those of `long` leaves are not."""
+        self._store, self._known = store, known
+        self._parts: dict[str, Sequence[str]] = {leaf: [leaf] for leaf in known}
+        for leaf in long:
+            (root,) = store.load_leaves([leaf]).values()
+            self._parts[leaf] = long_parts_of(root, store.load_leaves) or [leaf]
+        self._counts: dict[str, Counter[tuple[str, str]]] = {}
+        """The counts of each part that was read."""
+        self._last: dict[int, str] = {}
+        """The last verdict on each case in the leaves that were added, by the hash of its place."""
+        self._newest: Sequence[str] = ()
+        """The parts of the leaf that was added last."""
+        self._read: tuple[str, dict[int, str]] = ("", {})
+        """A leaf, with the verdicts in the parts that the newest one lacks."""
+
+    def counts(self, leaf: str) -> Counter[tuple[str, str]]:
+        """Return how many results a leaf has by candidate and verdict."""
+        total: Counter[tuple[str, str]] = Counter()
+        for part in self._parts[leaf]:
+            if part not in self._counts:
+                self._counts[part] = self._count(part)
+            total.update(self._counts[part])
+        return total
+
+    def _count(self, part: str) -> Counter[tuple[str, str]]:
+        if part in self._known:
+            return Counter((model, word) for (_, _, model), word in self._known[part].items())
+        found: Counter[tuple[str, str]] = Counter()
+        for (model, verdict), count in self._store.count_results(part).items():
+            found[model, verdict or PENDING] += count
+        return found
+
+    def add(self, leaf: str) -> None:
+        """Go on to the next leaf."""
+        self._last |= self._fresh(leaf)
+        self._newest, self._read = self._parts[leaf], ("", {})
+
+    def differs(self, leaf: str) -> bool:
+        """Return whether a verdict in a leaf is another one than the last before, or the first."""
+        return any(self._last.get(place) != word for place, word in self._fresh(leaf).items())
+
+    def count_answered(self, leaf: str) -> str:
+        """Return `2 results that were pending, now judged` for a leaf with other verdicts.
+
+        Empty if others changed, too, or a case is new.
+        """
+        both = ((self._last.get(place), word) for place, word in self._fresh(leaf).items())
+        changed = [was for was, now in both if was != now]
+        if any(word != PENDING for word in changed):
+            return ""
+        verb = "was" if len(changed) == 1 else "were"
+        return f"{plural(len(changed), 'result')} that {verb} pending, now judged"
+
+    def _fresh(self, leaf: str) -> dict[int, str]:
+        """Return the verdicts in the parts that the leaf before lacks: no other can differ."""
+        if self._read[0] != leaf:
+            parts = sorted({*self._parts[leaf]} - {*self._newest})
+            words = {place: word for part in parts for place, word in self._words(part)}
+            self._read = leaf, words
+        return self._read[1]
+
+    def parts_apart(self, was: str, now: str) -> tuple[list[str], list[str]]:
+        """Return the parts that only the first of two leaves has, and those of the other alone.
+
+        A leaf that is not long is its only part.
+        """
+        before, after = self._parts[was], self._parts[now]
+        return sorted({*before} - {*after}), sorted({*after} - {*before})
+
+    def _words(self, part: str) -> list[tuple[int, str]]:
+        """Return the verdicts in a part, by the hashes of their places."""
+        if part in self._known:
+            return [(hash(place), word) for place, word in self._known[part].items()]
+        return [
+            (hash((result.row, result.prompt_number, result.model)), result.verdict or PENDING)
+            for batch in iterate_entries(self._store, {part: part})
+            for result, _ in batch
+        ]

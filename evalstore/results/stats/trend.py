@@ -26,8 +26,7 @@ from evalstore.results.compare.diff_result import Diff
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.log.log import add_outcomes
-from evalstore.results.log.log_entry import LogEntry
+from evalstore.results.log.log import LogEntry, add_outcomes
 from evalstore.store import Store
 from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.trees.path_trees import read_trees

@@ -49,8 +49,7 @@ from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.log.log import Log
-    from evalstore.results.log.log_entry import LogEntry
+    from evalstore.results.log.log import Log, LogEntry
 
 _EDITS = 6
 """Edits of a file before the list is cut."""

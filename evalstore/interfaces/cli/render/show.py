@@ -53,8 +53,7 @@ from evalstore.results.answer.explanation_text import (
     other_lines,
 )
 from evalstore.results.answer.judgements import Judgement, name_results
-from evalstore.results.log.log import Log
-from evalstore.results.log.log_entry import LogEntry
+from evalstore.results.log.log import Log, LogEntry
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.results.rendering import check_yaml, text_of
 from evalstore.results.show.show import IN_PROGRESS, ShownItem
