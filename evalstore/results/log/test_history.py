@@ -30,7 +30,7 @@ from evalstore.planning.reasons.path_history import (
 )
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.results import as_result, compute_results
-from evalstore.results.edits.test_parts import SYSTEM, describe_parts, load_test_parts
+from evalstore.results.flips.result_changes import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.judgement_changes import differ_evaluators
 from evalstore.results.prompt_names import PromptNames, label_prompts
 from evalstore.store.rows.row_results import results_of

@@ -15,7 +15,7 @@ from evalstore.exchange.importers.base import Imported, ImportOptions
 from evalstore.exchange.importers.lve.reader import read
 from evalstore.exchange.imports import file_writer
 from evalstore.planning.options import Location
-from evalstore.results.edits.test_parts import SHOWN
+from evalstore.results.flips.result_changes import SHOWN
 from evalstore.results.log.test_history import Version, versions_of
 from tests.builders import tree
 from tests.exchange.importers.lve.repository import definition, instance
