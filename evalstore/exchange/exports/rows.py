@@ -20,7 +20,7 @@ from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
-from evalstore.results.stats.call_costs import CostReader
+from evalstore.results.stats.groups import CostReader
 from evalstore.store.costs import Spent
 
 

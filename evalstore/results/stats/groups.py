@@ -6,26 +6,24 @@ An answer that several cases of a group share, and a judgement of it, count once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import JudgedSession, judge_so_far
 from evalstore.comparison.statistics import Counts, Rate, rate_of_files
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.display import interval_bar, known_price, percent
-from evalstore.core.values import Json, Verdict
+from evalstore.core.results import Evaluation
+from evalstore.core.values import RECORDED, Json, Reply, Verdict
 from evalstore.planning.plan import CHECKS
+from evalstore.planning.pricing import Price
+from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.attempts import group_votes
+from evalstore.store import Store
 from evalstore.store.costs import Spent, StoredJudgement
-
-if TYPE_CHECKING:
-    from evalstore.results.stats.call_costs import CostReader
-    from evalstore.store import Store
-    from evalstore.store.rows.result_sums import AttemptedCell, By, Call, Key, ResultSums
-
+from evalstore.store.rows.result_sums import AttemptedCell, By, Call, Key, ResultSums
 
 PARTLY_TEXT = "~ marks a group with fewer verdicts than others"
 """What explains the sign before the rate of a group that is partly judged."""
@@ -393,3 +391,80 @@ def keys_with(
     """Yield the groups of a result with a candidate, a prompt and the tags of a case."""
     parts = {"model": (model,), "prompt": (prompt,), "tag": tags or (None,), "file": (file,)}
     return product(*(parts[name] for name in by))
+
+
+# --- what answers and judgements cost in a currency, some of them at the prices of today
+
+
+_FREE = (SCRIPTED, RECORDED)
+"""Providers whose answers cost nothing when they have no price."""
+
+
+class CostReader:
+    """Computes the cost of answers and judgements in a currency."""
+
+    def __init__(
+        self,
+        store: Store,
+        convert: Callable[[float, int], float] = lambda usd, _: usd,
+        *,
+        prices: Mapping[str, Price],
+    ) -> None:
+        """`convert` makes an amount of the currency of USD at a time.
+
+        `prices` are those of today by model version.
+        """
+        self._store, self._today = store, prices
+        self.later: dict[str, float] = {}
+        """The cost in USD, at the prices of today, of calls whose price was not known."""
+        self.convert = convert
+        evaluators, models = store.load_all("evaluator"), store.load_all("model")
+        self._models: dict[str, str | None] = {
+            id: content.get("model") for id, content in evaluators.items()
+        }
+        """The models of evaluators; checks and people have none."""
+        self._free = {id for id, content in models.items() if content["provider"] in _FREE}
+
+    def costs_of_answers(self, spent: Mapping[str, Spent]) -> dict[str, float | None]:
+        """Return the costs of answers in the currency by id; None where one is unknown."""
+        unknown = [
+            id for id, each in spent.items() if each.usd is None and self.has_price(each.maker)
+        ]
+        for id, session in self._store.find_sessions(set(unknown) - self.later.keys()).items():
+            self._price(id, session.question.model, session.turns)
+        return {
+            id: self._cost(id, each.usd, each.started, each.maker) for id, each in spent.items()
+        }
+
+    def costs_of_judgements(self, made: Mapping[str, Spent]) -> dict[str, float | None]:
+        """Return the costs of judgements in the currency by id; None where one is unknown."""
+        models = {id: self.model_of(each.maker) for id, each in made.items()}
+        unknown = [
+            id for id, each in made.items() if each.usd is None and self.has_price(models[id])
+        ]
+        for id, each in self._store.find_evaluations(set(unknown) - self.later.keys()).items():
+            self._price(id, models[id] or "", [each])
+        return {id: self._cost(id, each.usd, each.started, models[id]) for id, each in made.items()}
+
+    def model_of(self, evaluator: str) -> str | None:
+        """Return the model version of an evaluator; None for checks and people."""
+        return self._models.get(evaluator)
+
+    def is_free(self, model: str | None) -> bool:
+        """Return whether calls of a model version without a price cost nothing."""
+        return model is None or model in self._free
+
+    def has_price(self, model: str | None) -> bool:
+        """Return whether a model version has a price today."""
+        return model in self._today
+
+    def _price(self, id: str, model: str, calls: Sequence[Reply | Evaluation]) -> None:
+        """Price a call at today's price, if its tokens are known."""
+        if (usd := self._today[model].cost_of(calls)) is not None:
+            self.later[id] = usd
+
+    def _cost(self, id: str, usd: float | None, at: int, model: str | None) -> float | None:
+        usd = self.later.get(id) if usd is None else usd
+        if usd is not None:
+            return self.convert(usd, at)
+        return 0.0 if self.is_free(model) else None

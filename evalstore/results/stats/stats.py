@@ -42,8 +42,7 @@ from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.labels.labels import current_labels
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
-from evalstore.results.stats.call_costs import CostReader
-from evalstore.results.stats.groups import GroupSums, ResultGroup, judge_attempts
+from evalstore.results.stats.groups import CostReader, GroupSums, ResultGroup, judge_attempts
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_entries
