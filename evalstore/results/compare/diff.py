@@ -34,8 +34,7 @@ from evalstore.results.compare.diff_sides import (
     real_path,
     select_cases,
 )
-from evalstore.results.compare.flip_pairs import FlipFinder
-from evalstore.results.compare.pair_sorter import PairDetails, PairSorter, read_answers
+from evalstore.results.compare.pair_sorter import FlipFinder, PairDetails, PairSorter, read_answers
 from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import differ_participants, with_all_candidates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.case_edits import differ_results
 from evalstore.comparison.comparison import Comparison, Pair, SortedPairs, sort_pair
@@ -15,14 +14,18 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.comparison.version_diff import Difference, evaluation_parts
 from evalstore.core.batches import in_batches
-from evalstore.core.results import Decision
+from evalstore.core.display import WORKSPACE
+from evalstore.core.results import Decision, Result
 from evalstore.files.temporary_list import TemporaryMapping
+from evalstore.planning.cells.earlier_results import EarlierRuns, find_cells, is_judged
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
+from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
+from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
 from evalstore.results.compare.diff_attempts import SideAttempts, attempts_of, shown_decisions
 from evalstore.results.compare.diff_reasons import Evaluations, PairIds, QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
@@ -30,9 +33,8 @@ from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.prompt_names import PromptNames
 from evalstore.results.rendering import answer_text
 from evalstore.store import Store
-
-if TYPE_CHECKING:
-    from evalstore.results.compare.flip_pairs import FlipFinder
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees.case_finder import CaseFinder
 
 _FLIPS = ("broke", "fixed", "changed")
 _EQUAL = "equal"
@@ -174,3 +176,64 @@ def find_pair_edits(location: Location, pair: Pair) -> list[Difference]:
         names = PromptNames(location)
         names.expect((side.prompt, side.prompt_number) for side in (pair.was, pair.now))
         return list(differ_results(pair.was, pair.now, versions.find, names))
+
+
+# --- the two results between which a compared verdict flipped, where other runs lie between
+
+
+_MOST_CELLS = 20_000
+"""The most results that are looked for in the runs between; with more, no pair has a flip."""
+
+
+class FlipFinder:
+    """Looks for pairs in the runs between both sides, newest first, as a history does."""
+
+    def __init__(self, store: Store, folder: str, was: Side, now: Side, finder: CaseFinder) -> None:
+        """`folder` is that of the test files. Nothing lies between if the first side is newer."""
+        self._store, self._folder, self._now, self._finder = store, folder, now, finder
+        self._left = _MOST_CELLS
+        self._newest = None if now.name == WORKSPACE else store.load_run(now.name)
+        newer = enumerate(store.find_recent_runs(before=self._newest))
+        self._count = next((count for count, run in newer if run.id == was.name), 0)
+        """How many runs lie between."""
+        self.is_cut = False
+        """Whether more results would have to be looked for than are."""
+
+    def find(self, pairs: Sequence[Pair]) -> dict[Pair, Pair]:
+        """Return the results at the last change from or to a pass, for pairs with such a change.
+
+        Both are of runs that judged the case one after the other. Those are left out that changed
+        between just the two sides, and all of them beyond a limit.
+        """
+        results = (
+            [pair.now for pair in pairs if pair.now] if self._count and not self.is_cut else []
+        )
+        if not results:
+            return {}
+        prompts = SidePrompts(self._now, self._finder, results)
+        waiting: dict[Pair, tuple[Result, Iterable[str | None]]] = {}
+        waiting |= {
+            pair: (pair.now, PromptsOfCase(prompts, pair.now)) for pair in pairs if pair.now
+        }
+        rows = RowResults(self._store)
+        paths, found = {pair.either.file for pair in waiting}, dict[Pair, Pair]()
+        history = PathHistory(self._store, self._folder, self._now.nodes, self._now.files)
+        runs = EarlierRuns(self._store, history).before(self._newest, paths, limit=self._count)
+        for _, entries in runs:
+            here = [pair for pair in waiting if pair.either.file in entries]
+            self._left -= len(here)
+            if self._left < 0:
+                self.is_cut = True
+                return {}
+            cells = [waiting[pair] for pair in here]
+            for pair, match in zip(here, find_cells(rows, entries, cells, is_judged), strict=True):
+                if match is None:
+                    continue
+                result, case = match
+                if (result.verdict == "pass") == (pair.either.verdict == "pass"):
+                    waiting[pair] = result, case.prompts
+                else:
+                    found[pair] = Pair(result, waiting.pop(pair)[0])
+            paths &= {pair.either.file for pair in waiting}
+        rest = ((pair, Pair(pair.was, result)) for pair, (result, _) in waiting.items())
+        return found | {pair: flip for pair, flip in rest if flip != pair}
