@@ -17,7 +17,6 @@ from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff_attempts import SideAttempts
-from evalstore.results.compare.diff_causes import find_causes
 from evalstore.results.compare.diff_reasons import (
     PairReasons,
     attempts_notes,
@@ -27,6 +26,7 @@ from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
     compare_sides,
     find_candidates,
+    find_causes,
     only_models,
     only_rows,
     open_sides,

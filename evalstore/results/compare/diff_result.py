@@ -29,8 +29,8 @@ from evalstore.results.compare.diff_attempts import (
     sessions_to_show,
     shown_decisions,
 )
-from evalstore.results.compare.diff_causes import Causes
 from evalstore.results.compare.diff_reasons import PairReasons
+from evalstore.results.compare.diff_sides import Causes
 from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.prompt_names import name_field
 

@@ -6,9 +6,9 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any
 
 from evalstore.comparison.comparison import EqualPart, pair_results
@@ -17,7 +17,7 @@ from evalstore.comparison.pair_groups import Pairing
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
-from evalstore.core.display import WORKSPACE, side_name
+from evalstore.core.display import WORKSPACE, plural, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
@@ -56,6 +56,7 @@ from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.source_digests import read_sources
 
 
@@ -518,3 +519,77 @@ def only_rows(selected: Selection, *sides: Side) -> tuple[Side, ...]:
         )
         for side in sides
     )
+
+
+# --- why results are only on one side: of a candidate, a file or a row
+
+
+_NAMED = 2
+"""The most candidates, or files, that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """What only one side of a comparison has: the results of it are new, or gone."""
+
+    candidates: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    """Candidates that the settings do not have: `-m` named them for a run."""
+    rows: int = 0
+    """How many rows of other files there are."""
+
+    def texts(self, change: str) -> list[str]:
+        """Return why results are `new` or `gone`, such as `candidate mini removed`."""
+        found = (
+            *_listed("candidate", self.candidates),
+            *_listed("file", self.files),
+            *([(self.rows, "row")] if self.rows else []),
+        )
+        named = [f"{_text(*each)} named only by -m" for each in _listed("candidate", self.named)]
+        if change == "new":
+            return [*(_text(count, f"new {noun}") for count, noun in found), *named]
+        return [*(f"{_text(count, noun)} removed" for count, noun in found), *named]
+
+
+def _listed(noun: str, names: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the names behind the noun, or how many they are; 0 stands for no number."""
+    if len(names) > _NAMED:
+        return [(len(names), noun)]
+    return [(0, f"{noun} {name}") for name in names]
+
+
+def _text(count: int, noun: str) -> str:
+    return plural(count, noun) if count else noun
+
+
+def find_causes(results: Iterable[Result], side: Side, other: Side, finder: CaseFinder) -> Causes:
+    """Return what the other side lacks of these results of a side, by file."""
+    named: dict[str, None] = {}
+    candidates: dict[str, None] = {}
+    files: dict[str, None] = {}
+    rows = DigestSet()
+    count = 0
+    models = None if other.models is None else {*other.models, *other.left_out, RECORDED}
+    for file, of_file in groupby(results, key=lambda result: result.file):
+        node = other.nodes.get(file)
+        if node is None:
+            files[real_path(file)] = None
+        for batch in in_batches(of_file):
+            for result in batch:
+                if models is not None and result.model not in models:
+                    (named if result.model in side.named else candidates)[result.model] = None
+            for result in _without_case(batch, other.files[node], finder) if node else ():
+                count += rows.add(digest_of_value((file, result.row)))
+    return Causes(tuple(candidates), tuple(files), tuple(named), count)
+
+
+def _without_case(
+    results: Sequence[Result], file: CaseFile, finder: CaseFinder
+) -> Iterator[Result]:
+    """Yield those of these results whose case a file does not have."""
+    cases = finder.find(file, {name for result in results for name in (result.key, result.row)})
+    known = {name for case in cases for name in (case.key, case.row)}
+    for result in results:
+        if known.isdisjoint((result.key, result.row)):
+            yield result
