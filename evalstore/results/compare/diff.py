@@ -16,9 +16,9 @@ from evalstore.planning.project import Project
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.compared_side import Side
-from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_reasons import (
     PairReasons,
+    SideAttempts,
     attempts_notes,
     selection_notes,
 )

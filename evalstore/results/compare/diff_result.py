@@ -20,8 +20,9 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
 from evalstore.results.attempts import Attempt, Attempts
-from evalstore.results.compare.diff_attempts import (
+from evalstore.results.compare.diff_reasons import (
     PairAttempts,
+    PairReasons,
     attempts_of,
     change_text,
     choose_attempts,
@@ -29,7 +30,6 @@ from evalstore.results.compare.diff_attempts import (
     sessions_to_show,
     shown_decisions,
 )
-from evalstore.results.compare.diff_reasons import PairReasons
 from evalstore.results.compare.diff_sides import Causes
 from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.prompt_names import name_field

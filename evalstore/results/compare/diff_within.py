@@ -22,8 +22,12 @@ from evalstore.planning.reasons.unknown_names import match_one_model
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff import add_answers
-from evalstore.results.compare.diff_attempts import SideAttempts
-from evalstore.results.compare.diff_reasons import PairReasons, alone_notes, selection_notes
+from evalstore.results.compare.diff_reasons import (
+    PairReasons,
+    SideAttempts,
+    alone_notes,
+    selection_notes,
+)
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
     find_candidates,

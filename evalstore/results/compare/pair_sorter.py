@@ -26,8 +26,14 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
-from evalstore.results.compare.diff_attempts import SideAttempts, attempts_of, shown_decisions
-from evalstore.results.compare.diff_reasons import Evaluations, PairIds, QuestionChanges
+from evalstore.results.compare.diff_reasons import (
+    Evaluations,
+    PairIds,
+    QuestionChanges,
+    SideAttempts,
+    attempts_of,
+    shown_decisions,
+)
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.prompt_names import PromptNames
