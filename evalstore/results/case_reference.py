@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import safe, short
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
+from evalstore.core.results import Result
 
 WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
 """Matches a case with several system prompts as commands print it."""

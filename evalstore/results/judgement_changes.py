@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import Find, Name, nowhere
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile, Json
 from evalstore.planning.reasons.reason import Reason, describe_evaluator_change
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.store import Store
 from evalstore.workspace.testfiles.judge_prompt import shows_question
-
-if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
-    from evalstore.planning.reasons.version_reader import VersionReader
-    from evalstore.store import Store
 
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""

@@ -6,16 +6,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.exceptions import TyperException
 
 from evalstore.core.errors import EvalstoreError
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-
+from evalstore.planning.options import Location
 
 # --- ignores environment variables of options that have no meaning in the use at hand
 #

@@ -11,12 +11,10 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
+from evalstore.planning.options import Location
 
 _MOST_RUN_IDS = 50
 """The newest runs that are offered."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, compress, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.placed_results import PlacedResults, digests_of
@@ -23,14 +23,12 @@ from evalstore.files.temporary_list import TemporaryList, keep_values
 from evalstore.planning.cells.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.results.growing_results import GrowingResults
+from evalstore.results.prompt_names import PromptPlace
+from evalstore.store import Store
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
-
-if TYPE_CHECKING:
-    from evalstore.results.prompt_names import PromptPlace
-    from evalstore.store import Store
 
 OTHER = "\0"
 """Suffix for a file that is gone while another file has its path; no real path contains it.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
-    from evalstore.core.results import ComparedSession
-    from evalstore.store import Store
+from evalstore.comparison.comparison import Pair
+from evalstore.core.results import ComparedSession
+from evalstore.store import Store
 
 Sessions = tuple[str, ...]
 """The sessions of one side of a pair."""

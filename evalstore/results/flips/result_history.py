@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.comparison.comparison import CellIndex
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, Verdict
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.plan import CHECKS, UNSETTLED
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory, follow_file
 from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts
 from evalstore.results.flips.result_changes import (
@@ -22,19 +27,12 @@ from evalstore.results.flips.result_changes import (
 )
 from evalstore.results.growing_results import cell_of
 from evalstore.results.judgement_changes import judge_part
+from evalstore.store import Store
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.trees.path_trees import find_entry
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, Verdict
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.store import Store
 
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""

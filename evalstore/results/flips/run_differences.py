@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import StyledLine, case_name
 from evalstore.core.results import Result
@@ -19,10 +19,8 @@ from evalstore.planning.options import Location
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.prompt_names import name_prompts
+from evalstore.store import Store
 from evalstore.store.results import iterate_cases
-
-if TYPE_CHECKING:
-    from evalstore.store import Store
 
 _LISTED = 8
 """The most results that are named of those that broke, and of those that were fixed."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
 from evalstore.comparison.pair_groups import (
@@ -35,12 +35,10 @@ from evalstore.results.judgement_changes import (
     judgement_changes,
     label_cause,
 )
+from evalstore.store import Store
 from evalstore.store.results import iterate_entries
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.store import Store
 
 
 class _Current(NamedTuple):

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.core.results import Evaluation, Result
+from evalstore.core.values import Word
+from evalstore.planning.plan import Plan
 from evalstore.results.verdict_order import PERSON, SIGNS
+from evalstore.store import Store
 from evalstore.store.rows.result_sums import open_sums
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Evaluation, Result
-    from evalstore.core.values import Word
-    from evalstore.planning.plan import Plan
-    from evalstore.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
@@ -15,11 +14,8 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
+from evalstore.store import Store
 from evalstore.store.results import SessionResults
-
-if TYPE_CHECKING:
-    from evalstore.store import Store
-
 
 LABELLED_LATER = "some results were labelled after this run: the labels count in the workspace"
 

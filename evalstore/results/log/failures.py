@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.clock import iso
@@ -20,12 +20,10 @@ from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, 
 from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
 from evalstore.results.prompt_names import name_prompts
+from evalstore.store import Store
+from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.store import Store
-    from evalstore.store.failures import LoggedFailure
 
 
 class Place(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import short, side_name
 from evalstore.core.errors import RevisionError
@@ -13,11 +12,9 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.reasons.path_history import find_later_name
+from evalstore.store import Store
 from evalstore.store.trees.path_trees import find_entry
 from evalstore.workspace.folder import WorkspaceFolder
-
-if TYPE_CHECKING:
-    from evalstore.store import Store
 
 
 def find_test_file(

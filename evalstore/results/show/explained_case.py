@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
 from evalstore.files.fields import suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -27,6 +28,7 @@ from evalstore.results.answer.verdict_explanation import (
     explain_stored_result,
     explain_workspace_result,
 )
+from evalstore.results.case_reference import CaseReference
 from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.planned_work import find_edit_of, find_planned_work
@@ -38,6 +40,7 @@ from evalstore.results.show.shown_results import (
     ListedResults,
     Pair,
 )
+from evalstore.store import Store
 from evalstore.store.results import iterate_entries, iterate_results
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.rows.row_results import RowResults
@@ -45,12 +48,6 @@ from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.path_trees import find_entry, read_tree
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.results.case_reference import CaseReference
-    from evalstore.store import Store
 
 
 class SeveralCasesError(EvalstoreError):

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import percent, plural, whole_percent
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.compare.diff_result import Diff
+from evalstore.results.flips.regressions import Regression
 from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged
-
-if TYPE_CHECKING:
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.regressions import Regression
-    from evalstore.results.stats.stats import Stats
+from evalstore.results.stats.stats import Stats
 
 _RECORDED = "“Best” leaves out recorded answers: no candidate gave them"
 _MOST_NAMED = 2

@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING
 
+from evalstore.core.runs import Run
 from evalstore.core.values import SPECIAL_TAGS
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.store import Store
-    from evalstore.workspace.settings.settings import Settings, Threshold
+from evalstore.store import Store
+from evalstore.workspace.settings.settings import Settings, Threshold
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.placed_results import PlacedResults
@@ -27,13 +27,11 @@ from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import LogEntry, add_outcomes
+from evalstore.results.stats.stats import Stats
 from evalstore.store import Store
 from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.trees.path_trees import read_trees
 from evalstore.workspace.settings.settings import candidate_order
-
-if TYPE_CHECKING:
-    from evalstore.results.stats.stats import Stats
 
 MOST_RUNS = 30
 """The most runs of a trend."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.display import safe
 from evalstore.core.results import Result
-
-if TYPE_CHECKING:
-    from evalstore.store.rows.row_queries import Among
+from evalstore.store.rows.row_queries import Among
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import StyledLine, StyledSpan, case_name, money
@@ -16,6 +16,7 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
     shorten_places,
 )
+from evalstore.planning.code_trust import Untrusted
 from evalstore.planning.plan_items import PlanItem, SummedItems
 from evalstore.planning.status.status_report import FileChange, OtherReason, Status
 from evalstore.results.edits.change_text import (
@@ -45,9 +46,6 @@ from evalstore.runs.status.status_text import (
     used_again_texts,
     waiting_text,
 )
-
-if TYPE_CHECKING:
-    from evalstore.planning.code_trust import Untrusted
 
 T = TypeVar("T")
 _SHOWN = 20
