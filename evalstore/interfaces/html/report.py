@@ -36,7 +36,7 @@ from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.equal_parts import find_unedited_run
 from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.later_labels import describe_later_labels
+from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import (
     find_marked_results,
@@ -46,6 +46,7 @@ from evalstore.results.show.revision_results import (
 )
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
 from evalstore.results.stats.trend import trend_until
+from evalstore.runs.status.status import describe_lost_labels
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
 from evalstore.workspace.output_paths import require_report
@@ -159,6 +160,9 @@ def build_report(
         rows = RowResults(project.store)
         later = describe_later_labels(project.store, stored) if stored else ()
         labelled = {cell_of(result): text for result, text in later}
+        notes_on_labels = [LABELLED_LATER] * bool(labelled)
+        if not stored and compared and (lost := describe_lost_labels(project, compared.edits)):
+            notes_on_labels = [lost]
         data = CaseData(
             AnswerReader(project, run),
             compared,
@@ -198,7 +202,7 @@ def build_report(
                 regressions,
                 names_of_runs(project.store),
                 shared_cost_text(*sum_spent(project.store, stored)),
-                is_labelled_later=bool(labelled),
+                notes_on_labels,
             )
             spool.seek(0)
             _write_page(out, summary, data.table, spool, served)

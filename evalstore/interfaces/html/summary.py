@@ -31,7 +31,6 @@ from evalstore.results.compare.diff_text import (
 )
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.later_labels import LABELLED_LATER
 from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
@@ -69,8 +68,7 @@ def summarise_results(
     regressions: Sequence[Regression],
     names: Mapping[str, Sequence[str]],
     spent: str,
-    *,
-    is_labelled_later: bool = False,
+    notes_on_labels: Sequence[str],
 ) -> dict[str, Any]:
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
@@ -109,7 +107,7 @@ def summarise_results(
             *map(safe, _notes(run, counts, diff, totals)),
             *[overview.note] * bool(overview.note),
             *[PARTLY_TEXT] * any(row.is_partly for row in overview.candidates),
-            *[LABELLED_LATER] * is_labelled_later,
+            *map(safe, notes_on_labels),
         ),
         "candidates": overview.candidates,
         "trend": trend_chart(trend),

@@ -65,6 +65,7 @@ from evalstore.results.stats.trend import (
 )
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
+from evalstore.runs.status.status import describe_lost_labels
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.store.wanted import Reached, telling
 from evalstore.workspace.settings.settings import candidate_order
@@ -481,6 +482,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
+            lost = describe_lost_labels(project, compared.diff.edits) if compared.diff else ""
     except EvalstoreError as error:
         return {}, (), str(error)
     changes, labels = run_changes(None), 0
@@ -488,8 +490,8 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         flips = Outcome(len(diff.broke), len(diff.fixed), (), diff.comparison.undecided)
         changes, labels = run_changes(flips), diff.count_causes()[LABELS]
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
-    text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
-    return rates, changes, text
+    texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
+    return rates, changes, " · ".join(filter(None, texts))
 
 
 def _listed(

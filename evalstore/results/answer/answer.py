@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -26,10 +26,17 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.pricing import Price, sum_usage
 from evalstore.planning.reasons.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.results.answer.judgements import Judgement, check_name, read_judgements
+from evalstore.results.answer.judgements import (
+    AFTER,
+    AFTER_HERE,
+    VOID,
+    Judgement,
+    check_name,
+    read_judgements,
+)
 from evalstore.results.failed_results import judged_subjects
 from evalstore.results.flips.run_differences import has_several_prompts
-from evalstore.results.labels.later_labels import with_later_labels
+from evalstore.results.labels.later_labels import find_counted_labels, with_later_labels
 from evalstore.results.log.failures import hint_for
 from evalstore.results.prompt_names import name_prompts, name_references
 from evalstore.results.rendering import (
@@ -172,6 +179,14 @@ def read_session_details(
         current if cells else None,
         partial(_evaluations_elsewhere, store, id, result),
     )
+    if any(judgement.why_not == AFTER for judgement in judgements):
+        labels = find_counted_labels(location, store, cells)
+        judgements = tuple(
+            replace(each, why_not=AFTER_HERE if each.id in labels else VOID)
+            if each.why_not == AFTER and labels is not None
+            else each
+            for each in judgements
+        )
     rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
     if len(cells) > 1:
         judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))

@@ -26,7 +26,11 @@ TOGETHER = "about another group of answers"
 IN_WORKSPACE = "the verdict that counts in the workspace"
 AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
-AFTER = "added after this run; counts in the workspace only"
+AFTER = "added after this run"
+AFTER_HERE, VOID = (
+    f"{AFTER}; counts in the workspace only",
+    f"{AFTER}; no longer counts after an edit",
+)
 TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
 TAKES_BACK = "label removed"
 TAKES_BACK_AFTER = "label removed in the workspace; here it counts"

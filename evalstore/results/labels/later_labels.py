@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import chain
 
@@ -12,12 +12,14 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
-from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
 from evalstore.store import Store
 from evalstore.store.results import SessionResults
 
-LABELLED_LATER = "some results were labelled after this run: the labels count in the workspace"
+LABELLED_LATER = (
+    "some results were labelled after this run: the labels count in the workspace, "
+    "unless an edit came later"
+)
 
 
 def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
@@ -47,20 +49,40 @@ def with_later_labels(
 
     Where the instructions or checks were edited since, only labels on the edited case count.
     """
-    from evalstore.planning.status.workspace_results import results_at
-
     labels = read_labels(store)
     sessions = {session for _, session in labels.by_place}
     labelled = [result for result in results if not sessions.isdisjoint(result.sessions)]
     if not labelled:
         return {}
-    with suppress(EvalstoreError), open_project(location) as project:  # else what a run says
-        places = dict.fromkeys((each.file, each.row) for each in labelled)
-        now = {(cell_of(each), each.sessions): each for each in results_at(project, places)}
-        return {
-            was: found
-            for was in labelled
-            if (found := now.get((cell_of(was), was.sessions)))
-            and (labels.later(was) if found.evaluation == was.evaluation else labels.decides(found))
-        }
-    return {}
+    # A system prompt may have another number now, and its answers are of no other one.
+    now = {
+        (each.file, each.row, each.model, each.sessions): each
+        for each in _results_now(location, labelled)
+    }
+    return {
+        was: found
+        for was in labelled
+        if (found := now.get((was.file, was.row, was.model, was.sessions)))
+        and (labels.later(was) if found.evaluation == was.evaluation else labels.decides(found))
+    }
+
+
+def find_counted_labels(
+    location: Location, store: Store, results: Collection[Result]
+) -> Set[str] | None:
+    """Return the ids of the labels that count in the workspace on the cases of these results.
+
+    None if the workspace has none of the cases, or has errors.
+    """
+    labels, now = read_labels(store), _results_now(location, results)
+    return {label.id for each in now for label in labels.of(each)} if now else None
+
+
+def _results_now(location: Location, results: Iterable[Result]) -> list[Result]:
+    """Return the results that the workspace has of these cases; none if it has errors."""
+    from evalstore.planning.status.workspace_results import results_at
+
+    places = dict.fromkeys((each.file, each.row) for each in results)
+    with suppress(EvalstoreError), open_project(location) as project:
+        return [*results_at(project, places)]
+    return []

@@ -21,6 +21,7 @@ from evalstore.results.labels.labels import current_labels
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
 from evalstore.runs.status.status_sums import StatusSums
+from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.runs.status.work_reasons import WorkReasons
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
 from evalstore.store.trees.case_files import StoredCases
@@ -30,7 +31,7 @@ from evalstore.store.wanted import note_reached
 from evalstore.store.work.runs_in_progress import find_runs_in_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Set
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, Question
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan_items import ItemList
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
-    from evalstore.planning.status.status_report import FileChange, SettingEdit
+    from evalstore.planning.status.status_report import SettingEdit
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
@@ -178,7 +179,11 @@ def _add_up(
         waiting=plans.waiting,
         waiting_asks=plans.waiting_asks,
         labels=labels,
-        lost_labels=find_lost_labels(project, last, changes) if last else [],
+        lost_labels=find_lost_labels(
+            project, last, {change.old_file or change.file: change.file for change in changes}
+        )
+        if last
+        else [],
         remotes=remotes.answers() if remotes else (),
         remote_judgements=remotes.judgements() if remotes else (),
         unread_remotes=find_unread_remotes(project, selection)
@@ -222,11 +227,19 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
 # --- finds the labels that no longer count because of an edit since the last run
 
 
+def describe_lost_labels(project: Project, edited: Iterable[str]) -> str:
+    """Return how many labels no longer count since the last run, of files that were edited."""
+    last = project.store.find_run_before()
+    lost = find_lost_labels(project, last, {path: path for path in edited}) if last else []
+    return lost_labels_text(lost)
+
+
 def find_lost_labels(
-    project: Project, last: Run, changes: Iterable[FileChange]
+    project: Project, last: Run, names: Mapping[str, str]
 ) -> list[tuple[str, str]]:
     """Return the file and row of each label that counted in the last run, but not after an edit.
 
+    `names` are the current paths of edited files by those in the last run.
     Only edited files are read, and after an edit of a candidate also those with its labels.
     """
     store, finder = project.store, CaseFinder(project.store)
@@ -241,7 +254,6 @@ def find_lost_labels(
     had, has = ({(each.model, each.temperature) for each in side} for side in candidates)
     void = {model for model, _ in had - has}
     nodes = read_tree(last.snapshot, store.load_nodes)
-    names = {change.old_file or change.file: change.file for change in changes}
     paths = {
         path for path, name in names.items() if path in nodes and name in project.reading.files
     }

@@ -288,15 +288,15 @@ def unrecorded_changes(status: Status) -> str:
     return f"Since the last run, without new calls: {listed}" if listed else ""
 
 
-def lost_labels_text(status: Status) -> str:
+def lost_labels_text(lost: Sequence[tuple[str, str]]) -> str:
     """Return how many labels no longer count, and the first cases; empty if there are none."""
-    cases = list(dict.fromkeys(status.lost_labels))
+    cases = list(dict.fromkeys(lost))
     if not cases:
         return ""
-    verb = "counts" if len(status.lost_labels) == 1 else "count"
+    verb = "counts" if len(lost) == 1 else "count"
     more = [f"{len(cases) - _CASES:,} more"] if len(cases) > _CASES else []
     listed = ", ".join([*(safe(case_name(*case)) for case in cases[:_CASES]), *more])
-    return f"{plural(len(status.lost_labels), 'label')} no longer {verb}: {listed}"
+    return f"{plural(len(lost), 'label')} no longer {verb}: {listed}"
 
 
 def waiting_text(status: Status) -> str:

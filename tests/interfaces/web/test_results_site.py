@@ -802,6 +802,9 @@ def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
     work, _, runs = ask_until(run, address, "")[1].partition("/run/")
     assert "now undecided" not in work
     assert "1 now undecided" in re.sub("<[^>]+>", "", runs)
+    assert "no longer" not in work
+    edit(root, "Hello", "Hi")
+    assert ask_until(" · 2 labels no longer count: tests/hello.md", address, "")
 
 
 def test_the_page_of_a_run_is_made_again_once_a_label_was_given(

@@ -92,7 +92,7 @@ def print_status(
     if outcome := outcome_text(status):
         them = "it" if status.broke + status.fixed + status.undecided == 1 else "them"
         output.sentence(f'{outcome} (use "evalstore diff" to list {them})')
-    if lost := lost_labels_text(status):
+    if lost := lost_labels_text(status.lost_labels):
         output.sentence(lost)
     if labels := labels_text(status):
         output.sentence(

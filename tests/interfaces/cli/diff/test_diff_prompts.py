@@ -57,6 +57,15 @@ def test_prompts_that_change_places_keep_their_results(
     assert "\n12 unchanged\n" in evalstore("diff", "@~1", "@").stdout
 
 
+def test_a_label_counts_on_its_answer_after_prompts_changed_places(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    case = ("tests/weather.md::city=Oslo", "--model", "scripted/two", "--prompt", "brief")
+    evalstore("label", *case[:1], "pass", *case[1:], "--as", "Ben")
+    edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
+    assert "\npass  tests/weather.md [city=Oslo] (brief)  " in evalstore("show", *case).stdout
+
+
 def test_prompts_that_exchange_their_contents_are_the_only_edit(
     prompted: Path, evalstore: Evalstore
 ) -> None:

@@ -16,7 +16,7 @@ from evalstore.core.hashing import describe_evaluation_result, identify
 from evalstore.core.values import Word
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.answer.judgements import AFTER, REPLACED, TAKEN_BACK
+from evalstore.results.answer.judgements import AFTER_HERE, REPLACED, TAKEN_BACK
 from evalstore.results.labels.add_labels import label
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.table.cases import cases
@@ -149,7 +149,7 @@ def test_the_newest_label_decides_what_is_shown_and_a_run_says_that_it_came_late
     now, then = (evalstore("show", f"{run}{rome}").stdout for run in ("", "@:"))
     assert "\nfail  tests/weather.md [city=Rome]  scripted/one\nfail  by Ada (a person)" in now
     assert "\npass  tests/weather.md [city=Rome]  scripted/one\npass  by scripted/judge" in then
-    assert f"\nfail  by Ada (a person)  ({AFTER})  <when>" in then
+    assert f"\nfail  by Ada (a person)  ({AFTER_HERE})  <when>" in then
     evalstore("label", OSLO, "--remove", "--as", "Ada")
     assert "\nfail  tests/weather.md [city=Oslo]" in evalstore("show", OSLO).stdout
 
@@ -483,6 +483,10 @@ def test_status_counts_the_labels_that_an_edit_of_prompt_or_instructions_makes_v
     edit(prompt, "brief", "short")
     lost = "1 label no longer counts: tests/weather.md [city=Oslo]"
     assert counts() == (lost, "1 label")
+    evalstore("report", "-o", "now.html")
+    assert lost in (workspace / "now.html").read_text()
+    shown = evalstore("show", OSLO, "--prompt", "brief").stdout
+    assert "by Ada (a person)  (added after this run; no longer counts after an edit)" in shown
     edit(test, "must be warm", "must be mild")
     lost = "2 labels no longer count: tests/weather.md [city=Oslo]"
     assert counts() == (lost, "2 labels")
