@@ -25,6 +25,7 @@ from tests.builders import tree
 from tests.hostile.databases import copy_store
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.status.test_settled_on_server import ROW, reused, settled
+from tests.interfaces.cli.status.test_settled_on_server import RUN as RUN_JSON
 from tests.interfaces.cli.status.test_settled_on_server import place as place
 from tests.interfaces.cli.status.test_settled_on_server import url as url
 from tests.interfaces.cli.status.test_settled_parts import (
@@ -34,7 +35,8 @@ from tests.interfaces.cli.status.test_settled_parts import (
     STORE,
     compare,
     failing,
-    run_both,
+    forget,
+    results_of,
     write_rows,
 )
 from tests.postgresql_server import PostgreSQLServer, running_server
@@ -103,19 +105,15 @@ def share(ours: Path, theirs: Path, url: str) -> None:
     act(theirs, remote, ("push", "-q"))
 
 
-def verify(
-    evalstore: Evalstore,
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    asked: int = 0,
-    problems: int = 0,
-) -> None:
+def verify(evalstore: Evalstore, place: Path, *, asked: int = 0, problems: int = 0) -> None:
     """Compare all that commands say and plan with what they do without settled parts."""
     compare(evalstore, place)
-    report, _ = run_both(evalstore, place, monkeypatch)
+    report = json.loads(evalstore(*RUN_JSON).stdout)
     assert (report["asked"], report["reused"]) == (asked, CASES - asked)
+    assert settled(place) > 2
+    forget(place)
     assert reused(evalstore) == CASES
+    assert len(set(results_of(place)[:2])) == 1
     assert settled(place) > 2
     assert evalstore("fsck").exit_code == problems
 
@@ -127,7 +125,6 @@ def test_what_is_copied_into_the_store_is_planned(
     url: str,
     theirs: Callable[[str], Path],
     evalstore: Evalstore,
-    monkeypatch: pytest.MonkeyPatch,
     news: str,
     way: str,
 ) -> None:
@@ -143,7 +140,7 @@ def test_what_is_copied_into_the_store_is_planned(
     assert (settled(place) < before) == is_of_known_rows
     if news == "more rows":
         edit_rows(place)
-    verify(evalstore, place, monkeypatch)
+    verify(evalstore, place)
     assert failing(evalstore, ROW) == (["fail"] if news == "a label" else ["pass"])
 
 
@@ -152,7 +149,6 @@ def test_commands_that_only_copy_elsewhere_and_check_leave_parts_settled(
     url: str,
     theirs: Callable[[str], Path],
     evalstore: Evalstore,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     share(place, theirs("nothing"), url)
     before = settled(place)
@@ -167,7 +163,7 @@ def test_commands_that_only_copy_elsewhere_and_check_leave_parts_settled(
         ran = evalstore(*command)
         assert ran.exit_code == 0, (command, ran)
         assert settled(place) == before, command
-    verify(evalstore, place, monkeypatch)
+    verify(evalstore, place)
 
 
 def test_a_clone_has_settled_parts_of_its_own_alone(
@@ -194,12 +190,12 @@ def test_a_clone_has_settled_parts_of_its_own_alone(
     pulled = evalstore("pull")
     assert pulled.exit_code == 0, pulled
     assert settled(folder) == 0
-    verify(evalstore, folder, monkeypatch)
+    verify(evalstore, folder)
     shutil.copy(folder / ".evalstore/settled", place / ".evalstore/settled")
     monkeypatch.chdir(place)
     monkeypatch.setenv(STORE, url)
     assert settled(place) == 0
-    verify(evalstore, place, monkeypatch)
+    verify(evalstore, place)
     assert settled(place) == before
 
 
@@ -231,7 +227,6 @@ def test_a_store_that_was_replaced_by_another_one_is_planned_whole(
     url: str,
     evalstore: Evalstore,
     postgresql_server: PostgreSQLServer,
-    monkeypatch: pytest.MonkeyPatch,
     keeps: str,
 ) -> None:
     """The other one has the rows of this one, or of an earlier moment, and gets its name."""
@@ -249,7 +244,7 @@ def test_a_store_that_was_replaced_by_another_one_is_planned_whole(
     execute(read_address(other), f"ALTER SCHEMA {theirs} RENAME TO {ours}")
     assert settled(place) == 0
     lost = keeps == "a part"
-    verify(evalstore, place, monkeypatch, asked=30 * lost, problems=int(lost))
+    verify(evalstore, place, asked=30 * lost, problems=int(lost))
 
 
 def test_a_server_that_was_restored_from_a_backup_is_planned_as_it_was_then(
@@ -336,7 +331,7 @@ def test_what_others_do_during_a_run_is_planned_by_the_next(
         patched.setattr(owner, name, act_first)
         ran = evalstore("run", "--yes", "--fail-on", "none")
     assert (ran.exit_code, done) == (0, [moment]), ran
-    verify(evalstore, place, monkeypatch)
+    verify(evalstore, place)
     labelled = action in ("a label", "a merge", "a pull")
     assert failing(evalstore, ROW) == (["fail"] if labelled else ["pass"])
 
@@ -359,7 +354,7 @@ def test_a_mark_that_is_removed_during_a_run_settles_nothing(
     compare(evalstore, place)
     execute(read_address(url), "DELETE FROM growth_marks")
     assert settled(place) == 0
-    verify(evalstore, place, monkeypatch)
+    verify(evalstore, place)
 
 
 def test_two_workspaces_that_run_in_turn_settle_what_each_has_seen(
@@ -385,7 +380,7 @@ def test_two_workspaces_that_run_in_turn_settle_what_each_has_seen(
         assert reused(evalstore) == CASES - 20
     for folder in (place, other):
         monkeypatch.chdir(folder)
-        verify(evalstore, folder, monkeypatch)
+        verify(evalstore, folder)
 
 
 def test_a_connection_that_is_cut_during_a_run_settles_what_was_stored(
@@ -410,7 +405,7 @@ def test_a_connection_that_is_cut_during_a_run_settles_what_was_stored(
         patched.setattr(ScriptedProvider, "ask", cut_first)
         ran = evalstore("run", "--yes", "--fail-on", "none")
     assert "10 new answers" in ran.stdout, ran
-    verify(evalstore, place, monkeypatch)
+    verify(evalstore, place)
 
 
 def _options(address: Any) -> dict[str, Any]:
