@@ -21,7 +21,7 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.comparison.pair_groups import Pair as Pair
 from evalstore.comparison.pair_groups import sort_pair as sort_pair
-from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of, sum_of
+from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of_files
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files, sum_counts
 from evalstore.core.results import Result
@@ -185,10 +185,7 @@ class Comparison:
             {ClusterSum(*sums): times for sums, times in listed.items()}
             for listed in files.values()
         ]
-        if len(by_file) == 1 and sum(by_file[0].values()) > 1:
-            change = change_of(by_file[0], "row")
-        else:
-            change = change_of(map(sum_of, by_file))
+        change = change_of_files(by_file)
         return change.without_test() if self.by_verdict else change
 
     def swapped(self) -> Comparison:

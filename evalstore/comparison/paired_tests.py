@@ -97,9 +97,14 @@ class RateChange:
         return self.p < ALPHA
 
     @property
+    def can_be_significant(self) -> bool:
+        """Return whether the least p-value of so many files, or rows, counts as a change."""
+        return 2.0 ** (1 - self.moved) < ALPHA
+
+    @property
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
-        if 2.0 ** (1 - self.moved) > ALPHA:  # the least p-value of so few
+        if not self.can_be_significant:
             result = "too few for a significance test" if self.moved else "not significant"
             number = {0: "no", 1: "one"}.get(self.moved, self.moved)
             units = self.unit + "s" * (self.moved > 1)
@@ -174,6 +179,13 @@ def change_of(clusters: Clusters, unit: Unit = "file") -> RateChange:
     method, low, high = _interval(counted, pairs)
     files = number if unit == "file" else 1
     return RateChange(pairs, files, moved, difference, low, high, method, p, unit, number)
+
+
+def change_of_files(by_file: Sequence[Mapping[ClusterSum, int]]) -> RateChange:
+    """Return the change of the paired cells of files, of a single one over its rows."""
+    if len(by_file) == 1 and sum(by_file[0].values()) > 1:
+        return change_of(by_file[0], "row")
+    return change_of(map(sum_of, by_file))
 
 
 def _pairs_of(counted: Mapping[ClusterSum, int]) -> int:

@@ -30,13 +30,12 @@ from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later
 from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, earlier_text, make_overview
-from evalstore.results.stats.stats import Stats, collect_stats, sum_savings, sum_spent
+from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_cases, iterate_results
 from evalstore.store.revisions import names_of_runs, resolve_run
-from evalstore.store.rows.result_sums import open_sums
 
 MARK = b"### evalstore: "
 """The bytes with which a report begins."""
@@ -57,12 +56,12 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         store = project.store
         run = resolve_run(store, revision)
         was = resolve_run(store, compare) if compare else store.find_run_before(run)
-        with open_sums(store, run.results) as sums:
-            usd = sum_savings(sums, run)
+        collector = StatsCollector(project, run, [("model",)])
+        usd = collector.saved()
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         totals = None
         if any(run.verdicts.values()):  # before the comparison, which takes memory
-            totals = collect_stats(project, run.id, [("model",)])[0]
+            totals = collector.finish(rerolls=False)[0]
         compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
         flips = [pairs for _, pairs in _flips(compared)] if compared else []
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
@@ -78,11 +77,15 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         names = names_of_runs(store)
         is_labelled_later = any(describe_later_labels(store, run))
         spent = sum_spent(store, run)
+        overview = make_overview(
+            *(run, totals, compared, regressions, _name),
+            pending=run.verdicts.get("pending", 0),
+            compare=collector.compare,
+        )
         (edits,) = find_run_edits(location, store, [run])
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
-    pending = run.verdicts.get("pending", 0)
     counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
     new = {result: f", {count}" if count else "" for result, count in counts.items()}
     prompts = compared.prompts if compared else {}
@@ -94,7 +97,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
                 if edits
                 else []
             ),
-            *_candidates(make_overview(run, totals, compared, regressions, _name, pending=pending)),
+            *_candidates(overview),
             *_missing(run),
             *(
                 [f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}.", ""]

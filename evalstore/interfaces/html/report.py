@@ -203,6 +203,7 @@ def build_report(
                 names_of_runs(project.store),
                 shared_cost_text(*sum_spent(project.store, stored)),
                 notes_on_labels,
+                collector.compare,
             )
             spool.seek(0)
             _write_page(out, summary, data.table, spool, served)

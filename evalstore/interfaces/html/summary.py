@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PairGroup
+    from evalstore.comparison.paired_tests import RateChange
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
@@ -69,17 +70,18 @@ def summarise_results(
     names: Mapping[str, Sequence[str]],
     spent: str,
     notes_on_labels: Sequence[str],
+    compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `regressions` broke in earlier runs, `names` are those that runs have, and `spent` is
-    what all runs up to it have cost.
+    what all runs up to it have cost. `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
     missing = counts.get("pending", 0) + counts.get("no reply", 0)
-    overview = make_overview(run, totals, diff, regressions, pending=missing)
+    overview = make_overview(run, totals, diff, regressions, pending=missing, compare=compare)
     lists: list[dict[str, Any]] = []
     if diff:
         again, earlier = divide_regressions(diff, regressions)

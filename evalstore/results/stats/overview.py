@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from evalstore.comparison.paired_tests import RateChange
 from evalstore.core.display import percent, plural, whole_percent
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
@@ -121,11 +122,13 @@ def make_overview(
     quote: Callable[[str], str] = str,
     *,
     pending: int = 0,
+    compare: Callable[[str, str], RateChange] | None = None,
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
     `diff` is the comparison with the run before, `regressions` are those that broke earlier, and
     `quote` writes the name of a candidate. Rates are those `so far` where results are `pending`.
+    With `compare`, which compares two candidates, it says if the lead of the best may be chance.
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
@@ -167,8 +170,7 @@ def make_overview(
         flips = _changes_text(diff)
         found = f"{told[0].upper()}{told[1:]}: {flips}".removesuffix(": ")
         changes = [found, before] if is_all else [flips, before, told]
-    best = _best_text(rows, names, is_first=diff is None)
-    best += so_far * bool(best)
+    best = _best_text(rows, names, so_far, compare, is_first=diff is None)
     told = "; ".join(filter(None, changes))
     is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
     sentence = " ".join(f"{part}." for part in (told, best) if part)
@@ -270,7 +272,14 @@ def earlier_text(diff: Diff | None, regressions: Sequence[Regression]) -> str:
     return f"{plural(len(earlier), noun)} broke earlier" if earlier else ""
 
 
-def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:
+def _best_text(
+    rows: Sequence[CandidateRow],
+    names: Mapping[str, str],
+    so_far: str,
+    compare: Callable[[str, str], RateChange] | None,
+    *,
+    is_first: bool,
+) -> str:
     """Return the candidate with the highest pass rate; of one, its rate."""
     rated = [
         (row, rate)
@@ -279,16 +288,33 @@ def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_fir
     ]
     if not rated:
         (recorded,) = (row for row in rows if row.group.pass_rate is not None)
-        return f"{whole_percent(recorded.group.pass_rate or 0.0)} of the recorded answers pass"
+        return (
+            f"{whole_percent(recorded.group.pass_rate or 0.0)} of the recorded answers pass{so_far}"
+        )
     if len(rated) == 1:
         row, rate = rated[0]
         said = row.shift and row.shift.is_said and row.shift.now == rate
-        return "" if said and not is_first else f"{names[row.name]} passes {whole_percent(rate)}"
+        return (
+            ""
+            if said and not is_first
+            else f"{names[row.name]} passes {whole_percent(rate)}{so_far}"
+        )
     whole = [(row, rate) for row, rate in rated if not row.is_partly] or rated
     most = max(rate for _, rate in rated)
     best = [names[row.name] for row, rate in whole if rate == most]
     if len(best) == len(rated):
-        return f"{'Both' if len(best) == 2 else 'All'} candidates pass {whole_percent(most)}"
+        return (
+            f"{'Both' if len(best) == 2 else 'All'} candidates pass {whole_percent(most)}{so_far}"
+        )
+    lead = ""
+    if len(best) == 1 and compare:
+        first, second = sorted(rated, key=lambda each: -each[1])[:2]
+        change = compare(first[0].name, second[0].name)
+        over = f"its lead over {names[second[0].name]}"
+        if not change.can_be_significant:
+            lead = f"; too few {change.unit}s differ to test {over}"
+        elif not change.is_significant or (change.difference or 0) < 0:
+            lead = f"; {over} may be chance"
     if len(best) > _MOST_NAMED:
         best = [*best[:_MOST_NAMED], f"{len(best) - _MOST_NAMED:,} more"]
-    return f"Best: {', '.join(best)}, {whole_percent(most)}" if best else ""
+    return f"Best: {', '.join(best)}, {whole_percent(most)}{so_far}{lead}" if best else ""

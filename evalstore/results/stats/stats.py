@@ -6,7 +6,7 @@ Costs are those of the answers and judgements that count, even if an earlier run
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of_files
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
@@ -355,6 +356,14 @@ class StatsCollector:
         """Return the cost of the answers and judgements that the run reused, in USD."""
         with self.open_sums() as sums:
             return sum_savings(sums, self.run)
+
+    def compare(self, first: str, second: str) -> RateChange:
+        """Return how much more often the first of two candidates passes, over what both have."""
+        by_file = defaultdict[str, Counter[ClusterSum]](Counter)
+        with self.open_sums() as sums:
+            for file, pairs, gain, rows in sums.paired(first, second):
+                by_file[file][ClusterSum(pairs, gain)] += rows
+        return change_of_files([*by_file.values()])
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.

@@ -148,6 +148,26 @@ class ResultSums:
             counted = int(judged), int(passed), int(unresolved), int(undecided)
             yield EqualCases(_key(by, key), file, *counted, int(results), int(cases))
 
+    def paired(self, first: str, second: str) -> Iterator[tuple[str, int, int, int]]:
+        """Yield how many rows of a file have so many results that are judged for two candidates.
+
+        Each with how many more of these the first one passes: file, results, passes, rows.
+        """
+        query = f"""{OF_RUNS}
+            SELECT file, pairs, gain, count(*) FROM (
+                SELECT file, part, place, count(*) AS pairs, sum(gain) AS gain FROM (
+                    SELECT l.file AS file, l.first AS part, r.case_n AS place,
+                        sum(CASE WHEN r.verdict <> {_PASS} THEN 0
+                            WHEN r.model = ? THEN 1 ELSE -1 END) AS gain
+                    {CELLS} WHERE r.leaf = l.results AND r.model IN (?, ?)
+                        AND r.verdict IN ({_JUDGED})
+                    GROUP BY l.file, l.first, r.case_n, r.prompt HAVING count(*) = 2) AS of_cells
+                GROUP BY file, part, place) AS of_rows
+            GROUP BY file, pairs, gain"""
+        for file, *numbers in self._rows(query, first, first, second):
+            pairs, gain, rows = map(int, numbers)
+            yield file, pairs, gain, rows
+
     def answers(self, by: By, before: int | None = None) -> Iterator[CallSum]:
         """Yield the sums of the answers; with `before`, of those that began before this time."""
         return self._sum_calls(_ANSWERS, by, before)

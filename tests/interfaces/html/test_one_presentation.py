@@ -81,6 +81,35 @@ def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalsto
     assert f"cost of all runs up to this one {spent[1]}" in facts
 
 
+def test_a_lead_may_be_chance_where_the_comparison_of_both_candidates_finds_nothing(
+    tmp_path: Path, evalstore: Evalstore
+) -> None:
+    test = "---\nsystemPrompts: [a, b]\nreplacements: {n: [1, 2, 3]}\n---\n\n"
+    test += "# \N{BUST IN SILHOUETTE}\n\nHello {{n}}\n\n---\n\nBe kind.\n"
+    bad = {"answer": "Go away."}
+    first = scripted("first", {"when": "Hello, hello 1", **bad}, {"answer": "Hi!"})
+    second = scripted("second", {"when": "Hello 1", **bad}, {"answer": "Hi!"})
+    files = {f"prompts/{name}.md": f"Be {name}.\n" for name in "ab"}
+    files |= {"models/first.yaml": first, "models/second.yaml": second, "tests/hello.md": test}
+    root = make_workspace(tmp_path / "desk", files)
+    told = []
+    for count, worse in ((1, 0), (5, 0), (7, 0), (7, 6), (8, 6)):
+        for number in range(1, count):  # the second candidate is better in one of these
+            text = test.replace("Hello", "Hello, hello" if number == worse else "Hello")
+            (root / f"tests/t{number}.md").write_text(text, encoding="utf-8")
+        call(root, "run", "--fail-on", "none")
+        both = ("--model", "second", "--vs", "first", "@", "--json")
+        statistics = json.loads(evalstore("-C", str(root), "diff", *both).stdout)["statistics"]
+        sentence = summary_of(report(root))[0]
+        markdown = evalstore("-C", str(root), "report", "--markdown").stdout
+        assert sentence in markdown.replace("`", "")
+        told.append(sentence.partition("Best: first, ")[2].partition("%")[2])
+        assert (told[-1] == ".") == (statistics["p"] < 0.05)
+    few = "; too few {} differ to test its lead over second."
+    chance = "; its lead over second may be chance."
+    assert told == [few.format("rows"), few.format("files"), ".", chance, chance]
+
+
 def test_results_whose_call_failed_have_the_same_word(tmp_path: Path, evalstore: Evalstore) -> None:
     model = scripted("first", {"error": {"kind": "unsupported", "message": "no such key"}})
     root = make_workspace(tmp_path / "desk", {"models/first.yaml": model})
