@@ -205,7 +205,7 @@ def _headline(
     yield f"{MARK.decode()}{title or 'nothing broke'}"
     yield ""
     scope = scope_text(run)
-    about = f", {'only' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
+    about = f", {'partial:' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
     versus = f", compared with {_run_name(compared.was, names)}" if compared else ""
     yield f"Run {_run_name(run.id, names)} is {run_counts_text(run)}{about}{versus}."
     yield ""

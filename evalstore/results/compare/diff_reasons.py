@@ -213,10 +213,7 @@ def attempts_notes(comparison: Comparison) -> Iterator[str]:
         which = f" ({kinds.pop()})" if len(kinds) == 1 else ""
         count = numbers.total()
         results = f"{plural(count, 'result')} {'has' if count == 1 else 'have'}"
-        yield (
-            f"{results} another number of attempts{which}: that alone changes how often "
-            "a verdict is a pass"
-        )
+        yield f"{results} another number of attempts{which}: that alone can change the pass rate"
 
 
 def _scope(side: Side) -> str:

@@ -68,9 +68,9 @@ and was not fixed since; and the pass rates of the runs of all cases, from 0 to 
 The line of a run has the share of judged cases that passed, a strip of their verdicts (█ pass, ░
 fail), the price, its names, and the message, or what was edited since the run before. A partial
 run, of some cases, has ~; one that did not complete has ■ interrupted, $ over budget or !
-incomplete, and {page.run} continues it. 'change' is how many points broken and fixed results
-changed the share by, compared with the last verdict on each case; 0.0 if no verdict differs. *
-means that some broke and others were fixed, that some failures are new, or that the run before had
+incomplete, and {page.run} continues it. 'change' is the change of the share in points, by results
+that broke or were fixed since the last verdict on each case; 0.0 if no verdict differs. * means
+that some broke and others were fixed, that some failures are new, or that the run before had
 other cases or candidates. Details of the run under the cursor, with its verdicts in each test file,
 are below, or at the right in a wide terminal. A line below the title (▶) names each run that
 another program carries out.

@@ -104,7 +104,7 @@ def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
     assert shown.startswith(
         "run <short> (<when>) -> run <short> (<when>)\n"
         "note: 1 result has another number of attempts (5 -> 1): "
-        "that alone changes how often a verdict is a pass\n1 fixed, "
+        "that alone can change the pass rate\n1 fixed, "
     )
     assert "\n\nEdited:\n    attempts 5 -> 1\n" in shown
     assert "fail -> pass, 4 of 5 attempts failed -> 0 of 1  (attempts 5 -> 1)" in shown
