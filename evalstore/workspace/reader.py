@@ -42,7 +42,7 @@ from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instr
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 
-_OF_OTHERS = "; the tests of others come with git, only results come from a remote"
+_OF_OTHERS = "; a remote has results, not tests: 'evalstore stats @' shows those of the last run"
 """Ends the hint where no test is found and a remote is set, as after `clone`."""
 
 

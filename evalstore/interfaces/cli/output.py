@@ -304,7 +304,7 @@ def failure(error: EvalstoreError) -> None:
             problem(entry)
         count = sum(1 for entry in error.problems if entry.severity == "error")
         files = plural(len({p.file for p in error.problems}), "file")
-        to_stderr(folded(f"{plural(count, 'error')} in {files}; nothing was asked"))
+        to_stderr(folded(f"{plural(count, 'error')} in {files}; nothing was done"))
         if error.hint:
             to_stderr(folded(hint_line(error.hint)))
         return

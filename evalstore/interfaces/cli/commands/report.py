@@ -118,7 +118,7 @@ def _write_markdown(revision: str, compare: str | None, file: Path | None) -> No
 def export(
     revision: options.RunOrWorkspace = "@",
     file: Annotated[
-        Path | None, option("-o, --output FILE", "The file or folder to write (default: print).")
+        Path | None, option("-o, --output FILE", "The file or folder (default, and -: stdout).")
     ] = None,
     format: Annotated[
         Format | None,
@@ -137,9 +137,9 @@ def export(
     from evalstore.exchange.export import write_export, write_exports
 
     options.require_revision("export", revision)
-    if file is None and format == "parquet":
-        raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
-    if file is None:
+    if file is None or file == Path("-"):
+        if format == "parquet":
+            raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
         write_export(here(), revision, format or "jsonl", streams.BinaryOutput())
         return
     write_exports(here(), revision, [file], format)

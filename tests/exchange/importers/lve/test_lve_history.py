@@ -103,7 +103,7 @@ def test_an_answer_to_an_older_prompt_stands_under_the_version_of_then(
     done = repository.bring()
     assert (done["left"], done["history"]["sessions"]) == ([], 2)
     newest, oldest = repository.versions()
-    assert (newest.edits, oldest.edits) == (("test text",), ("new",))
+    assert (newest.edits, oldest.edits) == (("test",), ("new",))
     assert [version.verdicts for version in (newest, oldest)] == [
         {GPT: ("pass",)},
         {GPT: ("fail",)},

@@ -271,7 +271,7 @@ def test_an_empty_tests_folder(workspace: Path, evalstore: Evalstore) -> None:
         "",
         "error: tests: no test files\n"
         "hint: write a test into 'tests/', such as 'tests/hello.md'\n"
-        "1 error in 1 file; nothing was asked\n",
+        "1 error in 1 file; nothing was done\n",
     )
 
 
@@ -396,7 +396,7 @@ def test_every_problem_of_the_settings_is_reported_at_once(
         "",
         "error: evalstore.yaml:1: 'candidates' must be a list of models\n"
         "error: evalstore.yaml:2: 'attempts' must be a whole number from 1 to 10,000\n"
-        "2 errors in 1 file; nothing was asked\n",
+        "2 errors in 1 file; nothing was done\n",
     )
 
 

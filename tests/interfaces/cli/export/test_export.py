@@ -111,6 +111,8 @@ def test_what_is_printed_is_what_is_written(
     capfdbinary.readouterr()
     assert main(["export", "--format", format]) == 0
     printed = capfdbinary.readouterr().out
+    assert main(["export", "--format", format, "-o", "-"]) == 0
+    assert capfdbinary.readouterr() == (printed, b"")
     assert main(["export", "--format", format, "-o", "file"]) == 0
     assert printed == Path("file").read_bytes() != b""
 

@@ -120,7 +120,7 @@ def test_check_annotates_problems_of_the_settings(
     assert [line.partition(",")[0] for line in commands(ran.stderr)] == [
         "::error file=w/evalstore.yaml"
     ]
-    assert "nothing was asked" not in ran.stderr
+    assert "nothing was done" not in ran.stderr
 
 
 SARIF_RULES = [

@@ -29,7 +29,7 @@ def broken(workspace: Path) -> Path:
 
 def test_a_run_can_leave_out_files_with_errors(broken: Path, evalstore: Evalstore) -> None:
     assert evalstore("run").stderr.endswith(
-        "1 error in 1 file; nothing was asked\n"
+        "1 error in 1 file; nothing was done\n"
         "hint: '--keep-going' leaves out the files with errors\n"
     )
     ran = evalstore("run", "--keep-going")
@@ -94,4 +94,4 @@ def test_errors_elsewhere_or_in_all_tests_stop_everything(
         assert "--keep-going" not in ran.stderr
     (broken / "tools/t.yaml").unlink()
     (broken / "tests/weather.md").unlink()
-    assert evalstore("run", "--keep-going").stderr.endswith("nothing was asked\n")
+    assert evalstore("run", "--keep-going").stderr.endswith("nothing was done\n")

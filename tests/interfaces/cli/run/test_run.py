@@ -304,7 +304,7 @@ def test_all_problems_of_all_files_stop_a_run_before_it_asks(
         "    Hi {{who}}\n"
         "         ^\n"
         "hint: define it under 'replacements:'\n"
-        "2 errors in 2 files; nothing was asked\n"
+        "2 errors in 2 files; nothing was done\n"
         "hint: '--keep-going' leaves out the files with errors\n",
     )
     assert documents("log")["runs"] == []

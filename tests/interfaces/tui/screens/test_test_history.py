@@ -52,12 +52,12 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     edit(test, "How warm", "How cold")
     versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert [version.edits for version in versions] == [
-        ("test text",),
+        ("test",),
         ("temperature of scripted/one", "candidate scripted/two removed"),
         ("checks", "settings"),
         ("system prompt",),
         ("instructions",),
-        ("test text",),
+        ("test",),
         ("new",),
     ]
     assert versions[0].run is None
@@ -74,7 +74,7 @@ def test_a_version_names_the_judges_that_were_edited_with_it(workspace: Path) ->
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     main(["run", "--quiet"])
     newest, _ = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
-    assert newest.edits == ("test text", "judge temperature none -> 0.5")
+    assert newest.edits == ("test", "judge temperature none -> 0.5")
 
 
 def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
         (("new",), True),
     ]
     assert [edit.part for edit in edits_between(versions[1], versions[0])] == [
-        "test text",
+        "test",
         "instructions",
     ]
 
@@ -120,7 +120,7 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
     main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])  # with the same results
     newest, oldest = versions_of(where, "tests/weather.md", "city=Oslo")
     one, two, _, _, other, _ = (run.id for run in cases.list_runs(where))
-    assert newest.edits == ("test text",)
+    assert newest.edits == ("test",)
     assert (newest.run, newest.judged_in, newest.last_run) == (
         *(other, {"scripted/one": one, "scripted/two": two}),
         one,
@@ -168,7 +168,7 @@ def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> Non
         assert isinstance(page, TestHistoryPage)
         text = screen(pilot)
         assert "versions › 2 versions › tests/weather.md › city=Oslo" in text
-        assert "test text" in text.splitlines()[3]
+        assert "test" in text.splitlines()[3]
         spans = [
             (span.text, span.colour)
             for line in page.query_one(TextView)._lines
