@@ -175,9 +175,9 @@ def _versions(
             for edit in candidates:
                 subject, colon, _ = edit.subject.partition(": ")
                 edits.append(f"model of {subject}" if colon else subject)
-            if edits and before.runs and span.runs and "models" in span.case.judged_by:
+            if before.judging and span.judging and "models" in span.case.judged_by:
                 file = files[span.node or ""]
-                judges = differ_evaluators(before.runs[-1], span.runs[0], find, file, name_of)
+                judges = differ_evaluators(before.judging, span.judging, find, file, name_of)
                 found = {
                     each.cause if each.was or each.now else each.text: Difference(each.text)
                     for each in judges
@@ -280,6 +280,8 @@ class VersionSpan:
     """The candidates that only `-m` has named, for runs since the last one that was not limited."""
     unnamed: frozenset[str] = frozenset()
     """Those of the span before that a run which was not limited lacks: they were not removed."""
+    judging: Run | None = None
+    """The last run until then with all judges; the judges are the same in all runs of a span."""
 
     def has_candidates(self, candidates: Candidates) -> bool:
         """Return whether candidates of a later run are the same, as far as they were known."""
@@ -336,10 +338,16 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
         candidates = candidates_after(last.candidates if last else {}, run)
         is_limited = (last is None or last.is_limited) and "models" in run.selection
         named, unnamed = _find_named(last, run)
-        if last is None or node != last.node or not last.has_candidates(candidates):
+        known = last.judging if last else None
+        has_all = run.origin is None and "evaluators" not in run.selection
+        judging = run if has_all else known
+        judges = {(it.evaluators, it.verdict_rule) for it in (known, judging) if it}
+        is_same = len(judges) < 2 and last is not None and node == last.node
+        if last is None or not is_same or not last.has_candidates(candidates):
             last = VersionSpan(run.id, run.started, node, candidates, unnamed=unnamed)
             spans.append(last)
         last.candidates, last.is_limited, last.named = candidates, is_limited, named
+        last.judging = judging
         last.runs.append(run)
         if node and run.results in leaves:
             last.leaves.append((run.id, leaves[run.results]))

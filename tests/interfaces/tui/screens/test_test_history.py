@@ -68,13 +68,22 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert all(version.run for version in versions[1:])
 
 
-def test_a_version_names_the_judges_that_were_edited_with_it(workspace: Path) -> None:
+def test_an_edit_of_a_judge_begins_a_version_alone_or_with_others(workspace: Path) -> None:
     main(["run", "--quiet"])
     edit(workspace / "evalstore.yaml", "candidates:", "evaluatorsTemperature: 0.5\ncandidates:")
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     main(["run", "--quiet"])
     newest, _ = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert newest.edits == ("test", "judge temperature none -> 0.5")
+    main(["run", "--quiet", "--refresh", "--evaluator", "judge"])
+    edit(workspace / "evalstore.yaml", "Temperature: 0.5", "Temperature: 0.7")
+    main(["run", "--quiet"])
+    versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    assert [version.edits for version in versions] == [
+        ("judge temperature 0.5 -> 0.7",),
+        newest.edits,
+        ("new",),
+    ]
 
 
 def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
