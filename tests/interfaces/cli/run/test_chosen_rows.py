@@ -145,7 +145,7 @@ def test_memory_does_not_grow_with_the_rows(
         LANDS: CHECKED + CHECK,
     }
     peaks: dict[int, list[int]] = {}
-    for count in (200, 700):
+    for count in (150, 450):
         root = tree(tmp_path / str(count), files)
         rows = (json.dumps({"country": f"a{row}", "capital": "Oslo"}) for row in range(count))
         data = "".join(f"{row}\n" for row in rows)
@@ -164,8 +164,8 @@ def test_memory_does_not_grow_with_the_rows(
                 resolve_scope(project, SelectionOptions(**_options(choice)))
             peaks[count].append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-    growth = [more - few for few, more in zip(peaks[200][1:], peaks[700][1:], strict=True)]
-    assert max(growth) < 500 * 250, growth
+    growth = [more - few for few, more in zip(peaks[150][1:], peaks[450][1:], strict=True)]
+    assert max(growth) < 300 * 250, growth
 
 
 def test_a_second_expression_for_names_does_not_replace_the_first(
