@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from evalstore.comparison.placed_results import PLACES, PlacedResults
@@ -18,6 +18,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.results import ComparedSession, Result, Session
 from evalstore.core.values import Verdict
 from evalstore.files.temporary_list import FiledSequence
+from evalstore.store import Store
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
 OTHER_JUDGEMENT = "judged again"
@@ -425,3 +426,40 @@ def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
     if [count for _, count in listed] == [total]:
         return [listed[0][0]]
     return [f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}" for cause, count in listed]
+
+
+Sessions = tuple[str, ...]
+"""The sessions of one side of a pair."""
+
+
+def find_same_answers(
+    store: Store, pairs: Iterable[Pair], known: Mapping[str, ComparedSession] | None = None
+) -> frozenset[tuple[Sessions, Sessions]]:
+    """Return the sessions of pairs with other sessions and, word for word, the same answers.
+
+    In both directions. Sessions that are `known` are not read again.
+    """
+    sides = (sessions_of(pair) for pair in pairs)
+    known, others = known or {}, [it for it in sides if it[0] != it[1] and len({*map(len, it)}) < 2]
+    ids = dict.fromkeys(id for was, now in others for id in (*was, *now))
+    texts = store.find_shown_turns(id for id in ids if id not in known)
+    texts |= {id: [*known[id].turns] for id in ids if id in known}
+    same = [
+        (was, now)
+        for was, now in others
+        if all(
+            old in texts and texts[old] == texts.get(new) for old, new in zip(was, now, strict=True)
+        )
+    ]
+    return frozenset(chain(same, ((now, was) for was, now in same)))
+
+
+def sessions_of(pair: Pair) -> tuple[Sessions, Sessions]:
+    """Return the sessions of both sides of a pair; none for a side without a result."""
+    was, now = (side.sessions if side else () for side in (pair.was, pair.now))
+    return was, now
+
+
+def same_answer_text(count: int) -> str:
+    """Return how many pairs have the same answer to another question."""
+    return f"{count:,} with the same answer"

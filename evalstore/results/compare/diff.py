@@ -10,7 +10,7 @@ from itertools import chain
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.runs import Run, RunCandidate
+from evalstore.core.runs import Run
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.unknown_names import match_models
@@ -136,7 +136,9 @@ def diff(
                 renamed = Difference("renamed", old, path)
                 edits[path] = [renamed, *edits.get(path, ())]
         both_runs = _runs_to_compare(project, runs, selection)
-        changed = _changed_candidates(*both_runs)
+        before, after = both_runs
+        both_defined = {new.id: (before.find_candidate(new.id), new) for new in after.candidates}
+        changed = {id: (a, b) for id, (a, b) in both_defined.items() if a and a != b}
         is_other_temperature = any(a.temperature != b.temperature for a, b in changed.values())
         found = Diff(
             was.name,
@@ -158,7 +160,12 @@ def diff(
                 sorter.same_answers,
                 sorter.shown_questions,
                 changed,
-                _own_temperatures(now, finder) if is_other_temperature else frozenset(),
+                {
+                    path
+                    for path, node in now.nodes.items()
+                    if is_other_temperature
+                    and not finder.find_traits(now.files[node]).default_temperature
+                },
                 (was.rule, now.rule),
                 filled.earlier,
             ),
@@ -182,21 +189,6 @@ def _runs_to_compare(
     from evalstore.planning.status.workspace_results import workspace_as_run
 
     return was, workspace_as_run(project, selection)
-
-
-def _changed_candidates(was: Run, now: Run) -> dict[str, tuple[RunCandidate, RunCandidate]]:
-    """Return the candidates that both runs have and define otherwise."""
-    both = {new.id: (was.find_candidate(new.id), new) for new in now.candidates}
-    return {id: (old, new) for id, (old, new) in both.items() if old and old != new}
-
-
-def _own_temperatures(now: Side, finder: CaseFinder) -> set[str]:
-    """Return the test files whose cases are not asked at the temperature of a candidate."""
-    return {
-        path
-        for path, node in now.nodes.items()
-        if not finder.find_traits(now.files[node]).default_temperature
-    }
 
 
 def _differ_participants(

@@ -15,6 +15,7 @@ from evalstore.comparison.pair_groups import (
     age_of_answers,
     asks_the_same,
     has_other_sessions,
+    sessions_of,
 )
 from evalstore.comparison.version_diff import (
     CODE_CHANGED,
@@ -37,7 +38,6 @@ from evalstore.results.attempts import (
     read_attempts,
 )
 from evalstore.results.compare.compared_side import Side
-from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.judgement_changes import NO_LONGER, judging_causes, label_cause
 from evalstore.store import Store
 from evalstore.store.trees.case_finder import CaseFinder
@@ -219,14 +219,6 @@ def attempts_notes(comparison: Comparison) -> Iterator[str]:
 def _scope(side: Side) -> str:
     """Return the selection of a run, with the number of its results."""
     return f"{side.selection} ({plural(side.count, 'result')})"
-
-
-def alone_notes(count: int) -> list[str]:
-    """Return the note on results of cases that have only one of two system prompts, if any."""
-    if not count:
-        return []
-    verb = "is" if count == 1 else "are"
-    return [f"{plural(count, 'result')} of cases with only one of both prompts {verb} left out"]
 
 
 class QuestionChanges:

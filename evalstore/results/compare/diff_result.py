@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from evalstore.comparison.comparison import Comparison, Pair
-from evalstore.comparison.pair_groups import PairGroup
+from evalstore.comparison.pair_groups import PairGroup, same_answer_text, sessions_of
 from evalstore.comparison.paired_tests import RateChange
 from evalstore.comparison.statistics import Rate
 from evalstore.comparison.version_diff import Difference, unified
@@ -31,7 +31,6 @@ from evalstore.results.compare.diff_reasons import (
     shown_decisions,
 )
 from evalstore.results.compare.diff_sides import Causes
-from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.prompt_names import name_field
 
 CHANGES = ("broke", "fixed", "changed", "new", "gone")
@@ -293,11 +292,36 @@ class Diff:
 
     def _repr_html_(self) -> str:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.results.compare.diff_html import describe
+        from evalstore.core.notebook_tables import MOST_ROWS, block, line, strong, table, word
 
-        return describe(
-            *(self.comparison, self.names, self.notes, self.causes_text, self.reason),
-            lambda pair: self.feedback_on(pair)[1],
+        comparison, names = self.comparison, self.names
+        listed = {change: getattr(comparison, change) for change in CHANGES}
+        pairs = ((change, pair) for change in CHANGES for pair in listed[change])
+        rows = [
+            (
+                word(change),
+                pair.either.file,
+                pair.either.row,
+                pair.either.model,
+                word(pair.was.word) if pair.was else "",
+                word(pair.now.word) if pair.now else "",
+                self.reason(pair) if pair.was and pair.now else "",
+                self.feedback_on(pair)[1],
+            )
+            for change, pair in islice(pairs, MOST_ROWS)
+        ]
+        counts = [
+            f"{len(listed[change]):,} {change}{self.causes_text(change)}" for change in CHANGES
+        ]
+        counts += [same_answer_text(same)] if (same := len(comparison.same_answer)) else []
+        rates = comparison.rates_text.replace("->", "→")
+        p = "" if comparison.by_verdict else f", p = {comparison.change().p:.2g}"
+        header = ["change", "file", "row", "model", *names, "reason", "feedback"]
+        return block(
+            line(strong(f"{names[0]} → {names[1]}"), *self.notes),
+            line(", ".join([*counts, f"{comparison.unchanged_count:,} unchanged"])),
+            line(f"{rates}{p}" if comparison.rates()[0].judged else ""),
+            table(header, rows, sum(map(len, listed.values()))),
         )
 
 

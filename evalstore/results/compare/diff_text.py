@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.comparison.pair_groups import same_answer_text
 from evalstore.core.display import (
     StyledLine,
     StyledSpan,
@@ -16,7 +17,6 @@ from evalstore.core.display import (
     text_lines,
     verdict_span,
 )
-from evalstore.results.compare.same_answers import same_answer_text
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair

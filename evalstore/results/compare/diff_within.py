@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from evalstore.comparison.comparison import Comparison, sort_pairs
 from evalstore.comparison.pair_groups import NONE, Pairing
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.core.batches import in_batches
-from evalstore.core.display import short
+from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Result
 from evalstore.planning.open_project import open_store, open_workspace
@@ -25,7 +26,6 @@ from evalstore.results.compare.diff import add_answers
 from evalstore.results.compare.diff_reasons import (
     PairReasons,
     SideAttempts,
-    alone_notes,
     selection_notes,
 )
 from evalstore.results.compare.diff_result import Diff
@@ -77,7 +77,8 @@ def diff_models(
         selected = select_cases(project, selection.paths, side)
         (side,) = only_rows(selected, side)
         was, now = (_of_model(side, model, selected, only) for model in models)
-        found = _within(project, side, compare_models(was, now), models)
+        comparison = _compare(was, now, attrgetter("prompt_number"))
+        found = _within(project, side, comparison, models)
         found.prompts = prompt_labels(project, places_in(side.results))
         return add_answers(project, found) if answers else found
 
@@ -127,12 +128,16 @@ def diff_prompts(
                 f"no case was asked with both '{prompts[0]}' and '{prompts[1]}'",
                 hint="list both under 'systemPrompts' in its frontmatter",
             )
-        was, now = (_of_prompt(both, id) for id in ids)
-        order = candidate_order(project.settings)
-        shown = names[ids[0]], names[ids[1]]
-        found = _within(project, side, compare_prompts(was, now, order), shown)
+        was, now = ([result for result in both if result.prompt == id] for id in ids)
+        comparison = _compare(was, now, attrgetter("model"), candidate_order(project.settings))
+        found = _within(project, side, comparison, (names[ids[0]], names[ids[1]]))
         found.is_of_prompts = True
-        found.notes += alone_notes(len(results) - len(both))
+        if alone := len(results) - len(both):
+            verb = "is" if alone == 1 else "are"
+            text = (
+                f"{plural(alone, 'result')} of cases with only one of both prompts {verb} left out"
+            )
+            found.notes.append(text)
         return add_answers(project, found) if answers else found
 
 
@@ -144,11 +149,6 @@ def _of_model(
         is_of_model = result.model == model and selected.covers_file(result.file)
         if is_of_model and (only is None or only(result)):
             yield result
-
-
-def _of_prompt(results: Iterable[Result], prompt: str | None) -> Iterator[Result]:
-    """Yield the results with a system prompt."""
-    return (result for result in results if result.prompt == prompt)
 
 
 def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
@@ -186,31 +186,16 @@ def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
     return f"'evalstore run {options}' makes a run with both"
 
 
-def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
-    """Pair the results of two candidates in the same cases, with the same system prompts.
-
-    Their answers differ in any case: only verdicts count as changed.
-    """
-    return _compare_within(was, now, lambda result: result.prompt_number, str)
-
-
-def compare_prompts(
-    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any]
-) -> Comparison:
-    """Pair the results with two system prompts, of the same candidates in the same cases.
-
-    `candidates` is the sort key of candidates. Only verdicts count as changed.
-    """
-    return _compare_within(was, now, lambda result: result.model, candidates)
-
-
-def _compare_within(
+def _compare(
     was: Iterable[Result],
     now: Iterable[Result],
     rest: Callable[[Result], object],
-    candidates: Callable[[str], Any],
+    candidates: Callable[[str], Any] = str,
 ) -> Comparison:
-    """Pair the results of one run by their cases and the rest of what both sides have."""
+    """Pair the results of one run by their cases and the rest of what both sides have.
+
+    Their answers differ in any case: only verdicts count as changed. `candidates` is a sort key.
+    """
     old, new = PlacedResults(was), PlacedResults(now)
     waiting = {(it.file, it.row, rest(it)): number for number, it in enumerate(old)}
     found = (waiting.pop((it.file, it.row, rest(it)), NONE) for it in new)

@@ -8,8 +8,10 @@ from evalstore.comparison.case_edits import differ_results
 from evalstore.comparison.comparison import Comparison, Pair, SortedPairs, sort_pair
 from evalstore.comparison.pair_groups import (
     Pairing,
+    find_same_answers,
     has_equal_texts,
     has_other_sessions,
+    sessions_of,
     sessions_to_compare,
 )
 from evalstore.comparison.version_diff import Difference, evaluation_parts
@@ -34,7 +36,6 @@ from evalstore.results.compare.diff_reasons import (
     attempts_of,
     shown_decisions,
 )
-from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.prompt_names import PromptNames
 from evalstore.results.rendering import answer_text

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.pair_groups import cause_texts
+from evalstore.comparison.pair_groups import cause_texts, same_answer_text
 from evalstore.core.display import StyledLine, StyledSpan, plural, short
 from evalstore.results.compare.diff_text import FLIPS
-from evalstore.results.compare.same_answers import same_answer_text
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import VerdictChanges

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
-from evalstore.comparison.pair_groups import OLDER, age_of_answers
+from evalstore.comparison.pair_groups import OLDER, age_of_answers, find_same_answers
 from evalstore.comparison.version_diff import RECORDED_ANSWER, differ_candidate, recorded_text
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core import deserialize
@@ -30,7 +30,6 @@ from evalstore.results.attempts import (
     judge_votes,
     read_attempts,
 )
-from evalstore.results.compare.same_answers import find_same_answers
 from evalstore.results.judgement_changes import (
     differ_evaluators,
     is_shown_question,

@@ -15,7 +15,9 @@ from evalstore.comparison.pair_groups import (
     OLDER,
     age_of_answers,
     cause_texts,
+    find_same_answers,
     has_equal_texts,
+    sessions_of,
     sessions_to_compare,
 )
 from evalstore.comparison.placed_results import unpack_result
@@ -27,7 +29,6 @@ from evalstore.files.temporary_list import keep_values
 from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
     WITH_LABEL,
