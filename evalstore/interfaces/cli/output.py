@@ -505,13 +505,11 @@ def find_pager() -> str | None:
     named = os.environ.get("EVALSTORE_PAGER", os.environ.get("PAGER"))
     if named is None:
         return "less" if shutil.which("less") else None
-    return None if named.strip() in _NO_PAGER or _is_missing(named) else named
-
-
-def _is_missing(command: str) -> bool:
-    """Return whether a command begins with the name of a program that is not installed."""
-    program = command.split()[0]
-    return bool(_PROGRAM.fullmatch(program)) and shutil.which(program) is None
+    if named.strip() in _NO_PAGER:
+        return None
+    program = named.split()[0]
+    is_missing = _PROGRAM.fullmatch(program) and shutil.which(program) is None
+    return None if is_missing else named
 
 
 def start_pager(command: str) -> Pager | None:

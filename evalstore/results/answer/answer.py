@@ -341,6 +341,7 @@ def read_answer(
     names = name_prompts(location, [question.prompt]) if judged.has_several_prompts else {}
     contents = VersionReader(store, fallback=partial(read_workspace, location))
     together = next((subject for subject in judged.subjects if len(subject) > 1), ())
+    versions = {cell.evaluation for cell in ([result] if result else cells)}
     return AnswerView(
         id=id,
         file=cells[0].file if cells else "",
@@ -363,7 +364,7 @@ def read_answer(
                 ("test", question.test),
                 ("prompt", question.prompt),
                 ("model", question.model),
-                ("instructions", result.evaluation if result else _same_evaluation(cells)),
+                ("instructions", versions.pop() if len(versions) == 1 else None),
             )
             if key
         ),
@@ -377,12 +378,6 @@ def read_answer(
         rows=judged.rows if len(cells) > 1 else {},
         push=first_push_of(location, "session", id),
     )
-
-
-def _same_evaluation(cells: Sequence[Result]) -> str | None:
-    """Return the evaluation version by which all these results are judged; None for several."""
-    versions = {cell.evaluation for cell in cells}
-    return versions.pop() if len(versions) == 1 else None
 
 
 def _in_order(current: Collection[str], judgements: Sequence[Judgement]) -> Iterator[str]:

@@ -42,6 +42,7 @@ OTHER_VERSIONS = "verdicts by other instructions, checks or judges"
 """The title of the judgements that are not about the shown version of the case."""
 REPEATED = "other verdicts by the same instructions, checks and judges"
 """The title of the judgements that were made again, or before."""
+_ENDS = {"fail": "failed", "pass": "passed"}
 _INDENT = 2
 _COMMENT = "# "
 """The beginning of each line of a comment in YAML."""
@@ -93,7 +94,7 @@ def counts_otherwise(view: AnswerView) -> list[Judgement]:
 
 
 def note_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield that no model was called, and what the workspace counts; judgements do not say it.
+    """Yield that no model was called, and verdicts that only the workspace counts.
 
     Models judge only what has passed the checks, or what has failed them, as the test says.
     """
@@ -104,14 +105,6 @@ def note_lines(view: AnswerView) -> Iterator[StyledLine]:
             end = _ENDS.get(counted[0].verdict, "did not pass")
             if not any(place.word in ("pending", "no reply") for place in view.places):
                 yield from text_lines(f"No model was called, because the checks {end}.", "faint")
-    yield from _workspace_lines(view)
-
-
-_ENDS = {"fail": "failed", "pass": "passed"}
-
-
-def _workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield which verdicts the workspace counts, where they are not those shown."""
     for judgement in counts_otherwise(view):
         verdict = verdict_span(judgement.verdict, {})
         start = f"In the workspace another verdict by {safe(judgement.by)} counts: "

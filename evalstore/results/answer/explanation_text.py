@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.word_diff import ChangedLine, TextPiece, compare_words, diff_lines
+from evalstore.comparison.word_diff import ChangedLine, compare_words, diff_lines
 from evalstore.core.clock import minute
 from evalstore.core.display import (
     WORKSPACE,
@@ -156,19 +156,15 @@ def _hunk_lines(
         spans = [StyledSpan(f"{label}  " if labels else f"{label} ", "faint" if labels else colour)]
         is_whole = all(piece.differs for piece in line.pieces)  # nothing of it is in the other text
         for piece in line.pieces:
-            spans += _piece_spans(piece, colour, whole=is_whole)
+            text = _clip(safe(piece.text, lines=True).expandtabs(4))
+            if piece.differs and colour and not is_whole:
+                spans += marked_spans(text, colour)
+            else:
+                spans.append(StyledSpan(text, colour if piece.differs else ""))
         yield StyledLine(tuple(spans), indent, hang=len(spans[0].text))
     left = sum(1 for _ in lines)
     if left:
         yield from text_lines(f"… {plural(left, 'more line')}", "faint", indent)
-
-
-def _piece_spans(piece: TextPiece, colour: str, *, whole: bool) -> Iterator[StyledSpan]:
-    text = _clip(safe(piece.text, lines=True).expandtabs(4))
-    if piece.differs and colour and not whole:
-        yield from marked_spans(text, colour)
-    else:
-        yield StyledSpan(text, colour if piece.differs else "")
 
 
 def _clip(text: str) -> str:

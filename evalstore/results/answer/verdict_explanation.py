@@ -148,7 +148,17 @@ class VerdictExplanation:
             ],
             "answer": answer.answer,
             "together": [to_json(member) for member in answer.together],
-            "judgements": [_describe_judgement(each) for each in answer.judgements],
+            "judgements": [
+                {
+                    "judgement": each.id,
+                    "verdict": each.verdict,
+                    "by": each.by,
+                    "counts": each.counts,
+                    "feedback": each.feedback,
+                    "reasoning": each.reasoning,
+                }
+                for each in answer.judgements
+            ],
             **self.document_of_history(),
         }
 
@@ -160,17 +170,6 @@ class VerdictExplanation:
             "others": [_describe_other(other, self.only_prompt) for other in self.others],
             **({"planned": to_json(self.planned)} if self.planned else {}),
         }
-
-
-def _describe_judgement(judgement: Judgement) -> Json:
-    return {
-        "judgement": judgement.id,
-        "verdict": judgement.verdict,
-        "by": judgement.by,
-        "counts": not judgement.why_not,
-        "feedback": judgement.feedback,
-        "reasoning": judgement.reasoning,
-    }
 
 
 def _describe_check(check: FailedCheck) -> Json:

@@ -353,25 +353,18 @@ def compare_sides(
     `was` is what `follow_renames` returns, and `candidates` the sort key of candidates. Verdicts
     are filled in from earlier runs that count.
     """
-    filled = _fill_older_side(store, folder, was, now, selection, counts)
-    finder = finder or CaseFinder(store)
-    old = comparable(filled, now, selection, finder)
-    new = comparable(now, filled, selection, finder)
-    return filled, pair_results(filled.results, now.results, old, new, candidates)
-
-
-def _fill_older_side(
-    store: Store, folder: str, was: Side, now: Side, selection: Selection, counts: RunFilter
-) -> Side:
-    """Return the older side with the verdicts that it lacks, from the runs before it."""
-    if was.name == WORKSPACE or not (was.selection or any(was.results.missing)):
-        return was
 
     def before(paths: set[str]) -> Iterator[EarlierEntries]:
         runs = EarlierRuns(store, _history_between(store, folder, was, now), counts)
         return runs.before(store.load_run(was.name), paths, limit=store.count_runs())
 
-    return fill_older_side(store, was, now, selection.covers_file, before)
+    filled = was
+    if was.name != WORKSPACE and (was.selection or any(was.results.missing)):
+        filled = fill_older_side(store, was, now, selection.covers_file, before)
+    finder = finder or CaseFinder(store)
+    old = comparable(filled, now, selection, finder)
+    new = comparable(now, filled, selection, finder)
+    return filled, pair_results(filled.results, now.results, old, new, candidates)
 
 
 def find_candidates(

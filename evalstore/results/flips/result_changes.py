@@ -17,7 +17,7 @@ from evalstore.core import deserialize
 from evalstore.core.display import plural, short
 from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, CaseFile, Json, Verdict
+from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.attempts import (
@@ -27,7 +27,6 @@ from evalstore.results.attempts import (
     find_votes,
     group_votes,
     has_attempts,
-    judge_votes,
     read_attempts,
 )
 from evalstore.results.judgement_changes import (
@@ -245,12 +244,6 @@ def read_votes(
     if not has_attempts(record.result):
         return {record.result.sessions: [vote for vote, _ in listed]} if listed else {}
     return group_votes((sessions, vote) for vote, sessions in listed)
-
-
-def judge_record(record: JudgedResult, votes: Sequence[Vote]) -> Verdict | None:
-    """Return the verdict of the votes on an attempt, by the rule of its run; None without one."""
-    judged = judge_votes(record.case, votes, record.run.verdict_rule)
-    return judged.verdict if judged else None
 
 
 # --- the parts of a test: the texts for candidates and for evaluators

@@ -16,13 +16,12 @@ from evalstore.planning.options import Location
 from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory, follow_file
-from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts
+from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts, judge_votes
 from evalstore.results.flips.result_changes import (
     JudgedResult,
     ResultChange,
     find_attempts,
     find_result_changes,
-    judge_record,
     read_votes,
 )
 from evalstore.results.growing_results import cell_of
@@ -332,7 +331,10 @@ def _count(
         for subject, votes in by_subject.items():
             judged = {vote.id for vote in votes if not vote.human}
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
-            verdict = judge_record(record, votes) if has_attempts(result) else result.verdict
+            verdict = result.verdict
+            if has_attempts(result):
+                attempt = judge_votes(record.case, votes, record.run.verdict_rule)
+                verdict = attempt.verdict if attempt else None
             passed += verdict == "pass"
             is_labelled |= len(judged) < len(votes)
             all_judged |= judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,8 +106,12 @@ def log_failures(
         name = name_file(location, workspace, file)
         listed = describe_failures(location, store, store.find_failures())
         entries = [entry for entry in listed if entry.place and entry.place.file == name]
-        if not entries and name not in (known := _known_files(location, store)):
-            raise no_run_has(workspace, name, known)
+        if not entries:
+            known = set(workspace.find_files("tests"))
+            for run in store.find_recent_runs():
+                known |= read_tree(run.results, store.load_nodes).keys()
+            if name not in known:
+                raise no_run_has(workspace, name, known)
         if row is not None:
             label = _find_label(store, name, row, entries)
             entries = [entry for entry in entries if entry.place and entry.place.row == label]
@@ -163,16 +168,11 @@ def _files_of_scripts(location: Location, failures: Collection[LoggedFailure]) -
     """Return the files of the scripted models that lack an answer, by the names of the models."""
     if not any(is_of_script(failure.message) for _, failure in failures):
         return {}
-    try:
-        with open_catalogue(location) as project:
-            files = project.reading.model_files
-            names = {each.name or each.id: each.id for each in project.settings.candidates}
-            return {
-                **files,
-                **{name: files[id] for name, id in names.items() if id in files},
-            }
-    except EvalstoreError:  # the hint says it without the path
-        return {}
+    with suppress(EvalstoreError), open_catalogue(location) as project:
+        files = project.reading.model_files
+        names = {each.name or each.id: each.id for each in project.settings.candidates}
+        return {**files, **{name: files[id] for name, id in names.items() if id in files}}
+    return {}  # the hint says it without the path
 
 
 def _find_resolved(store: Store, failures: Collection[LoggedFailure]) -> set[str]:
@@ -253,13 +253,6 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
         for id, number, _ in cell.distinct_questions():
             question = ask_of(cell.case, cell.prompt, cell.candidate, number)
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
-
-
-def _known_files(location: Location, store: Store) -> set[str]:
-    known = set(open_workspace(location).find_files("tests"))
-    for run in store.find_recent_runs():
-        known |= read_tree(run.results, store.load_nodes).keys()
-    return known
 
 
 # --- hints for failed calls

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.deserialize import restore_case_file, restore_failure
@@ -17,6 +16,7 @@ from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
+from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.later_labels import describe_later_labels
@@ -41,10 +41,6 @@ from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_progress
-
-if TYPE_CHECKING:
-    LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
-
 
 IN_PROGRESS = "run in progress"
 """The kind of a run that programs carry out at this moment, and that is not stored yet."""
@@ -162,11 +158,10 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
     folder = open_workspace(location).settings.paths["tests"]
     if changes := find_verdict_changes(store, folder, run):
         item.outcome = changes.outcome
-        place = attrgetter("file", "row", "prompt", "model")
         causes = changes.mark_causes()
         item.marks = labels | {
-            place(result): ", ".join(
-                filter(None, (word, causes.of(cell_of(result)), labels.get(place(result))))
+            _cell(result): ", ".join(
+                filter(None, (word, causes.of(cell_of(result)), labels.get(_cell(result))))
             )
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results
@@ -175,10 +170,7 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
 
 def _label_marks(store: Store, run: Run) -> dict[Cell, str]:
     """Return how results of a run were labelled after it."""
-    return {
-        (result.file, result.row, result.prompt, result.model): text
-        for result, text in describe_later_labels(store, run)
-    }
+    return {_cell(result): text for result, text in describe_later_labels(store, run)}
 
 
 def _show_run(
@@ -306,23 +298,22 @@ def cells_with(store: Store, session: str) -> dict[Result, Run]:
     for run in store.find_recent_runs():
         here = sessions.find(run.results, session)
         for result in here:
-            cells.setdefault((result.file, result.row, result.prompt, result.model), (result, run))
+            cells.setdefault(_cell(result), (result, run))
         if here and not is_partial(run):
             break
     return dict(cells.values())
 
 
 Cell = tuple[str, str, str | None, str]
+_cell: Callable[[Result], Cell] = attrgetter("file", "row", "prompt", "model")
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
-    def version(kind: str, id: str | None) -> Json:
-        return store.load_contents(kind, [id]).get(id) if id else None
-
+    find = VersionReader(store).find
     if kind == "judgement":
         return {
-            "instructions": version("evaluation", content["evaluation"]),
-            "evaluator": version("evaluator", content["evaluator"]),
+            "instructions": find("evaluation", content["evaluation"]),
+            "evaluator": find("evaluator", content["evaluator"]),
             "by": _evaluator_name(store, content["evaluator"]),
         }
     if kind == "cases":

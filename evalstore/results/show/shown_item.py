@@ -18,6 +18,7 @@ from evalstore.planning.open_project import open_catalogue, open_project, open_s
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project
+from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.results import as_result
 from evalstore.planning.status.workspace_results import compute_workspace, iterate_workspace
 from evalstore.results.case_reference import read_reference
@@ -217,20 +218,16 @@ def _explain_case(
 
 def _show_session(store: Store, id: str, judged: SessionDetails) -> ShownItem:
     """Return a stored session with its cases and judgements."""
-    question = judged.session.question
-
-    def version(kind: str, id: str | None) -> Json:
-        return store.load_contents(kind, [id]).get(id) if id else None
-
+    question, find = judged.session.question, VersionReader(store).find
     # Oldest first; those on several sessions together come last.
     judgements = sorted(
         judged.judgements,
         key=lambda judgement: (len(judgement.sessions) > 1, judgement.started, judgement.id),
     )
     related = {
-        "test": version("test", question.test),
-        "prompt": version("prompt", question.prompt),
-        "model": version("model", question.model),
+        "test": find("test", question.test),
+        "prompt": find("prompt", question.prompt),
+        "model": find("model", question.model),
         "question": hashing.question_id(question),
         **_describe_cases(judged.cells),
         "evaluations": [

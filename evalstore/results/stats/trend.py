@@ -29,7 +29,6 @@ from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import LogEntry, add_outcomes
 from evalstore.results.stats.stats import Stats
 from evalstore.store import Store
-from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.trees.path_trees import read_trees
 from evalstore.workspace.settings.settings import candidate_order
 
@@ -267,7 +266,10 @@ def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCo
         if counted > _MOST_RESULTS:
             break
         unknown = {node for node in entries.values() if node not in known}
-        for node, counts in _count_nodes(store, unknown).items():
+        divided = set(store.find_divided(unknown))
+        by_node = store.count_by_candidate(unknown - divided)
+        by_node |= {node: store.count_results(node) for node in divided}
+        for node, counts in by_node.items():
             known[node] = _add(
                 {model: CandidateCounts(n * (verdict == "pass"), n * (verdict is not None), n)}
                 for (model, verdict), n in counts.items()
@@ -275,13 +277,6 @@ def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCo
             counted += counts.total()
         found.append(_add(known.get(node, {}) for node in entries.values()))
     return found
-
-
-def _count_nodes(store: Store, nodes: Iterable[str]) -> dict[str, VerdictCounts]:
-    """Return how many results are in and below the results of files."""
-    divided = set(store.find_divided(nodes := [*nodes]))
-    counts = store.count_by_candidate(node for node in nodes if node not in divided)
-    return counts | {node: store.count_results(node) for node in divided}
 
 
 def _add(listed: Iterable[Rates]) -> dict[str, CandidateCounts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -179,18 +180,10 @@ def _evaluators(project: Project, selection: SelectionOptions, _full: bool) -> L
     return Listing("evaluators", rows, ("evaluator", "id", "prompt", "times"))
 
 
-_List = Callable[[Project, SelectionOptions, bool], "Listing"]
-
-
-def _definitions(kind: str) -> _List:
-    def listing(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
-        rows: list[dict[str, Json]] = [
-            {kind[:-1]: name, "ids": list(ids)}
-            for name, ids in sorted(project.reading.names.get(kind, {}).items())
-        ]
-        return Listing(kind, rows, (kind[:-1], "ids"))
-
-    return listing
+def _definitions(kind: str, project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
+    named = sorted(project.reading.names.get(kind, {}).items())
+    rows: list[dict[str, Json]] = [{kind[:-1]: name, "ids": list(ids)} for name, ids in named]
+    return Listing(kind, rows, (kind[:-1], "ids"))
 
 
 def _tags(project: Project, selection: SelectionOptions, _full: bool) -> Listing:
@@ -238,14 +231,12 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
     return Listing("labels", rows, columns, unlisted=len(current_labels(project.store)) - len(ids))
 
 
-_LISTS: dict[str, _List] = {
+_LISTS: dict[str, Callable[[Project, SelectionOptions, bool], Listing]] = {
     "tests": _tests,
     "cases": _cases,
     "models": _models,
     "evaluators": _evaluators,
-    "prompts": _definitions("prompts"),
-    "tools": _definitions("tools"),
-    "schemas": _definitions("schemas"),
+    **{kind: partial(_definitions, kind) for kind in ("prompts", "tools", "schemas")},
     "tags": _tags,
     "labels": _labels,
 }

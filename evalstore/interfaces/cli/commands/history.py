@@ -78,6 +78,7 @@ def diff(
     from evalstore.interfaces.cli.render.history import print_diff
     from evalstore.results.compare import diff as operations
     from evalstore.results.compare import diff_within
+    from evalstore.results.log.log import log as list_runs
     from evalstore.store.revisions import as_revision
 
     sides, paths = _sides(list(revisions or ()))
@@ -102,18 +103,20 @@ def diff(
                 answers=answers,
             )
         else:
+            run = _require_single_run(first, second)
+            if len(selection.models) != 1:
+                hint = "write '--model X --vs Y', or '--prompt X --vs Y'"
+                raise EvalstoreError("'--vs' needs one '--model'", hint=hint)
             compared = diff_within.diff_models(
                 here(),
-                _require_single_run(first, second),
-                (_require_single_model(selection.models), versus),
+                run,
+                (selection.models[0], versus),
                 selection=SelectionOptions(paths=tuple(paths)),
                 answers=answers,
             )
     except EvalstoreError as problem:
-        from evalstore.results.compare.diff_within import explain_candidates
-
         models = (*selection.models, *([versus] if versus and prompt is None else []))
-        raise explain_candidates(here(), sides, models) or problem from None
+        raise diff_within.explain_candidates(here(), sides, models) or problem from None
     is_data = json or output_format != "table"
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
@@ -129,7 +132,7 @@ def diff(
         else:
             print_diff(compared, answers=answers, stat=stat, flips=flips)
             is_default = not revisions and versus is None and since is None
-            if is_default and compared.is_empty and _has_several_runs():
+            if is_default and compared.is_empty and list_runs(here(), limit=1).total > 1:
                 output.talk('(use "evalstore diff @~1 @" to compare the last two runs)')
     if ends_with:
         raise typer.Exit(ends_with)
@@ -142,20 +145,6 @@ def _require_single_run(first: str | None, second: str | None) -> str:
             hint="name one revision, or none",
         )
     return first or "@work"
-
-
-def _require_single_model(models: tuple[str, ...]) -> str:
-    if len(models) != 1:
-        raise EvalstoreError(
-            "'--vs' needs one '--model'", hint="write '--model X --vs Y', or '--prompt X --vs Y'"
-        )
-    return models[0]
-
-
-def _has_several_runs() -> bool:
-    from evalstore.results.log.log import log as operation
-
-    return operation(here(), limit=1).total > 1
 
 
 def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:

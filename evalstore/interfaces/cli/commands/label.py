@@ -60,10 +60,17 @@ def label(
     """
     from evalstore.results.labels.add_labels import label as operation
 
+    if remove and verdict in ("pass", "fail"):
+        raise EvalstoreError(f"'{verdict}' cannot be combined with '--remove'")
+    if verdict is None and not remove:
+        raise EvalstoreError(
+            "the verdict is missing",
+            hint="write 'pass' or 'fail', or '--remove' to remove your label",
+        )
     labels = operation(
         here(),
         case,
-        _require_verdict(verdict, remove=remove),
+        "none" if remove or verdict is None else verdict,
         note=note,
         person=person,
         models=tuple(model or ()),
@@ -79,20 +86,6 @@ def label(
         output.talk('("evalstore run" judges it)')
     elif any(each.now not in (None, each.subject.verdict) for each in labels):
         output.talk('("evalstore run" records the verdict in the history)')
-
-
-def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
-    """Return the verdict, `none` to remove a label; raises `EvalstoreError` for a wrong use."""
-    if remove:
-        if verdict in ("pass", "fail"):
-            raise EvalstoreError(f"'{verdict}' cannot be combined with '--remove'")
-        return "none"
-    if verdict is None:
-        raise EvalstoreError(
-            "the verdict is missing",
-            hint="write 'pass' or 'fail', or '--remove' to remove your label",
-        )
-    return verdict
 
 
 def _line(report: LabelReport) -> str:

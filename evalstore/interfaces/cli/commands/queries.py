@@ -191,7 +191,11 @@ def sql(
     from evalstore.planning.open_project import open_store
 
     if query is None:
-        _print_views(timeout)
+        with open_store(here()) as store:
+            for name in VIEWS:
+                with store.ask(_COLUMNS.format(name), timeout) as answer:
+                    for line in output.wrap(f"{name}: {', '.join(answer.columns)}", output.width()):
+                        output.line(line)
         return
     with open_store(here()) as store, store.ask(query, timeout) as answer:
         columns = answer.columns
@@ -206,16 +210,6 @@ def sql(
             print_rows(output_format, columns, rows)
         else:
             _print_table(columns, rows, limit)
-
-
-def _print_views(timeout: float) -> None:
-    from evalstore.planning.open_project import open_store
-
-    with open_store(here()) as store:
-        for name in VIEWS:
-            with store.ask(_COLUMNS.format(name), timeout) as answer:
-                for line in output.wrap(f"{name}: {', '.join(answer.columns)}", output.width()):
-                    output.line(line)
 
 
 def _plain(value: Any) -> Any:

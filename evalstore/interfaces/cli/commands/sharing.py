@@ -137,28 +137,22 @@ def pull(
 
     Exit code 6: the remote or the file is damaged, or it or the store cannot be used.
     """
-    if not for_plan:
-        if baseline is not None:
-            raise EvalstoreError("'--baseline' needs '--for-plan'")
-        from evalstore.exchange.sync.pull import pull as operation
-
-        with show_progress("pulling") as listener:
-            report = operation(here(), remote, dry_run=dry_run, listener=listener)
-        _print_pulled(report, json=json)
-        return
-    if dry_run:
+    if baseline is not None and not for_plan:
+        raise EvalstoreError("'--baseline' needs '--for-plan'")
+    if for_plan and dry_run:
         raise EvalstoreError(
             "'--for-plan' cannot be combined with '--dry-run'",
             hint="'evalstore status' says what is missing here",
         )
-    from evalstore.exchange.sync.pull_for_plan import pull_for_plan
-
     with show_progress("pulling") as listener:
-        report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
-    _print_pulled(report, json=json)
+        if for_plan:
+            from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 
+            report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
+        else:
+            from evalstore.exchange.sync.pull import pull as operation
 
-def _print_pulled(report: PullReport, *, json: bool) -> None:
+            report = operation(here(), remote, dry_run=dry_run, listener=listener)
     if json:
         output.document(report)
         return
@@ -346,7 +340,6 @@ def _print_remotes(listed: Sequence[Remote]) -> None:
 
 
 def _print_report(report: RemoteReport) -> None:
-
     print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
     print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
     print_sentence(counts_text(report.to_pull), "to pull  ")
@@ -358,7 +351,14 @@ def _print_report(report: RemoteReport) -> None:
         output.talk('("evalstore push -n" says what to do)')
     tell_of_excluded(report.excluded_runs)
     if report.last_excluded_tags and any(report.to_push.values()):
-        tell_of_last_excluded(report.last_excluded_tags)
+        excluded = " ".join(f"--exclude-tag {shlex.quote(it)}" for it in report.last_excluded_tags)
+        output.talk(
+            output.safe(
+                f'the last push used {excluded}; without it, "evalstore push" copies what that '
+                'push left out (set "excludeTags" of the remote in evalstore.yaml to leave it out '
+                "always)"
+            )
+        )
     if report.pushes:
         output.line()
         print_pushes(list(reversed(report.pushes[-_PUSHES:])))
@@ -453,17 +453,6 @@ def tell_of_excluded(runs: int) -> None:
     if runs:
         stay, they = ("stays", "it") if runs == 1 else ("stay", "they")
         output.talk(f"{output.plural(runs, 'run')} {stay} here: {they} may show excluded tests")
-
-
-def tell_of_last_excluded(tags: Sequence[str]) -> None:
-    """Say that the last push excluded tags, and that the next one will not by itself."""
-    options = " ".join(f"--exclude-tag {shlex.quote(tag)}" for tag in tags)
-    output.talk(
-        output.safe(
-            f'the last push used {options}; without it, "evalstore push" copies what that push '
-            'left out (set "excludeTags" of the remote in evalstore.yaml to leave it out always)'
-        )
-    )
 
 
 def print_sentence(text: str, label: str = "") -> None:

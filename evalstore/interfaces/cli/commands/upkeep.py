@@ -259,27 +259,18 @@ def _print_file(file: ShownFile) -> None:
     place = file.path
     if Path(place).is_relative_to(here().directory):
         place = str(Path(place).relative_to(here().directory))
-    words = {
-        "trusted": "trusted",
-        "kept": "trusted already",
-        "revoked": "no longer trusted",
-    }[file.change]
+    words = {"kept": "trusted already", "revoked": "no longer trusted"}.get(file.change, "trusted")
     size = output.plural(file.size, "byte")
     count = f", {output.plural(file.count, 'line')}" if file.count else ""
     output.line(f"{output.safe(place)}: {words}")
     output.line(f"  {size}{count}, sha256 {file.sha256}")
-    if file.is_application:
-        if file.change != "revoked":
-            output.line(f"  {output.safe(file.runs)}")
-            _print_lines(file)
+    if file.change == "revoked":
         return
-    if file.change != "revoked":
+    if file.is_application:
+        output.line(f"  {output.safe(file.runs)}")
+    else:
         reach = "with the network, if a check asks for it" if file.network else "without a network"
         output.line(f"  may run on this machine, {reach}")
-        _print_lines(file)
-
-
-def _print_lines(file: ShownFile) -> None:
     if output.quiet:
         return
     for line in file.lines:

@@ -418,19 +418,14 @@ def print_check_explanation(check: CheckExplanation) -> None:
     """Print what a check does, its settings and its examples."""
     name = output.paint(output.safe(check.type), bold=True)
     output.line(f"{name} passes if {output.safe(check.description)}.")
-    if check.notes:
-        _paragraph(check.notes)
+    for line in output.wrap(_without_markup(check.notes), output.width()) if check.notes else ():
+        output.line(output.safe(line))
     _print_settings("Settings", check.settings, check.main)
     if not check.settings:
         output.line()
         output.line("It has no settings of its own.")
     _print_settings("Settings of every check", check.common, None)
     _print_examples(check.examples)
-
-
-def _paragraph(text: str) -> None:
-    for line in output.wrap(_without_markup(text), output.width()):
-        output.line(output.safe(line))
 
 
 def _without_markup(text: str) -> str:

@@ -233,9 +233,9 @@ def _result_line(entry: ListedResult, place: str) -> str:
 
 
 _BAR = 20
+"""The columns of the bar of a candidate's pass rate."""
 _MOST_GATES = 20
 """Thresholds that are listed without `-v`."""
-"""The columns of the bar of a candidate's pass rate."""
 _LEAST_MODEL = 16
 """The columns to which the name of a candidate is cut before its bar is left out."""
 _COMMANDS = 3

@@ -154,7 +154,9 @@ def _print_judgement(item: ShownItem) -> None:
     cost = output.money(made.cost.usd) if made.cost else ""
     cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
     taken = f"taken from verdict {output.short(made.taken_from)}" if made.taken_from else ""
-    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin, taken)
+    latency = _if("{:g} s", made.latency or None)
+    last = _tokens(made.usage), cost, latency, made.origin, taken
+    output.line(", ".join(output.safe(fact) for fact in last if fact))
 
 
 def _print_failure(item: ShownItem) -> None:
@@ -284,10 +286,6 @@ def _heading(kind: str, *facts: str) -> None:
 
 def _columns(*parts: str) -> None:
     output.line("  ".join(part for part in parts if part).rstrip())
-
-
-def _facts(*facts: str | None) -> None:
-    output.line(", ".join(output.safe(fact) for fact in facts if fact))
 
 
 def _if(form: str, value: Any) -> str:
@@ -473,12 +471,12 @@ def print_results(item: ShownItem) -> None:
     output.line()
     shown = list(results if output.verbose else islice(results, SHOWN))
     columns = output.columns_of
-
-    def full_place(result: Json, has_several: bool) -> str:
-        prompt = item.prompts.get(result["prompt"]) if has_several else None
-        return place_of(result["file"], result["row"], prompt)
-
-    places = [full_place(*listed) for listed in shown]
+    places = [
+        place_of(
+            result["file"], result["row"], item.prompts.get(result["prompt"]) if several else None
+        )
+        for result, several in shown
+    ]
     of_word = max(columns(word_of(result)) for result, _ in shown)
     behind = max(output.shown_columns(_behind(result, item)) for result, _ in shown)
     has_room = leaves_room(BESIDE_PLACE + behind)
@@ -504,16 +502,11 @@ def print_results(item: ShownItem) -> None:
 
 def _behind(result: Json, item: ShownItem) -> str:
     """Return what follows the ids of a result: its older run, and how it has changed."""
-    run, mark = _older_run(result), item.marks.get(cell_of(result), "")
-    return (f"  {output.faint(run)}" if run else "") + (f"  ({output.paint(mark)})" if mark else "")
-
-
-def _older_run(result: Json) -> str:
-    """Return which older run a result of a file is from; empty for one of the shown run."""
-    if "run" not in result:
-        return ""
-    edited = ", edited since" if result.get("edited") else ""
-    return f"(run {output.short(result['run'])}{edited})"
+    mark, run = item.marks.get(cell_of(result), ""), ""
+    if "run" in result:  # an older one than that of the file
+        edited = ", edited since" if result.get("edited") else ""
+        run = "  " + output.faint(f"(run {output.short(result['run'])}{edited})")
+    return run + (f"  ({output.paint(mark)})" if mark else "")
 
 
 def place_of(file: str, row: str, prompt: str | None = None) -> str:
