@@ -93,7 +93,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         [
             *_headline(run, compared, regressions, _count_words(failing.results), names),
             *(
-                [f"Edited: {', '.join(code_span(each.subject) for each in edits)}.", ""]
+                [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
                 else []
             ),

@@ -239,7 +239,7 @@ def _history_lines(
             yield from _change_lines(change)
     if history.later and history.later_run:
         by = "in the workspace" if history.later_run.id == WORKSPACE else ""
-        by = by or f"by {_run_text(history.later_run, now)}"
+        by = by or f"up to {_run_text(history.later_run, now)}"
         yield StyledLine((StyledSpan(f"what changed since then, {by}:"),), _INDENT)
         for change in history.later:
             yield from _change_lines(change)

@@ -149,7 +149,7 @@ def test_what_changed_after_a_failure_began_is_told(
         "passed last in run <short> (<when>)",
         "what changed in between:",
     ]
-    later = told.index("what changed since then, by run <short> (<when>):")
+    later = told.index("what changed since then, up to run <short> (<when>):")
     assert [line.strip() for line in told[later + 1 : -1]] == [
         "test changed",
         "user:",

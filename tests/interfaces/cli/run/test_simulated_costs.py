@@ -61,7 +61,7 @@ def test_a_report_has_the_cost_of_the_runs_up_to_its_own(
         if revision != "@work":
             markdown = evalstore("report", revision, "--markdown").stdout
             assert f"All runs up to this one cost {cost}.\n" in markdown
-            edited = "Edited: tests/weather.md changed.\n"
+            edited = "Edits: tests/weather.md changed.\n"
             assert (edited in markdown) == (revision == "@")
 
 
