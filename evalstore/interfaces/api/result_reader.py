@@ -276,7 +276,7 @@ class ResultReader(OpenedWorkspace):
 
         The result is what `now` does worse and better than `was`.
         """
-        from evalstore.results.compare.diff_within import diff_models
+        from evalstore.results.compare.diff import diff_models
 
         selection = SelectionOptions(paths=texts("paths", paths))
         revision = run_revision(run)
@@ -298,7 +298,7 @@ class ResultReader(OpenedWorkspace):
         The result is what `now` does worse and better than `was`. The answers of each candidate are
         compared, or those of some `models`.
         """
-        from evalstore.results.compare.diff_within import diff_prompts
+        from evalstore.results.compare.diff import diff_prompts
 
         selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
         revision = run_revision(run)

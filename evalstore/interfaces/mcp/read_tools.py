@@ -319,7 +319,7 @@ def show(location: Location, arguments: ShowArguments) -> Document:
 def diff(location: Location, arguments: DiffArguments) -> Document:
     """Return a page of the changes between two runs, the workspace, or two candidates."""
     from evalstore.results.compare import diff as operations
-    from evalstore.results.compare.diff_within import diff_models
+    from evalstore.results.compare.diff import diff_models
 
     selection = SelectionOptions(paths=tuple(arguments.paths))
     if arguments.versus is not None:

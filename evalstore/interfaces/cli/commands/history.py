@@ -77,7 +77,6 @@ def diff(
     """
     from evalstore.interfaces.cli.render.history import print_diff
     from evalstore.results.compare import diff as operations
-    from evalstore.results.compare import diff_within
     from evalstore.results.log.log import log as list_runs
     from evalstore.store.revisions import as_revision
 
@@ -95,7 +94,7 @@ def diff(
         if versus is None:
             compared = operations.diff(here(), first, second, selection=selection, answers=answers)
         elif prompt is not None:
-            compared = diff_within.diff_prompts(
+            compared = operations.diff_prompts(
                 here(),
                 _require_single_run(first, second),
                 (prompt, versus),
@@ -107,7 +106,7 @@ def diff(
             if len(selection.models) != 1:
                 hint = "write '--model X --vs Y', or '--prompt X --vs Y'"
                 raise EvalstoreError("'--vs' needs one '--model'", hint=hint)
-            compared = diff_within.diff_models(
+            compared = operations.diff_models(
                 here(),
                 run,
                 (selection.models[0], versus),
@@ -116,7 +115,7 @@ def diff(
             )
     except EvalstoreError as problem:
         models = (*selection.models, *([versus] if versus and prompt is None else []))
-        raise diff_within.explain_candidates(here(), sides, models) or problem from None
+        raise operations.explain_candidates(here(), sides, models) or problem from None
     is_data = json or output_format != "table"
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)

@@ -120,7 +120,7 @@ class WorkspaceSource:
         """Compare two sides; or candidates or prompts of one run, `among` some of its cases."""
         if models is None:
             return self.workspace.diff(*sides)
-        from evalstore.results.compare.diff_within import diff_models, diff_prompts
+        from evalstore.results.compare.diff import diff_models, diff_prompts
 
         run = sides[1]
         if isinstance(models, PromptPair):

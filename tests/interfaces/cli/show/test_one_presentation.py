@@ -25,8 +25,7 @@ from evalstore.interfaces.tui.render.run import plan_lines, result_lines
 from evalstore.interfaces.tui.screens.compare import comparison_lines
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.answer.answer import session_of
-from evalstore.results.compare.diff import diff
-from evalstore.results.compare.diff_within import diff_models
+from evalstore.results.compare.diff import diff, diff_models
 from evalstore.results.table.cases import cases
 from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.interactive_run import ALL, RunEnd, plan
