@@ -60,7 +60,6 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     # says, and so do the trend and the earlier verdicts of a report, as docs/reports.md says.
     browser = {
         "results/flips/broken_results.py",
-        "results/log/newer_results.py",
         "results/flips/result_history.py",
     }
     log = {"results/log/log.py"}  # it marks what broke in the newest runs, as its help says

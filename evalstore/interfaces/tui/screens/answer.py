@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.render.export import Exported
     from evalstore.interfaces.tui.state.navigation import CaseNavigator, Position
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.labels.labels import LabelIndex
-    from evalstore.results.log.newer_results import NewerRun
     from evalstore.results.table.cases import Cases
 
 _SPLIT = 120

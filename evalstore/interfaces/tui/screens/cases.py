@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.state.case_filter import LookedUp, Query
     from evalstore.interfaces.tui.widgets.grid_columns import Column
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
-    from evalstore.results.log.newer_results import NewerRun
+    from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.case_rows import CaseRow
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.state.data_source import Among, Models
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.log.newer_results import NewerRun
+    from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.cases import Cases
 
 

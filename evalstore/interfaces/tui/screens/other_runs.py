@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.log.newer_results import NewerRun
+    from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
     from evalstore.store.work.runs_in_progress import RunInProgress
 
 
@@ -111,7 +110,7 @@ class DatedPage(CaseActionsPage):
         location = self.source.location
 
         def read() -> NewerRun | None:
-            from evalstore.results.log.newer_results import find_newer_result, find_newer_run
+            from evalstore.results.flips.result_history import find_newer_result, find_newer_run
 
             if result is None:
                 return find_newer_run(location, run)
