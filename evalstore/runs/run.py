@@ -38,10 +38,9 @@ from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import Scope, require_sound, resolve_scope
 from evalstore.planning.status.status_report import CostLimit, Status
 from evalstore.results.equal_parts import find_unchanged_parts
-from evalstore.results.flips.regressions import find_regressions, without_files
+from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels.labels import count_labelled
-from evalstore.results.stats.threshold_gates import find_gates
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text

@@ -12,9 +12,9 @@ from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
 from evalstore.planning.options import RunOptions
 from evalstore.planning.project import Project
+from evalstore.results.flips.regressions import ThresholdGates
 from evalstore.results.growing_results import CellMarks, cell_of
 from evalstore.results.prompt_names import name_field
-from evalstore.results.stats.threshold_gates import ThresholdGates
 from evalstore.runs.run_totals import RunTotals
 from evalstore.workspace.settings.settings import Settings, candidate_order
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.planning.cells.cells import SkippedPair
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.results.flips.regressions import Regression
+    from evalstore.results.flips.regressions import Regression, ThresholdGate
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.results.stats.threshold_gates import ThresholdGate
     from evalstore.runs.execution.execution_counts import ExecutionCounts
     from evalstore.runs.run_totals import RunTotals
 
