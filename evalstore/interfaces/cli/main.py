@@ -160,7 +160,6 @@ def commands() -> Callable[..., Any]:
     from evalstore.interfaces.cli.commands import (  # noqa: F401
         history,
         import_,
-        label,
         queries,
         report,
         run,
