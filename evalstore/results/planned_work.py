@@ -63,7 +63,7 @@ def find_edit(location: Location, file: str, node: str) -> str:
     """Return in words what became of a test file; empty if its cases still have this node."""
     with open_project(location) as project:
         unread = _unread(project, file)
-        is_same = project.reading.nodes[file] == node
+        is_same = project.reading.nodes.get(file) == node
         return unread or ("" if is_same else "its cases have changed since")
 
 

@@ -32,7 +32,7 @@ from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.trees.path_trees import find_entry
+from evalstore.store.trees.path_trees import find_entry, find_leaves
 
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""
@@ -214,7 +214,9 @@ class _Search:
 
     def find(self, result: Result, case: Case | None) -> Iterator[JudgedResult]:
         """Yield the judged results of the case in these runs; without `case` it is in the first."""
-        leaves = self._leaves()
+        listed = zip(self._runs, self._places, strict=False)
+        covered = ((path, run.results) for run, (path, node) in listed if node is not None)
+        leaves = find_leaves(covered, self._store.load_nodes)
         prompts: Collection[str | None] = case.prompts if case else (result.prompt,)
         cells: dict[str, list[tuple[Result, Case]]] = {}
         for run, (path, node) in zip(self._runs, self._places, strict=False):
@@ -235,18 +237,6 @@ class _Search:
             prompts = case.prompts
             if result.verdict:
                 yield JudgedResult(run, node, result, case)
-
-    def _leaves(self) -> dict[tuple[str, str], str]:
-        """Return the results of the file, by its path and the root of a tree of results."""
-        roots: dict[str, set[str]] = {}
-        for run, (path, node) in zip(self._runs, self._places, strict=False):
-            if node is not None:
-                roots.setdefault(path, set()).add(run.results)
-        return {
-            (path, root): leaf
-            for path, trees in roots.items()
-            for root, leaf in find_entry(trees, path, self._store.load_nodes).items()
-        }
 
     def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
         """Return the results of the candidate on cases with the same label or values."""
@@ -394,14 +384,7 @@ def read_recent_verdicts(
         prompts: dict[tuple[str, str, str], Sequence[str | None]] = {}
         left = _CELLS
         for file in sorted(files):
-            roots: dict[str, set[str]] = {}
-            for name, root in places[file]:
-                roots.setdefault(name, set()).add(root)
-            entries = {
-                (name, root): leaf
-                for name, trees in roots.items()
-                for root, leaf in find_entry(trees, name, store.load_nodes).items()
-            }
+            entries = find_leaves(places[file], store.load_nodes)
             leaves = [entries[place] for place in places[file] if place in entries]
             left -= _add(history, prompts, file, leaves, store, left)
     return {

@@ -53,7 +53,7 @@ from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
 from evalstore.store.trees.case_finder import CaseFinder, RowIndex
-from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.store.trees.path_trees import find_entry, find_leaves, read_tree
 from evalstore.workspace.user_name import name_of_user
 
 
@@ -429,11 +429,9 @@ def _find_runs(
     """
     runs = store.find_runs()
     followed = [*follow_file(store, runs, file, folder)]
-    roots: dict[str, set[str]] = {}
-    for run, (path, node) in zip(runs, followed, strict=True):
-        if node is not None:
-            roots.setdefault(path, set()).add(run.results)
-    leaves = {path: find_entry(trees, path, store.load_nodes) for path, trees in roots.items()}
+    both = zip(runs, followed, strict=True)
+    covered = ((path, run.results) for run, (path, node) in both if node is not None)
+    leaves = find_leaves(covered, store.load_nodes)
     seen: list[_Seen] = []
     removed: dict[str, Run] = {}
     gone: Run | None = None
@@ -441,7 +439,7 @@ def _find_runs(
         if node is not None:
             if gone:
                 removed[run.id], gone = gone, None
-            seen.append((run, path, node, leaves[path].get(run.results)))
+            seen.append((run, path, node, leaves.get((path, run.results))))
         elif seen and run.origin is None:
             gone = gone or run
     return seen, removed, gone

@@ -36,7 +36,7 @@ from evalstore.results.prompt_names import PromptNames, label_prompts
 from evalstore.store.rows.row_results import results_of
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_finder import CaseFinder, RowIndex
-from evalstore.store.trees.path_trees import find_entry
+from evalstore.store.trees.path_trees import find_leaves
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
@@ -326,10 +326,9 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
     newest_first = store.find_runs()
     runs = newest_first[::-1]
     then = [*follow_file(store, newest_first, file, folder)][::-1]
-    leaves: dict[str, str] = {}
-    for path in {path for path, _ in then}:
-        roots = {run.results for run, (at, _) in zip(runs, then, strict=True) if at == path}
-        leaves |= find_entry(roots, path, store.load_nodes)
+    places = ((path, run.results) for run, (path, _) in zip(runs, then, strict=True))
+    found = find_leaves(places, store.load_nodes)
+    leaves = {root: leaf for (_, root), leaf in found.items()}
     spans: list[VersionSpan] = []
     for run, (_, node) in zip(runs, then, strict=True):
         last = spans[-1] if spans else None

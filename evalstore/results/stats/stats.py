@@ -355,7 +355,9 @@ class StatsCollector:
     def saved(self) -> float:
         """Return the cost of the answers and judgements that the run reused, in USD."""
         with self.open_sums() as sums:
-            return sum_savings(sums, self.run)
+            made = self.run.started
+            calls = chain(sums.answers((), made), sums.judgements((), made))
+            return round(sum(each.usd for each in calls), 8)
 
     def compare(self, first: str, second: str) -> RateChange:
         """Return how much more often the first of two candidates passes, over what both have."""
@@ -833,13 +835,7 @@ def _judged_labels(store: Store, times: int) -> list[tuple[str, Vote, Word]]:
     return found
 
 
-# --- what a run did not pay for: answers and judgements that earlier runs had stored
-
-
-def sum_savings(sums: ResultSums, run: Run) -> float:
-    """Return the cost of the answers and judgements that are older than a run, in USD."""
-    calls = chain(sums.answers((), run.started), sums.judgements((), run.started))
-    return round(sum(each.usd for each in calls), 8)
+# --- what all runs have cost
 
 
 def sum_spent(store: Store, until: Run | None = None) -> tuple[float | None, list[Json]]:

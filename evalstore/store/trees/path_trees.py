@@ -111,6 +111,18 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
     return by_root
 
 
+def find_leaves(places: Iterable[tuple[str, str]], load: Load) -> dict[tuple[str, str], str]:
+    """Return the entries of paths in trees, as `find_entry` does, by the path and the root."""
+    roots: dict[str, set[str]] = {}
+    for path, root in places:
+        roots.setdefault(path, set()).add(root)
+    return {
+        (path, root): leaf
+        for path, trees in roots.items()
+        for root, leaf in find_entry(trees, path, load).items()
+    }
+
+
 def find_entries(root: str, paths: Collection[str], load: Load) -> dict[str, str]:
     """Return the entries of these paths in a tree; only the nodes on the way to them are loaded."""
     found: dict[str, str] = {}
