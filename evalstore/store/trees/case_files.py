@@ -11,7 +11,7 @@ from itertools import accumulate
 from operator import eq
 from typing import NamedTuple, TypeVar
 
-from evalstore.core import batches, deserialize
+from evalstore.core import deserialize
 from evalstore.core.batches import in_small_batches
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.files.temporary_list import NumberedSequence
@@ -162,19 +162,12 @@ def _number(content: Json, first: int) -> Iterator[CasePart]:
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
     """Return the case files of nodes, by id; the cases of a very long file are read when used."""
     files: dict[str, CaseFile] = {}
-    short = [
-        (id, content)
-        for id, content in contents.items()
-        if has_parts(content) and content["level"] == 1
-    ]
-    for group in _groups(short, batches.SMALL_SIZE):
-        parts = load(part for _, content in group for part in content["parts"])
-        for id, content in group:
-            files[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
     for id, content in contents.items():
         if not has_parts(content):
             files[id] = deserialize.restore_case_file(content)
-        elif id not in files:
+        elif content["level"] == _LEVEL_OF_PARTS:
+            files[id] = _with_settings(content, _read_cases(id, content, load))
+        else:
             files[id] = _with_settings(content, StoredCases(id, content, load))
     return files
 
@@ -186,25 +179,11 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
     """Yield the nodes below a node with parts that contain cases, in their order."""
-    nodes = [(node, content)]
-    if content["level"] > _LEVEL_OF_PARTS:
-        nodes = load_case_parts(node, content, load)
-    if content["level"] <= _LEVEL_OF_PARTS + 1:
-        yield from (part for _, part in _load_below(nodes, load))
-    else:
-        for id, inner in nodes:
-            yield from iterate_parts(id, inner, load)
-
-
-def _load_below(nodes: Iterable[tuple[str, Json]], load: Load) -> Iterator[tuple[str, Json]]:
-    """Yield the nodes with the cases of nodes, in order; those of several are read together."""
-    for group in _groups(nodes, MAX_PART):
-        for id, content in group:
-            if _level_of(content) != _LEVEL_OF_PARTS:
-                raise damaged("nodes", id, "it is of another level than the node above it says")
-        loaded = load(id for _, content in group for id in content["parts"])
-        for id, content in group:
-            yield from load_case_parts(id, content, lambda _: loaded)  # noqa: B023
+    for id, part in load_case_parts(node, content, load):
+        if has_parts(part):
+            yield from iterate_parts(id, part, load)
+        else:
+            yield part
 
 
 def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[Json]:
@@ -284,18 +263,3 @@ def long_parts_of(root: Json, load_results: Load) -> list[str]:
         loaded = load_results(ids)
         ids = [below for id in ids for below in loaded[id]["parts"] if below]
     return ids
-
-
-def _groups(nodes: Iterable[tuple[str, Json]], most: int) -> Iterator[list[tuple[str, Json]]]:
-    """Yield nodes in lists that have at most so many parts, or one node."""
-    group: list[tuple[str, Json]] = []
-    count = 0
-    for node in nodes:
-        added = len(node[1].get("parts", ()))
-        if group and count + added > most:
-            yield group
-            group, count = [], 0
-        group.append(node)
-        count += added
-    if group:
-        yield group

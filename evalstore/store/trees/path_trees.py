@@ -92,23 +92,8 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
 
     Only the nodes on the way to it are loaded.
     """
-    digits = iter(hashing.hash_bytes(path.encode()))
-    by_root: dict[str, str] = {}
-    level = {root: root for root in roots}
-    for _ in _levels(next(iter(level), "")):
-        if not level:
-            break
-        nodes = load(level.values())
-        digit = next(digits, "")
-        following: dict[str, str] = {}
-        for root, id in level.items():
-            node = nodes[id]
-            if path in node.get("entries", {}):
-                by_root[root] = node["entries"][path]
-            elif digit in node.get("children", {}):
-                following[root] = node["children"][digit]
-        level = following
-    return by_root
+    found = _find([(root, path) for root in roots], load)
+    return {root: entry for (root, _), entry in found.items()}
 
 
 def find_leaves(places: Iterable[tuple[str, str]], load: Load) -> dict[tuple[str, str], str]:
@@ -125,20 +110,30 @@ def find_leaves(places: Iterable[tuple[str, str]], load: Load) -> dict[tuple[str
 
 def find_entries(root: str, paths: Collection[str], load: Load) -> dict[str, str]:
     """Return the entries of these paths in a tree; only the nodes on the way to them are loaded."""
-    found: dict[str, str] = {}
-    level = {root: [(hashing.hash_bytes(path.encode()), path) for path in paths]}
-    for depth, _ in enumerate(_levels(root)):
+    found = _find([(root, path) for path in paths], load)
+    return {path: entry for (_, path), entry in found.items()}
+
+
+def _find(sought: Sequence[tuple[str, str]], load: Load) -> dict[tuple[str, str], str]:
+    """Return the entries of paths in trees; each is given, and found, by the root and the path."""
+    found: dict[tuple[str, str], str] = {}
+    level: dict[str, list[tuple[str, str]]] = {}
+    for place in sought:
+        level.setdefault(place[0], []).append(place)
+    digits = {path: hashing.hash_bytes(path.encode()) for _, path in sought}
+    for depth, _ in enumerate(_levels(sought[0][0] if sought else "")):
         if not level:
             break
         nodes = load(level)
         following: dict[str, list[tuple[str, str]]] = {}
-        for id, sought in level.items():
+        for id, places in level.items():
             entries, children = (nodes[id].get(name, {}) for name in ("entries", "children"))
-            for digits, path in sought:
+            for place in places:
+                path = place[1]
                 if path in entries:
-                    found[path] = entries[path]
-                elif below := children.get(digits[depth : depth + 1]):
-                    following.setdefault(below, []).append((digits, path))
+                    found[place] = entries[path]
+                elif below := children.get(digits[path][depth : depth + 1]):
+                    following.setdefault(below, []).append(place)
         level = following
     return found
 
