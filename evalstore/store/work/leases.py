@@ -122,7 +122,7 @@ class Leases:
     def join(self, connection: Connection) -> None:
         """Add this runner; the first time also remove dead runners."""
         if not self._joined:
-            self._remove_all_dead(connection)
+            self.remove_dead(connection)
         # Each time, because another process that considered this one dead may have removed it.
         is_new = connection.insert(RUNNERS, [(as_bytes(self.runner.id), *self.runner[1:])])
         if self.accounts and (is_new or not self._joined):
@@ -139,14 +139,9 @@ class Leases:
 
         def write(connection: Connection) -> bool:
             self.join(connection)
-            return bool(self._remove_all_dead(connection))
+            return bool(self.remove_dead(connection))
 
         return self._store.write(write)
-
-    def _remove_all_dead(self, connection: Connection) -> dict[str, LeaseHolder]:
-        rows = connection.execute(f"SELECT {_columns(connection)} FROM runners").fetchall()
-        holders = dict(map(_as_holder, rows))
-        return self._remove_dead(connection, holders.keys(), holders)
 
     def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
         """Return whether one of these runners goes on, or was found dead just now."""
@@ -179,20 +174,23 @@ class Leases:
         changed = seen.since if seen.has_changed else -math.inf
         return runner.id, self._monotonic() if runner.place == self.runner.place else changed
 
-    def remove_dead(self, connection: Connection, runners: set[str]) -> dict[str, LeaseHolder]:
-        """Remove the dead of these runners with their leases; returns the live ones by id."""
-        runners = runners - {self.runner.id}
-        if not runners:
-            return {}
-        statement = f"SELECT {_columns(connection)} FROM runners WHERE id IN"
-        rows = select_each(connection, statement, runners)
-        return self._remove_dead(connection, runners, dict(map(_as_holder, rows)))
+    def remove_dead(
+        self, connection: Connection, runners: set[str] | None = None
+    ) -> dict[str, LeaseHolder]:
+        """Remove the dead of these runners, or of all, with their leases; returns the live ones."""
+        query = f"SELECT {_columns(connection)} FROM runners"
+        if runners is None:
+            rows: Iterable[Sequence[Any]] = connection.execute(query).fetchall()
+        else:
+            rows = select_each(connection, f"{query} WHERE id IN", runners)
+        holders = dict(map(_as_holder, rows))
+        return self._remove_dead(connection, holders if runners is None else runners, holders)
 
     def _remove_dead(
         self, connection: Connection, runners: Iterable[str], holders: dict[str, LeaseHolder]
     ) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners; `holders` are those that the store knows."""
-        runners = set(runners) - {self.runner.id}
+        runners = {*runners} - {self.runner.id}
         holders.pop(self.runner.id, None)
         alive = {id: holder for id, holder in holders.items() if self._is_alive(holder)}
         for id in sorted(runners - alive.keys()):
@@ -287,7 +285,7 @@ class Leases:
         """Release all leases; with `stays`, others see this runner until its run is recorded."""
 
         def write(connection: Connection) -> None:
-            self._remove_all_dead(connection)  # one may have died before it took anything
+            self.remove_dead(connection)  # one may have died before it took anything
             (release_items if stays else remove_runner)(connection, self.runner.id)
 
         if self._joined:
