@@ -442,13 +442,13 @@ def find_same_answers(
     sides = (sessions_of(pair) for pair in pairs)
     known, others = known or {}, [it for it in sides if it[0] != it[1] and len({*map(len, it)}) < 2]
     ids = dict.fromkeys(id for was, now in others for id in (*was, *now))
-    texts = store.find_shown_turns(id for id in ids if id not in known)
-    texts |= {id: [*known[id].turns] for id in ids if id in known}
+    sessions = {**known, **store.find_compared(id for id in ids if id not in known)}
+    turns = {id: [*sessions[id].turns] for id in ids if id in sessions}
     same = [
         (was, now)
         for was, now in others
         if all(
-            old in texts and texts[old] == texts.get(new) for old, new in zip(was, now, strict=True)
+            old in turns and turns[old] == turns.get(new) for old, new in zip(was, now, strict=True)
         )
     ]
     return frozenset(chain(same, ((now, was) for was, now in same)))

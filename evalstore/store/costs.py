@@ -86,15 +86,35 @@ class CostQueries(Database):
         self, evaluations: Iterable[str], *, feedback: bool = False
     ) -> dict[str, StoredJudgement]:
         """Return these evaluations as votes, by id; with `feedback`, each with its own."""
-        judgements: dict[str, StoredJudgement] = {}
-        columns = self.dialect.feedback if feedback else "NULL, NULL"
+        found = self._find_judgements("j.id", evaluations, feedback=feedback)
+        return {each.vote.id: each for each in found}
+
+    def find_votes(
+        self, subjects: Iterable[str], costs: dict[str, float] | None = None
+    ) -> dict[str, list[Vote]]:
+        """Return the evaluations of these subjects, oldest first; adds what is known to `costs`."""
+        by_subject: dict[str, list[Vote]] = {}
+        for vote, subject, usd, _ in self._find_judgements("j.subject", subjects):
+            by_subject.setdefault(subject, []).append(vote)
+            if costs is not None and usd is not None:
+                costs[vote.id] = usd
+        for votes in by_subject.values():
+            votes.sort(key=lambda vote: vote[:2])
+        return by_subject
+
+    def _find_judgements(
+        self, column: str, ids: Iterable[str], *, feedback: bool = False
+    ) -> Iterator[StoredJudgement]:
+        """Yield the judgements with one of these ids in a column."""
+        texts = self.dialect.feedback if feedback else "NULL, NULL"
         statement = (
             "SELECT j.id, j.started, subject, evaluation, evaluator, verdict, score, r.usd, "
-            f"{columns} FROM evaluations j LEFT JOIN judgement_rows r ON r.id = j.id WHERE j.id IN"
+            f"{texts} FROM evaluations j LEFT JOIN judgement_rows r ON r.id = j.id "
+            f"WHERE {column} IN"
         )
         people = {id for (id,) in self._select(select_people(self.dialect))}
-        for row in self._select_each(statement, evaluations):
-            id, started, subject, evaluation, evaluator, word, score, usd, *texts = row
+        for row in self._select_each(statement, ids):
+            id, started, subject, evaluation, evaluator, word, score, usd, *found = row
             digits = as_digits(id)
             vote = Vote(
                 as_time(started, "evaluations", digits),
@@ -106,9 +126,8 @@ class CostQueries(Database):
                 evaluator in people,
             )
             cost = require_number(usd, "evaluations", digits)
-            text = _read_feedback(digits, *texts)
-            judgements[digits] = StoredJudgement(vote, as_digits(subject), cost, text)
-        return judgements
+            text = _read_feedback(digits, *found) if feedback else ""
+            yield StoredJudgement(vote, as_digits(subject), cost, text)
 
     def find_judging_usage(self, evaluators: Iterable[str]) -> dict[str, Usage]:
         """Return the mean tokens of a judgement of these evaluators, by id.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core import deserialize
 from evalstore.core.results import (
@@ -12,20 +12,17 @@ from evalstore.core.results import (
     Failure,
     Sample,
     Session,
-    ShownTurn,
-    Vote,
 )
 from evalstore.core.values import Json, ToolCall
 from evalstore.store.contents import (
     as_count,
     as_time,
-    as_word,
     decode_content,
     decode_row,
     require,
     require_number,
 )
-from evalstore.store.costs import Spent, select_people
+from evalstore.store.costs import select_people
 from evalstore.store.database import append
 from evalstore.store.driver import Connection
 from evalstore.store.failures import describe_failures
@@ -47,20 +44,12 @@ class Label(NamedTuple):
 
 
 class StoredAnswer(NamedTuple):
-    """What is shown of the last turn of a session, with what all its turns have cost."""
+    """What is shown of the last turn of a session."""
 
     text: str | None
     tool_calls: tuple[ToolCall, ...]
     finish_reason: str | None
     refusal: str | None
-    spent: Spent
-
-
-class PricedSession(NamedTuple):
-    """A session with the cost and the duration of all its turns."""
-
-    session: Session
-    spent: Spent
 
 
 class LeaseChange(NamedTuple):
@@ -76,7 +65,7 @@ class LeaseChange(NamedTuple):
     """Whether the released keys may be among the offered items, which are then deleted."""
 
 
-_JOIN = " LEFT JOIN {} r ON r.id = s.id"
+_WITH_COST = " LEFT JOIN answer_rows r ON r.id = s.id"
 
 
 class SessionQueries(NodeQueries):
@@ -120,7 +109,7 @@ class SessionQueries(NodeQueries):
     ) -> dict[str, list[Sample]]:
         """Return the sessions of these questions, oldest first; adds those in USD to `costs`."""
         by_question: dict[str, list[Sample]] = {}
-        usd, join = ("NULL", "") if costs is None else ("r.usd", _JOIN.format("answer_rows"))
+        usd, join = ("NULL", "") if costs is None else ("r.usd", _WITH_COST)
         statement = (
             f"SELECT question, s.started, s.id, token_limit, {usd} FROM sessions s{join} "
             "WHERE question IN"
@@ -133,7 +122,7 @@ class SessionQueries(NodeQueries):
             sample = Sample(as_time(started, "sessions", session), session, limit)
             by_question.setdefault(as_digits(question), []).append(sample)
             if usd is not None and costs is not None:
-                _note(costs, session, usd, "sessions")
+                costs[session] = require_number(usd, "sessions", session) or 0.0
         for samples in by_question.values():
             if len(samples) > 1:
                 samples.sort(key=lambda sample: sample[:2])
@@ -144,43 +133,6 @@ class SessionQueries(NodeQueries):
         statement = f"SELECT id, started FROM {table} WHERE id IN"
         rows = [(as_digits(id), at) for id, at in self._select_each(statement, ids)]
         return {id: as_time(started, table, id) for id, started in rows}
-
-    def find_votes(
-        self, subjects: Iterable[str], costs: dict[str, float] | None = None
-    ) -> dict[str, list[Vote]]:
-        """Return the evaluations of these subjects, oldest first; adds what is known to `costs`."""
-        by_subject: dict[str, list[Vote]] = {}
-        people = {id for (id,) in self._select(select_people(self.dialect))}
-        usd, join = ("NULL", "") if costs is None else ("r.usd", _JOIN.format("judgement_rows"))
-        statement = (
-            f"SELECT subject, started, s.id, evaluation, evaluator, verdict, score, {usd} "
-            f"FROM evaluations s{join} WHERE subject IN"
-        )
-        evaluators: dict[bytes, tuple[str, bool]] = {}
-        for row in self._select_each(statement, subjects):
-            subject, started, id, evaluation, evaluator, verdict, score, usd = row
-            if evaluator not in evaluators:
-                evaluators[evaluator] = as_digits(evaluator), evaluator in people
-            maker, is_human = evaluators[evaluator]
-            digits = as_digits(id)
-            if score is not None:
-                score = require_number(score, "evaluations", digits)
-            vote = Vote(
-                as_time(started, "evaluations", digits),
-                digits,
-                as_digits(evaluation),
-                maker,
-                as_word(verdict),
-                score,
-                is_human,
-            )
-            by_subject.setdefault(as_digits(subject), []).append(vote)
-            if usd is not None and costs is not None:
-                _note(costs, digits, usd, "evaluations")
-        for votes in by_subject.values():
-            if len(votes) > 1:
-                votes.sort(key=lambda vote: vote[:2])
-        return by_subject
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Return sessions by id; raises `StoreError` when one is missing."""
@@ -193,15 +145,8 @@ class SessionQueries(NodeQueries):
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
-    def find_shown_turns(self, ids: Iterable[str]) -> dict[str, list[ShownTurn]]:
-        """Return what a reader sees of the turns of sessions by id, without restoring these.
-
-        Those the store does not have are left out.
-        """
-        return {id: _shown_turns(content) for id, content in self._decode(SESSIONS, ids)}
-
     def find_compared(self, ids: Iterable[str]) -> dict[str, ComparedSession]:
-        """Return what is compared of sessions by id, without restoring these.
+        """Return what is compared of sessions by id, also what a reader sees of their turns.
 
         Those the store does not have are left out.
         """
@@ -210,7 +155,10 @@ class SessionQueries(NodeQueries):
                 id,
                 deserialize.restore_question(content),
                 content["started"],
-                _shown_turns(content),
+                [
+                    (turn.get("text"), turn.get("refusal"), deserialize.restore_calls(turn))
+                    for turn in content["turns"]
+                ],
                 tuple(
                     sorted({turn.get("resolvedModel") or "" for turn in content["turns"]} - {""})
                 ),
@@ -218,22 +166,9 @@ class SessionQueries(NodeQueries):
             for id, content in self._decode(SESSIONS, ids)
         }
 
-    def find_priced_sessions(self, ids: Iterable[str]) -> dict[str, PricedSession]:
-        """Return sessions by id, each with what it has cost.
-
-        Those the store does not have are left out.
-        """
-        return {
-            id: PricedSession(deserialize.restore_session(content), _spent(id, content))
-            for id, content in self._decode(SESSIONS, ids)
-        }
-
     def find_answers(self, ids: Iterable[str]) -> dict[str, StoredAnswer]:
-        """Return the last turns of sessions by id, and what the sessions have cost.
-
-        Those the store does not have are left out.
-        """
-        return {id: _answer(id, content) for id, content in self._decode(SESSIONS, ids)}
+        """Return the last turns of sessions by id; those the store does not have are left out."""
+        return {id: _answer(content) for id, content in self._decode(SESSIONS, ids)}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""
@@ -288,38 +223,11 @@ class SessionQueries(NodeQueries):
         return max(as_time(time or 0, name) for name, time in times.items())
 
 
-def _note(known: dict[str, float], id: str, value: Any, table: str) -> None:
-    """Note the value of a column by id, if it has one."""
-    if value is not None and (number := require_number(value, table, id)) is not None:
-        known[id] = number
-
-
-def _shown_turns(content: Json) -> list[ShownTurn]:
-    """Return what a reader sees of the turns of a session."""
-    return [
-        (turn.get("text"), turn.get("refusal"), deserialize.restore_calls(turn))
-        for turn in content["turns"]
-    ]
-
-
-def _answer(id: str, content: Json) -> StoredAnswer:
+def _answer(content: Json) -> StoredAnswer:
     turn = content["turns"][-1]
     return StoredAnswer(
         turn.get("text"),
         deserialize.restore_calls(turn),
         turn.get("finishReason"),
         turn.get("refusal"),
-        _spent(id, content),
-    )
-
-
-def _spent(id: str, content: Json) -> Spent:
-    """Return what a session has cost; its content is valid already."""
-    turns, cost = content["turns"], content.get("cost")
-    seconds = turns[0].get("latency")
-    if len(turns) > 1:
-        known = [turn["latency"] for turn in turns if "latency" in turn]
-        seconds = require_number(sum(known), "sessions", id) if known else None
-    return Spent(
-        content["started"], content["model"], None if cost is None else cost["usd"], seconds
     )

@@ -16,7 +16,7 @@ from evalstore.core.results import Cost, Failure, Sample, Session
 from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
 from evalstore.results.rendering import answer_text
 from evalstore.store import Store
-from evalstore.store.costs import OutputTokens
+from evalstore.store.costs import OutputTokens, Spent
 from evalstore.store.fsck import check_store
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
 
@@ -121,7 +121,7 @@ def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
 
 
 @pytest.mark.parametrize("latencies", [(0.5,), (0.5, 0.25), (0.0, 0.0), (0.0, 0.5)])
-def test_answers_have_the_costs_and_times_that_are_found_without_them(
+def test_the_costs_and_times_of_answers_are_found(
     store: Store, latencies: tuple[float, ...]
 ) -> None:
     turns = tuple(Reply(f"turn {number}", latency=s) for number, s in enumerate(latencies))
@@ -131,8 +131,12 @@ def test_answers_have_the_costs_and_times_that_are_found_without_them(
     ]
     store.record({id: content for id, _, content in sessions})
     ids = [id for id, _, _ in sessions]
-    answers = store.find_answers(ids)
-    assert {id: answer.spent for id, answer in answers.items()} == store.find_spent(ids)
+    answers, spent = store.find_answers(ids), store.find_spent(ids)
+    seconds = sum(latencies) if any(latencies) else None
+    assert [spent[id] for id in ids] == [
+        Spent(1, ASKED.model, 0.25, seconds),
+        Spent(2, ASKED.model, None, seconds),
+    ]
     assert [answers[id].text for id in ids] == [turns[-1].text] * 2
 
 
@@ -151,9 +155,9 @@ def test_an_answer_is_shown_as_the_session_that_has_it(store: Store, reply: Repl
     store.record({id: content})
     found = store.find_answers([id])[id]
     shown = (reply.text, reply.tool_calls, reply.finish_reason, reply.refusal)
-    assert found[:4] == shown
-    (turns,) = store.find_shown_turns([id, "f" * 32]).values()
-    assert turns == [("first", None, ()), (reply.text, reply.refusal, reply.tool_calls)]
+    assert found == shown
+    (compared,) = store.find_compared([id, "f" * 32]).values()
+    assert compared.turns == [("first", None, ()), (reply.text, reply.refusal, reply.tool_calls)]
     assert answer_text(found) == answer_text(reply)
 
 

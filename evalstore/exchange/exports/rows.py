@@ -55,10 +55,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
         judgements = store.find_judgements(
             (id for cell, _ in batch for id in cell.evaluations), feedback=True
         )
-        spent = {
-            **{id: answer.spent for id, answer in answers.items()},
-            **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
-        }
+        spent = store.find_spent(id for cell, _ in batch for id in cell.sessions)
         questions = read_last_messages(
             project.versions.load("test", [cell.test for cell, _ in batch])
         )

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstore.core.results import Evaluation, Result
+from evalstore.core.results import Evaluation, Result, Session
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json
 from evalstore.planning.judge_names import evaluator_names
@@ -34,7 +34,6 @@ from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.prompt_names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
-from evalstore.store.sessions import PricedSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class AnswerReader:
         self._names: dict[str, tuple[str, bool]] = {}
         self._free: dict[str, bool] = {}
         """By model version: whether its answers cost nothing."""
-        self._sessions: Mapping[str, PricedSession] = {}
+        self._sessions: Mapping[str, Session] = {}
         self._judgements: Mapping[str, Evaluation] = {}
         self._criteria: dict[str, Criteria] = {}
         """Those of the batch by evaluation version: many cases may have the same one."""
@@ -91,13 +90,13 @@ class AnswerReader:
                 *(("evaluation", case.evaluation) for case in cases),
             ]
         )
-        self._sessions = self.store.find_priced_sessions(
+        self._sessions = self.store.find_sessions(
             key for result, _ in results for key in result.sessions
         )
         self._judgements = self.store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
-        models = {priced.spent.maker for priced in self._sessions.values()} - self._free.keys()
+        models = {each.question.model for each in self._sessions.values()} - self._free.keys()
         for key, content in self.store.load_contents("model", models).items():
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in self._judgements.values()}
@@ -132,8 +131,7 @@ class AnswerReader:
                         ),
                     )
                     for key in result.sessions
-                    if (priced := sessions.get(key))
-                    for session in (priced.session,)
+                    if (session := sessions.get(key))
                 ),
                 tuple(
                     judgement_view(
