@@ -13,12 +13,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.values import Json
-
-if TYPE_CHECKING:
-    pass
 
 WORKSPACE = "workspace"
 """The name in place of the id of a run."""

@@ -47,7 +47,6 @@ def find_reached(
     *,
     presumed: Iterable[bytes] = (),
     others: Iterable[bytes] = (),
-    with_judgements: bool = True,
 ) -> ReachedIds:
     """Return what these runs reach, with the judgements of the answers that are reached.
 
@@ -59,8 +58,9 @@ def find_reached(
         walk.reach(presumed)
         before = {table: len(ids) for table, ids in walk.reached.items()}
         walk.reach(runs)
-        if with_judgements:
-            walk.reach_judgements()
+        for joined in (bytes(walk.reached[SESSIONS.name]), b"".join(sorted(walk.subjects))):
+            for subjects in split_ids(joined):
+                walk.reach(store.find_judgement_ids([id.hex() for id in subjects]))
         walk.reach(others)
         return ReachedIds(
             {
@@ -77,7 +77,7 @@ class _Walk:
         self._connection = connection
         self.reached = {table: bytearray() for table in COPIED_TABLES}
         """Ids, concatenated in the order in which they were reached."""
-        self._subjects: set[bytes] = set()
+        self.subjects: set[bytes] = set()
         """Of judgements of several answers together."""
 
     def reach(self, ids: Iterable[bytes]) -> None:
@@ -109,7 +109,7 @@ class _Walk:
         for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
             content = decode_content(table, record.id, record.content)
             kind = content["kind"]
-            self._subjects.update(map(bytes.fromhex, iterate_joint_subjects(kind, content)))
+            self.subjects.update(map(bytes.fromhex, iterate_joint_subjects(kind, content)))
             yield from map(bytes.fromhex, iterate_references(kind, content))
 
     def _note(self, ids: set[bytes]) -> bytearray:
@@ -123,9 +123,3 @@ class _Walk:
             self._connection.executemany("INSERT INTO seen VALUES (?)", ((id,) for id in new))
             unseen += b"".join(new)
         return unseen
-
-    def reach_judgements(self) -> None:
-        """Reach the judgements of all answers that were reached."""
-        for joined in (bytes(self.reached[SESSIONS.name]), b"".join(sorted(self._subjects))):
-            for subjects in split_ids(joined):
-                self.reach(self._store.find_judgement_ids([id.hex() for id in subjects]))

@@ -22,7 +22,7 @@ def test_without_excluded_tests_all_that_is_referred_to_is_shared(full: Store) -
     shared = find_shared_rows(full, frozenset(ids), frozenset()).ids
     assert shared
     events = [id for table, id in stores.rows(full) if table in _EVENTS]
-    assert shared.joined == find_reached(full, events, with_judgements=False).joined
+    assert shared.joined == find_reached(full, events).joined
     assert set(shared.joined) == set(COPIED_TABLES) - {"tools", "schemas", "failures"}
 
 

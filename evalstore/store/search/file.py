@@ -200,10 +200,9 @@ class SearchFile:
         """Return the number of the last row of a table that was read; 0 if it is another one."""
         query = "SELECT number, id FROM reached WHERE store = ? AND kind = ?"
         for number, id in self._connection.execute(query, (store.path, KINDS.index(kind))):
-            with store._reading() as connection:
-                query = f"SELECT id FROM {TABLES[kind]} WHERE rowid = ?"
-                if connection.execute(query, (number,)).fetchall() == [(id,)]:
-                    return int(number)
+            query = f"SELECT id FROM {TABLES[kind]} WHERE rowid = ?"
+            if store._select(query, (number,)) == [(id,)]:
+                return int(number)
         return 0
 
     def _take(self, store: Store, kind: Kind, rows: Sequence[tuple[int, StoredText]]) -> None:

@@ -320,8 +320,7 @@ def _split(words: Sequence[str]) -> Iterator[str]:
 
 
 def _is_true(store: Store, query: str) -> bool:
-    with store._reading() as connection:
-        return bool(connection.execute(query).fetchall()[0][0])
+    return bool(store._select(query)[0][0])
 
 
 def _is_sound(connection: Connection) -> bool:
@@ -407,11 +406,9 @@ def note(store: Store, state: IndexState) -> None:
 
     Without the rights to it, or while another program adds texts, the next search looks at more.
     """
-    with store._reading() as connection:
-        if not connection.execute(_MAY_MARK).fetchall()[0][0]:
-            return
-    with suppress(StoreError):
-        store.write(lambda connection: _replace(connection, state), wait=False)
+    if _is_true(store, _MAY_MARK):
+        with suppress(StoreError):
+            store.write(lambda connection: _replace(connection, state), wait=False)
 
 
 def _replace(connection: Connection, state: IndexState) -> None:

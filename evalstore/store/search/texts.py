@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 
 from evalstore.core.values import Json
 from evalstore.store.contents import decode_row
-from evalstore.store.database import select_each
 from evalstore.store.store import Store
 
 Kind = Literal["answers", "feedback", "tests", "instructions"]
@@ -58,8 +57,7 @@ def stored_texts(kind: Kind, position: str) -> str:
 def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
     """Return the contents of those of these documents that the store has."""
     query = f"SELECT id, content FROM {TABLES[kind]} WHERE id IN"
-    with store._reading() as connection:
-        return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
+    return dict(decode_row(TABLES[kind], *row) for row in store._select_each(query, ids))
 
 
 def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
