@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -26,4 +26,21 @@ def in_small_batches(items: Iterable[T]) -> Iterator[list[T]]:
 def _divide(items: Iterable[T], size: int) -> Iterator[list[T]]:
     left = iter(items)
     while batch := list(islice(left, size)):
+        yield batch
+
+
+def in_weighed_batches(
+    items: Iterable[T], weigh: Callable[[T], int], most: int, count: int = SIZE
+) -> Iterator[list[T]]:
+    """Yield the items in lists of at most `count`, that weigh at most `most` or are of one item."""
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        weight = weigh(item)
+        if batch and (total + weight > most or len(batch) >= count):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += weight
+    if batch:
         yield batch

@@ -17,7 +17,7 @@ from shlex import quote
 from typing import NamedTuple, Self
 
 from evalstore.core import batches
-from evalstore.core.batches import in_small_batches
+from evalstore.core.batches import in_small_batches, in_weighed_batches
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.core.runs import restore_run
 from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
@@ -190,16 +190,7 @@ class Arrivals:
 
 def split_records(records: Iterable[CheckedRecord]) -> Iterator[list[CheckedRecord]]:
     """Yield records in the parts that are each written in one transaction."""
-    batch: list[CheckedRecord] = []
-    size = 0
-    for checked in records:
-        batch.append(checked)
-        size += checked.record.size
-        if len(batch) >= _ROWS or size >= _BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    return in_weighed_batches(records, lambda checked: checked.record.size, _BYTES, _ROWS)
 
 
 def find_below(store: Store, nodes: Iterable[bytes]) -> set[bytes]:

@@ -7,11 +7,13 @@ be deleted. Then the rows are written to a pack with another name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from evalstore.core.batches import in_weighed_batches
 from evalstore.core.errors import RemoteError, StoreError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
@@ -279,19 +281,6 @@ def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:
     for table in sorted(ids, key=COPIED_TABLES.index):
         for batch in split_ids(ids[table]):
             digits = [id.hex() for id in batch]
-            for part in _by_size(digits, store.load_sizes(table, digits)):
+            sizes = Counter(store.load_sizes(table, digits))  # 0 for a row that is missing
+            for part in in_weighed_batches(digits, sizes.__getitem__, _BYTES):
                 yield from store.load_records(table, part)
-
-
-def _by_size(ids: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
-    part: list[str] = []
-    total = 0
-    for id in ids:
-        size = sizes.get(id, 0)
-        if part and total + size > _BYTES:
-            yield part
-            part, total = [], 0
-        part.append(id)
-        total += size
-    if part:
-        yield part

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
-from evalstore.core import batches
+from evalstore.core.batches import in_weighed_batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
 from evalstore.core.hashing import hash_content
@@ -200,20 +201,18 @@ def fill(connection: Connection) -> None:
 
 def iterate_contents(connection: Connection, table: str) -> Iterator[list[tuple[bytes, Json]]]:
     """Yield the contents of a table that can be read, each with its id, in batches."""
-    batch: list[tuple[bytes, Json]] = []
-    size = 0
-    for id, text in connection.stream(f"SELECT id, content FROM {table}"):
-        try:
-            digits, content = decode_row(table, id, text)
-        except StoreError:  # it is damaged, which `fsck` says
-            continue
-        batch.append((bytes.fromhex(digits), content))
-        size += len(text)
-        if len(batch) == batches.SIZE or size > _MOST_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    rows = connection.stream(f"SELECT id, content FROM {table}")
+    for batch in in_weighed_batches(rows, _length_of, _MOST_CHARACTERS):
+        contents: list[tuple[bytes, Json]] = []
+        for id, text in batch:
+            with suppress(StoreError):  # it is damaged, which `fsck` says
+                digits, content = decode_row(table, id, text)
+                contents.append((bytes.fromhex(digits), content))
+        yield contents
+
+
+def _length_of(row: Row) -> int:
+    return len(row[1]) if isinstance(row[1], str) else 0
 
 
 def _id(digits: str) -> bytes:
