@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import select
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from time import monotonic
@@ -19,15 +19,15 @@ from psycopg.types.array import ListBinaryDumper
 from psycopg.types.json import set_json_loads
 
 from evalstore.core import batches
+from evalstore.core.batches import in_weighed_batches
 from evalstore.core.errors import StoreError
 from evalstore.store.driver import Connection, Dialect, Extent
 from evalstore.store.location import DatabaseAddress
-from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, TYPES, value_type
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
 from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES, TableColumns
-from evalstore.store.wanted import refuse_unwanted
+from evalstore.store.wanted import is_unwanted, may_end, refuse_unwanted
 
 _KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6
 """How long marks are kept. Each program that settles parts of files uses the newest of its own."""
@@ -387,7 +387,8 @@ class PostgreSQLConnection:
         if rows and table.name in TABLES:
             self.inserted = table.name, bytes(rows[-1][0]).hex()
         inserted = 0
-        for batch in _batches(sorted(rows, key=lambda row: tuple(row[: len(table.key)]))):
+        ordered = sorted(rows, key=lambda row: tuple(row[: len(table.key)]))
+        for batch in in_weighed_batches(ordered, _weigh, _INSERTED_BYTES, len(ordered)):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)
             parameters = [  # psycopg needs numbers of one type in a list
                 [
@@ -400,19 +401,49 @@ class PostgreSQLConnection:
         return inserted
 
 
-def _batches(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    """Yield the rows in lists that fit into one statement."""
-    batch: list[Sequence[Any]] = []
-    size = 0
-    for row in rows:
-        length = sum(len(value) for value in row if isinstance(value, str | bytes))
-        if batch and size + length > _INSERTED_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(row)
-        size += length
-    if batch:
-        yield batch
+def _weigh(row: Sequence[Any]) -> int:
+    """Return roughly the bytes of a row."""
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
+
+
+# --- connections whose statements end on the server when nobody waits for them any more
+
+
+_AGAIN_SECONDS = 1.0
+"""A request to end a statement may come before it: then it is made again."""
+_ANSWER_SECONDS = 5.0
+"""How long a server may take to accept the request."""
+
+
+class CancellingConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that looks ten times a second whether its statement is still wanted."""
+
+    was_told = False
+    """Whether the server was told to end a statement."""
+
+    def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
+        """Return what the server answers; `QueryCanceled` if it was told to end the statement."""
+        return super().wait(self._watched(gen) if may_end() else gen, *arguments, **options)
+
+    def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Pass on what a generator of psycopg waits for; it is told when nothing has come."""
+        told = -_AGAIN_SECONDS
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if not ready and monotonic() - told > _AGAIN_SECONDS and is_unwanted():
+                    told, self.was_told = monotonic(), True
+                    with suppress(psycopg.Error):  # the statement goes on until it is asked again
+                        self.cancel_safe(timeout=_ANSWER_SECONDS)
+                state = gen.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def was_told_to_end(raw: psycopg.Connection[Any]) -> bool:
+    """Return whether the server was told to end a statement, which may also end the next one."""
+    return isinstance(raw, CancellingConnection) and raw.was_told
 
 
 # --- tells poolers that keep a server process for a client from those that change it

@@ -29,13 +29,13 @@ except ImportError as error:
         hint="install evalstore with the extra 'postgres': pip install 'evalstore[postgres]'",
     ) from error
 
-from evalstore.store.postgresql.cancellation import was_told_to_end
 from evalstore.store.postgresql.connection import (
     POSTGRESQL,
     PostgreSQLConnection,
     RawConnection,
     connect,
     search_path,
+    was_told_to_end,
 )
 from evalstore.store.postgresql.creation import (
     IS_STANDBY,

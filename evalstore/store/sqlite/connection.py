@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -190,6 +190,13 @@ def harden(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA cell_size_check = ON")
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+
+
+def copy_database(connection: sqlite3.Connection, target: Path) -> None:
+    """Copy all that a connection can see to a file."""
+    with closing(sqlite3.connect(target)) as copy:
+        copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
+        connection.backup(copy)
 
 
 def is_on_read_only_media(path: Path) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, Self, TypeVar
@@ -24,6 +24,7 @@ from evalstore.store.sqlite.connection import (
     STEPS,
     Pool,
     SQLiteConnection,
+    copy_database,
     is_on_read_only_media,
 )
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
@@ -313,22 +314,13 @@ def _back_up(driver: SQLiteDriver) -> None:
     if target.exists():
         return
     try:
-        _copy(driver, target)
+        with driver.reading() as connection, temporary_file(target) as file:
+            copy_database(connection, Path(file.name))
     except OSError as error:
         raise StoreError(
             f"the store '{driver.name}' cannot be copied, so it is not migrated: {error.strerror}",
             hint="make room for a second store beside it, and try again",
         ) from error
-
-
-def _copy(driver: SQLiteDriver, target: Path) -> None:
-    with (
-        driver.reading() as connection,
-        temporary_file(target) as file,
-        closing(sqlite3.connect(file.name)) as copy,
-    ):
-        copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
-        connection.backup(copy)
 
 
 def _remove_partial_copies(store: Path) -> None:

@@ -15,7 +15,7 @@ from evalstore.files.fields import suggest_beside
 from evalstore.store.driver import refuse_foreign
 from evalstore.store.location import StoreLocation
 from evalstore.store.schema import migrations
-from evalstore.store.sqlite.connection import Pool
+from evalstore.store.sqlite.connection import Pool, copy_database
 from evalstore.store.sqlite.error_messages import explain_database_error
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from evalstore.store.store import Store
@@ -81,10 +81,8 @@ def _copy(path: Path, target: Path) -> None:
     with (
         _translated(path),
         closing(sqlite3.connect(uri, timeout=timeout, uri=True)) as connection,
-        closing(sqlite3.connect(target)) as copy,
     ):
-        copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
-        connection.backup(copy)
+        copy_database(connection, target)
 
 
 def _copy_file(path: Path, target: Path) -> None:
