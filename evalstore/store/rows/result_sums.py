@@ -212,12 +212,8 @@ class ResultSums:
 
     def judged_answers(self) -> Counter[tuple[tuple[str, str], ...]]:
         """Return how many answers have which evaluators, by id, with which verdicts."""
-        judged = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")},
-            call (id) AS (SELECT substr(r.judgements, 16 * o.n + 1, 16) {CELLS}
-                CROSS JOIN ordinals o
-                WHERE r.leaf = l.results AND o.n < length(r.judgements) / 16 GROUP BY 1)
-            SELECT j.subject, j.evaluation, j.evaluator, j.verdict
-            FROM call d CROSS JOIN evaluations j WHERE j.id = d.id ORDER BY 1, 2, 3, 4"""
+        columns = "j.subject, j.evaluation, j.evaluator, j.verdict"
+        judged = _calls(_JUDGEMENTS, (), columns, "ORDER BY 1, 2, 3, 4")
         answers = groupby(self._rows(judged), key=lambda row: row[:2])
         return Counter(
             tuple((as_digits(id), verdict) for *_, id, verdict in rows) for _, rows in answers

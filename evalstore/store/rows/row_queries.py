@@ -159,12 +159,8 @@ class RowQueries(Database):
 
     def count_results(self, node: str) -> VerdictCounts:
         """Return how many results are in and below a node of the results of a file."""
-        query = (
-            f"{_OF_FILES} SELECT r.model, r.verdict, count(*) FROM leaf l "
-            "JOIN result_rows r ON r.leaf = l.results GROUP BY r.model, r.verdict"
-        )
-        rows = self._select(query, (as_bytes(node),))
-        return Counter({(model, WORDS.get(verdict)): count for model, verdict, count in rows})
+        leaves = self.count_by_candidate(leaf.id for leaf in self.find_result_leaves(node))
+        return sum(leaves.values(), Counter())
 
     def count_results_by_file(self, tree: str) -> dict[str, Counter[str]]:
         """Return how many results with each word of `URGENCY` the files of a tree have."""

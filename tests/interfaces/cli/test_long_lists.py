@@ -23,7 +23,6 @@ from evalstore.results.show import shown_item
 from evalstore.results.show.show import ShownItem
 from evalstore.results.show.shown_results import ShownCases, ShownResults
 from evalstore.results.table.list import list_things
-from evalstore.store.trees import case_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -206,7 +205,6 @@ def test_show_file_needs_little_memory_for_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_small_batches(monkeypatch)
-    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     peaks: list[int] = []
     for number, count in enumerate((100, 100, 500)):
         root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})
@@ -234,7 +232,6 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
 ) -> None:
     use_small_batches(monkeypatch)
-    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     monkeypatch.setattr(temporary_list, "_FEW", 20)
     monkeypatch.setattr(batches, "SMALL_SIZE", 20)
     monkeypatch.setattr(batches, "SIZE", 20)

@@ -12,7 +12,6 @@ from evalstore import Workspace
 from evalstore.core import batches
 from evalstore.results.edits import edited_sources
 from evalstore.store.rows import row_results
-from evalstore.store.trees import case_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import keep_in_files, treat_as_long
@@ -78,7 +77,6 @@ def test_a_comparison_needs_little_memory_for_a_row(
         (batches, "SMALL_SIZE", 20),
     ):
         monkeypatch.setattr(module, name, number)
-    monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
     most = {
         ("diff", "@~1", "@"): 1_100,
         ("report", "--markdown"): 1_400,

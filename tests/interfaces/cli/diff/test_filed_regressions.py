@@ -15,7 +15,6 @@ from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location
 from evalstore.results.flips.regressions import find_regressions
 from evalstore.store.rows import row_results
-from evalstore.store.trees import case_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import keep_in_files, treat_as_long
@@ -87,7 +86,6 @@ def test_regressions_need_little_memory_for_a_row(
 ) -> None:
     treat_as_long(monkeypatch)
     keep_in_files(monkeypatch)
-    monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
     for module, name, number in (
         (batches, "SIZE", 20),
         (row_results, "_MOST_KEPT", 20),

@@ -17,7 +17,6 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
 from evalstore.store.rows import row_results
-from evalstore.store.trees import case_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -137,7 +136,6 @@ def test_memory_does_not_grow_with_the_rows(
     monkeypatch.setattr(cell_batches, "BATCH", 30)
     monkeypatch.setattr(batches, "SIZE", 40)
     monkeypatch.setattr(row_results, "_MOST_KEPT", 40)
-    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     files = {
         "evalstore.yaml": "candidates: [one]\nretries: 0\n",
         "models/one.yaml": "id: one\nprovider: scripted\n"

@@ -27,7 +27,6 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_totals import RunTotals
 from evalstore.store import Store
-from evalstore.store.trees import case_files
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.expansion import expand_test
@@ -272,7 +271,6 @@ def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(temporary_list, "_FEW", 20)
-    monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     monkeypatch.setattr(batches, "SIZE", 20)
     monkeypatch.setattr(batches, "SMALL_SIZE", 20)
     peaks: list[int] = []
