@@ -12,7 +12,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.exchange.init import init
 from evalstore.exchange.sync.open_remote import OpenRemote, open_typed, open_typed_database
-from evalstore.exchange.sync.pull import PullReport, pull, pull_from_database, pull_missing
+from evalstore.exchange.sync.pull import PullReport, pull, pull_missing
 from evalstore.exchange.sync.remotes import allow_address, typed_address
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
@@ -91,7 +91,7 @@ def clone(
                     return pull_missing(opened, dry_run=False, listener=listener)
             place = read_database(address)
             with open_typed_database(DEFAULT_REMOTE, place, store, location) as typed:
-                return pull_from_database(typed, dry_run=False, listener=listener)
+                return pull_missing(typed, dry_run=False, listener=listener)
 
     try:
         if is_new:

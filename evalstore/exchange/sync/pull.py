@@ -12,7 +12,7 @@ from evalstore.planning.options import Location
 from evalstore.remotes.differences import CopyListener, MissingIds, count_by_table, find_missing
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.places.layout import require_remote
-from evalstore.remotes.pull import Pulled, pull_records
+from evalstore.remotes.pull import Pulled, copy_records, pull_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,55 +69,36 @@ def pull(
     there.
     """
     with open_source(location, remote, dry_run=dry_run) as opened:
-        if isinstance(opened, OpenDatabase):
-            return pull_from_database(opened, dry_run=dry_run, listener=listener)
         return pull_missing(opened, dry_run=dry_run, listener=listener)
 
 
-def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | None) -> PullReport:
-    """Copy all rows of an open remote that its store does not have; raises `EvalstoreError`."""
-    require_remote(opened.files)
-    received = opened.cache.refresh(opened.files)
-    with opened.store.snapshot_ids() as ids:
-        missing = find_missing(opened.cache, ids)
-    report = PullReport(
-        opened.name,
-        opened.address,
-        count_kinds(count_by_table(missing)),
-        bytes_received=received,
-        dry_run=dry_run,
-        left_out=count_left_out(opened.cache),
-    )
-    if dry_run or not missing:
-        return report
-    pulled = _copy(opened, missing, report, listener or CopyListener())
-    report.newer = opened.cache.count_unknown()
-    note_left(report, pulled)
-    return report
-
-
-def pull_from_database(
-    opened: OpenDatabase, *, dry_run: bool, listener: CopyListener | None
+def pull_missing(
+    opened: OpenRemote | OpenDatabase, *, dry_run: bool, listener: CopyListener | None
 ) -> PullReport:
-    """Copy all rows of an open database or store that its store lacks; raises `EvalstoreError`."""
-    from evalstore.remotes.pull import copy_records
+    """Copy all rows of an open remote, database or store that its store lacks.
 
+    Raises `EvalstoreError`.
+    """
+    report = PullReport(opened.name, opened.address, {}, dry_run=dry_run)
+    if isinstance(opened, OpenRemote):
+        require_remote(opened.files)
+        report.bytes_received = opened.cache.refresh(opened.files)
+        report.left_out = count_left_out(opened.cache)
     with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
         missing = find_missing(theirs, ours)
-    counts = count_kinds(count_by_table(missing))
-    report = PullReport(opened.name, opened.address, counts, dry_run=dry_run)
-    if dry_run or not missing or opened.database is None:
+    report.records = count_kinds(count_by_table(missing))
+    if dry_run or not missing:
         return report
-    copied = copy_records(
-        opened.database,
-        opened.store,
-        missing,
-        listener or CopyListener(),
-        opened.address,
-    )
-    report.records = count_kinds(copied.stored)
-    report.bytes_received = copied.bytes_received
-    note_left(report, copied)
+    listener = listener or CopyListener()
+    if isinstance(opened, OpenRemote):
+        pulled = _copy(opened, missing, report, listener)
+        report.newer = opened.cache.count_unknown()
+    else:
+        assert opened.database  # one without tables lacks all rows
+        pulled = copy_records(opened.database, opened.store, missing, listener, opened.address)
+        report.records = count_kinds(pulled.stored)
+        report.bytes_received = pulled.bytes_received
+    note_left(report, pulled)
     return report
 
 
