@@ -179,7 +179,7 @@ def test_a_very_long_file_is_read_part_by_part() -> None:
     assert nodes.most <= MAX_PART
 
 
-def test_parts_of_neighbours_are_read_together() -> None:
+def test_cases_are_read_part_by_part() -> None:
     file = file_of(range(8_000))
     root, contents = build(file)
     nodes = Nodes(contents)
@@ -187,12 +187,10 @@ def test_parts_of_neighbours_are_read_together() -> None:
     assert isinstance(cases, StoredCases)
     parts = len(list(cases.parts()))
     assert parts >= 5
-    most = 2 + 2 * len(contents) / MAX_PART
-    assert most < parts + 1
     for ways in (lambda: list(cases), lambda: list(cases.labels())):
         nodes.loads = 0
         ways()
-        assert nodes.loads <= most
+        assert nodes.loads == 1 + parts
     nodes.loads = 0
     results(file, root, nodes, cells_of(file))
     assert nodes.loads == 2

@@ -84,6 +84,7 @@ def load_run_in_progress(store: Store, id: str) -> tuple[RunInProgress, SharedRu
 def _describe(store: Store, run: SharedRun) -> RunInProgress:
     shares = store.find_shares(run.id)
     at_work = [share for share in shares if share.is_registered and not share.counts.get("ended")]
+    planned = run.description.get("planned", {})
     return RunInProgress(
         run=run.id,
         author=run.description.get("author"),
@@ -92,11 +93,6 @@ def _describe(store: Store, run: SharedRun) -> RunInProgress:
         asked=sum(share.counts.get("asked", 0) for share in shares),
         judged=sum(share.counts.get("judged", 0) for share in shares),
         joinable=not run.description.get("problem"),
-        to_ask=_planned(run, "ask"),
-        to_judge=_planned(run, "judge"),
+        to_ask=planned.get("ask"),
+        to_judge=planned.get("judge"),
     )
-
-
-def _planned(run: SharedRun, kind: str) -> int | None:
-    count: int | None = run.description.get("planned", {}).get(kind)
-    return count
