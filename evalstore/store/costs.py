@@ -86,48 +86,61 @@ class CostQueries(Database):
         self, evaluations: Iterable[str], *, feedback: bool = False
     ) -> dict[str, StoredJudgement]:
         """Return these evaluations as votes, by id; with `feedback`, each with its own."""
-        found = self._find_judgements("j.id", evaluations, feedback=feedback)
-        return {each.vote.id: each for each in found}
+        texts = self.dialect.feedback if feedback else "NULL, NULL"
+        found = self._find_judgements("id", evaluations, f"{self.dialect.usd}, {texts}")
+        return {
+            vote.id: StoredJudgement(
+                vote,
+                subject,
+                require_number(usd, "evaluations", vote.id),
+                _read_feedback(vote.id, *columns),
+            )
+            for vote, subject, usd, *columns in found
+        }
 
     def find_votes(
         self, subjects: Iterable[str], costs: dict[str, float] | None = None
     ) -> dict[str, list[Vote]]:
         """Return the evaluations of these subjects, oldest first; adds what is known to `costs`."""
         by_subject: dict[str, list[Vote]] = {}
-        for vote, subject, usd, _ in self._find_judgements("j.subject", subjects):
+        usd = "NULL" if costs is None else self.dialect.usd
+        for vote, subject, cost in self._find_judgements("subject", subjects, usd):
             by_subject.setdefault(subject, []).append(vote)
-            if costs is not None and usd is not None:
-                costs[vote.id] = usd
+            if cost is not None and costs is not None:
+                costs[vote.id] = require_number(cost, "evaluations", vote.id) or 0.0
         for votes in by_subject.values():
-            votes.sort(key=lambda vote: vote[:2])
+            if len(votes) > 1:
+                votes.sort(key=lambda vote: vote[:2])
         return by_subject
 
     def _find_judgements(
-        self, column: str, ids: Iterable[str], *, feedback: bool = False
-    ) -> Iterator[StoredJudgement]:
-        """Yield the judgements with one of these ids in a column."""
-        texts = self.dialect.feedback if feedback else "NULL, NULL"
+        self, column: str, ids: Iterable[str], columns: str
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield judgements with one of these ids in a column: the vote, its subject, columns."""
         statement = (
-            "SELECT j.id, j.started, subject, evaluation, evaluator, verdict, score, r.usd, "
-            f"{texts} FROM evaluations j LEFT JOIN judgement_rows r ON r.id = j.id "
-            f"WHERE {column} IN"
+            "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
+            f"{columns} FROM evaluations WHERE {column} IN"
         )
         people = {id for (id,) in self._select(select_people(self.dialect))}
+        evaluators: dict[bytes, tuple[str, bool]] = {}
         for row in self._select_each(statement, ids):
-            id, started, subject, evaluation, evaluator, word, score, usd, *found = row
+            id, started, subject, evaluation, evaluator, verdict, score, *others = row
+            if evaluator not in evaluators:
+                evaluators[evaluator] = as_digits(evaluator), evaluator in people
+            maker, is_human = evaluators[evaluator]
             digits = as_digits(id)
+            if score is not None:
+                score = require_number(score, "evaluations", digits)
             vote = Vote(
                 as_time(started, "evaluations", digits),
                 digits,
                 as_digits(evaluation),
-                as_digits(evaluator),
-                as_word(word),
-                require_number(score, "evaluations", digits),
-                evaluator in people,
+                maker,
+                as_word(verdict),
+                score,
+                is_human,
             )
-            cost = require_number(usd, "evaluations", digits)
-            text = _read_feedback(digits, *found) if feedback else ""
-            yield StoredJudgement(vote, as_digits(subject), cost, text)
+            yield (vote, as_digits(subject), *others)
 
     def find_judging_usage(self, evaluators: Iterable[str]) -> dict[str, Usage]:
         """Return the mean tokens of a judgement of these evaluators, by id.

@@ -37,6 +37,8 @@ class Dialect:
 
     Where a text need not be UTF-8, its bytes are returned.
     """
+    usd: str
+    """The cost of a session or a judgement."""
     longest_output: str
     """The most output tokens of a turn of a session."""
     feedback: str

@@ -65,9 +65,6 @@ class LeaseChange(NamedTuple):
     """Whether the released keys may be among the offered items, which are then deleted."""
 
 
-_WITH_COST = " LEFT JOIN answer_rows r ON r.id = s.id"
-
-
 class SessionQueries(NodeQueries):
     """The queries for sessions and evaluations."""
 
@@ -109,11 +106,9 @@ class SessionQueries(NodeQueries):
     ) -> dict[str, list[Sample]]:
         """Return the sessions of these questions, oldest first; adds those in USD to `costs`."""
         by_question: dict[str, list[Sample]] = {}
-        usd, join = ("NULL", "") if costs is None else ("r.usd", _WITH_COST)
-        statement = (
-            f"SELECT question, s.started, s.id, token_limit, {usd} FROM sessions s{join} "
-            "WHERE question IN"
-        )
+        usd = "NULL" if costs is None else self.dialect.usd
+        columns = f"question, started, id, token_limit, {usd}"
+        statement = f"SELECT {columns} FROM sessions WHERE question IN"
         for row in self._select_each(statement, questions):
             question, started, id, limit, usd = row
             session = as_digits(id)

@@ -179,6 +179,7 @@ POSTGRESQL = Dialect(
     text=lambda name: f"content_json(content) #>> {_path(name)}",
     has=lambda text: f"strpos(content, '{text}') > 0",
     as_stored=str,  # all values have the types of their columns
+    usd="usd",
     longest_output=(
         "(SELECT max((turn #>> '{usage,outputTokens}')::double precision) "
         "FROM json_array_elements(content_json(content) -> 'turns') AS turns (turn))"

@@ -130,6 +130,8 @@ SQLITE = Dialect(
     as_stored=lambda column: (
         f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
     ),
+    # Most contents have no cost, and are not decoded.
+    usd=f"""CASE WHEN instr(content, '"cost"') > 0 THEN {_field("cost.usd")} END""",
     longest_output=(
         "(SELECT max(json_extract(value, '$.usage.outputTokens')) "
         "FROM json_each(content, '$.turns'))"
