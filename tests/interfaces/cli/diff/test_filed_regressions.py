@@ -88,6 +88,7 @@ def test_regressions_need_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     for module, name, number in (
         (batches, "SIZE", 20),
+        (batches, "SMALL_SIZE", 4),
         (row_results, "_MOST_KEPT", 20),
     ):
         monkeypatch.setattr(module, name, number)

@@ -135,6 +135,7 @@ def test_memory_does_not_grow_with_the_rows(
     treat_as_long(monkeypatch)
     monkeypatch.setattr(cell_batches, "BATCH", 30)
     monkeypatch.setattr(batches, "SIZE", 40)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 8)
     monkeypatch.setattr(row_results, "_MOST_KEPT", 40)
     files = {
         "evalstore.yaml": "candidates: [one]\nretries: 0\n",
