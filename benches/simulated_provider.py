@@ -9,8 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from evalstore.core.values import Reply, Request, Usage
-from evalstore.planning.pricing import Price
 from evalstore.providers.base import ProviderError
+from evalstore.providers.price_table import Price
 
 if TYPE_CHECKING:
     from benches.virtual_time import Program

@@ -48,7 +48,7 @@ from evalstore.store.location import read_location
 from evalstore.store.work.leases import SILENT_SECONDS, LeaseHolder
 
 if TYPE_CHECKING:
-    from evalstore.planning.pricing import Price
+    from evalstore.providers.price_table import Price
 
 _MODEL, _JUDGE = ModelVersion("simulated", "m"), ModelVersion("simulated", "judge")
 _PROMPT = PromptVersion(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from evalstore.core.results import Session
 from evalstore.core.values import RECORDED, Json, Usage
 from evalstore.planning.cells.cells import Cell, limit_of
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
@@ -23,129 +22,6 @@ _SHORTEST, _LONGEST = 40, 300
 """Bounds for the tokens of an answer of a model without any: as many as in its question."""
 _VERDICT = 60
 """Tokens of a judgement."""
-
-
-def estimate(
-    project: Project,
-    asks: list[tuple[PlannedAsk, Reason]],
-    judgements: Iterable[PlannedJudgement],
-) -> BatchPrice:
-    """Estimate what a plan costs, or that of a batch.
-
-    It goes by the usage of the nearest relatives, else by the newest answers of the model. Without
-    these an answer is taken to be about as long as its question. A judge is estimated from its
-    newest judgements, and a model without a known price from what its newest stored answers and
-    judgements have cost, or from the mean of those of its version before.
-    """
-    relatives = {reason.relative for _, reason in asks if reason.relative}
-    samples = project.store.find_samples(relatives) if relatives else {}
-    sessions = project.store.load_sessions([of_question[0].id for of_question in samples.values()])
-    usages = {
-        question: sum_usage(sessions[of_question[0].id].turns)
-        for question, of_question in samples.items()
-    }
-    by_models = [judgement for judgement in judgements if judgement.judge]
-    new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
-    stored = project.store.find_output_tokens("session", {ask.cell.candidate.model for ask in new})
-    lengths = _Lengths(
-        project, [*(ask.cell for ask in new), *(by_model.cell for by_model in by_models)]
-    )
-    prompts = project.versions.measure(
-        "prompt", {by_model.judge.prompt for by_model in by_models if by_model.judge}
-    )
-    evaluation_lengths = project.versions.measure(
-        "evaluation",
-        [
-            judgement.cell.case.evaluation
-            for judgement in by_models
-            if judgement.cell.case.evaluation
-        ],
-    )
-    measured = project.store.find_judging_usage(
-        {by_model.judge.evaluator for by_model in by_models if by_model.judge}
-    )
-    scripted = {id: _scripted_tokens(project, id) for id in {a.cell.candidate.id for a in new}}
-    total, paid, guessed, count = 0.0, 0.0, 0, 0
-    verdict_guess: int | None = None
-    by_mean = Counter[str]()
-    parts: dict[PartKey, tuple[int, float]] = {}
-
-    def add(
-        planned: PlannedAsk | PlannedJudgement,
-        key: PartKey,
-        usd: float,
-        *,
-        is_simulated: bool = False,
-    ) -> None:
-        nonlocal total, paid
-        calls, known = parts.get(key, (0, 0.0))
-        parts[key] = calls + planned.count, known + planned.count * usd
-        total += planned.count * usd
-        paid += 0.0 if is_simulated else planned.count * usd
-
-    unpriced: dict[str, None] = {}
-    answers: list[float | None] = []
-    judged: list[float | None] = []
-    usual_asked, usual_judged = _find_usual(project, asks, by_models)
-    for ask, reason in asks:
-        price = project.price_of(ask.cell.candidate.id)
-        if price is None:
-            cost = usual_asked.get(ask.cell.candidate.model)
-            if cost is None:
-                by_mean[ask.cell.candidate.id] += ask.count
-            answers.append(cost)
-            add(ask, (False, ask.cell.candidate.id), cost or 0.0)
-            continue
-        usage = usages.get(reason.relative or "")
-        if usage is None:
-            shown = lengths.shown(ask.question.test, ask.question.prompt)
-            usual = stored.get(ask.cell.candidate.model)
-            written = _guess(shown, ask.cell, scripted[ask.cell.candidate.id])
-            usage = Usage(shown, usual.mean if usual else written)
-            if not usual:
-                guessed += ask.count * (usage.output_tokens or 0)
-                count += ask.count
-        usd = price.cost(usage).usd
-        answers.append(usd)
-        add(ask, (False, ask.cell.candidate.id), usd, is_simulated=price.is_simulated)
-    for judgement in by_models:
-        assert judgement.judge
-        price = project.price_of(judgement.judge.id)
-        if price is None:
-            cost = usual_judged.get(judgement.judge.evaluator)
-            if cost is None:
-                unpriced[judgement.judge.id] = None
-            judged.append(cost)
-            add(judgement, (True, judgement.judge.id), cost or 0.0)
-            continue
-        usage = measured.get(judgement.judge.evaluator)
-        if usage is None:
-            length = max(
-                lengths.shown(test, judgement.cell.prompt) for test in judgement.cell.case.tests
-            )
-            texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
-                judgement.cell.case.evaluation or "", 0
-            )
-            shown = texts // _CHARACTERS + _guess(length, judgement.cell)
-            usage = Usage(shown, _VERDICT)
-            if price.cost(usage) != price.cost(Usage(shown, 0)):
-                verdict_guess = _VERDICT
-        usd = price.cost(usage).usd
-        judged.append(usd)
-        add(judgement, (True, judgement.judge.id), usd, is_simulated=price.is_simulated)
-    relative_sessions = {id: sessions[each[0].id] for id, each in samples.items()}
-    return BatchPrice(
-        answers=tuple(answers),
-        judgements=tuple(judged),
-        total=total,
-        paid=paid,
-        guessed=(guessed, count),
-        verdict_guess=verdict_guess,
-        by_mean=by_mean,
-        costs_before=_costs_before(asks, relative_sessions, by_mean) if by_mean else {},
-        unpriced_judges=tuple(unpriced),
-        parts=parts,
-    )
 
 
 def _find_usual(
@@ -166,20 +42,6 @@ def _find_usual(
         project.store.find_usual_costs("session", models),
         project.store.find_usual_costs("judgement", evaluators),
     )
-
-
-def _costs_before(
-    asks: Iterable[tuple[PlannedAsk, Reason]],
-    relatives: Mapping[str, Session],
-    candidates: Collection[str],
-) -> dict[str, dict[str, float]]:
-    """Return what the answers that are asked for again have cost, by question, of candidates."""
-    costs: dict[str, dict[str, float]] = {}
-    for ask, reason in asks:
-        candidate, session = ask.cell.candidate.id, relatives.get(reason.relative or "")
-        if candidate in candidates and reason.relative and session and session.cost:
-            costs.setdefault(candidate, {})[reason.relative] = session.cost.usd
-    return costs
 
 
 def _scripted_tokens(project: Project, candidate: str) -> int | None:
@@ -276,32 +138,6 @@ class Estimate(NamedTuple):
     """The parts of candidates, then those of judges."""
 
 
-class BatchPrice(NamedTuple):
-    """What the plan of a batch costs, as far as it tells that."""
-
-    answers: tuple[float | None, ...]
-    """USD of one answer for each of the asks; None when its price is not known, or is a mean."""
-    judgements: tuple[float | None, ...]
-    """The same of one judgement for each of those by models."""
-    total: float
-    """The part with known prices, not rounded."""
-    paid: float
-    """The part of `total` that is not of scripted models."""
-    guessed: tuple[int, int]
-    """The guessed tokens of all answers, and how many answers they are of."""
-    verdict_guess: int | None
-    """The guessed tokens of a verdict by a judge without any; None if there is none."""
-    by_mean: Mapping[str, int]
-    """The candidates whose price only the answers that are asked for again tell, by id, each with
-    how many answers it is asked for."""
-    costs_before: Mapping[str, Mapping[str, float]]
-    """What these answers have cost in USD: by the id of such a candidate and by question."""
-    unpriced_judges: tuple[str, ...]
-    """The judges whose price is not known."""
-    parts: Mapping[PartKey, tuple[int, float]]
-    """The calls of each part of `total`, and what of it is known in USD."""
-
-
 class MeanCosts:
     """The mean cost of the answers that are asked for again, by candidate, each counted once.
 
@@ -315,13 +151,11 @@ class MeanCosts:
         """Exact, so that the order of the batches does not matter."""
         self._counts = Counter[str]()
 
-    def add(self, costs: Mapping[str, Mapping[str, float]]) -> None:
-        """Add costs in USD, by the id of the candidate and by question."""
-        for candidate, by_question in costs.items():
-            for question, usd in by_question.items():
-                if self._seen.add(digest_of_value((candidate, question))):
-                    self._sums[candidate] = self._sums.get(candidate, Fraction()) + Fraction(usd)
-                    self._counts[candidate] += 1
+    def add(self, candidate: str, question: str, usd: float) -> None:
+        """Add what an answer of a candidate to a question has cost, in USD."""
+        if self._seen.add(digest_of_value((candidate, question))):
+            self._sums[candidate] = self._sums.get(candidate, Fraction()) + Fraction(usd)
+            self._counts[candidate] += 1
 
     def find(self, candidate: str) -> float | None:
         """Return the mean of a candidate in USD; None if it has no answer with a cost."""
@@ -330,29 +164,133 @@ class MeanCosts:
 
 
 class PriceSums:
-    """The sums of the prices of all batches."""
+    """Estimates what the plans of all batches cost, and adds it up.
 
-    def __init__(self) -> None:
+    It goes by the usage of the nearest relatives, else by the newest answers of the model. Without
+    these an answer is taken to be about as long as its question. A judge is estimated from its
+    newest judgements, and a model without a known price from what its newest stored answers and
+    judgements have cost, or from the mean of those of its version before.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
         self.means = MeanCosts()
-        self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
+        self._total = self._paid = 0.0
+        """The part with known prices, not rounded, and what of it is not of scripted models."""
+        self._guessed = self._guesses = 0
+        """The guessed tokens of all answers, and how many answers they are of."""
         self._verdict_guess: int | None = None
         self._by_mean = Counter[str]()
+        """The candidates whose price only the answers that are asked for again tell, by id, each
+        with how many answers it is asked for."""
         self._unpriced_judges: dict[str, None] = {}
         self._parts: dict[PartKey, tuple[int, float]] = {}
+        """The calls of each part, and what of its cost is known in USD."""
 
-    def add(self, price: BatchPrice) -> None:
-        """Add the price of a batch."""
-        self._total += price.total
-        self._paid += price.paid
-        tokens, answers = price.guessed
-        self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
-        self._verdict_guess = self._verdict_guess or price.verdict_guess
-        self._by_mean.update(price.by_mean)
-        self.means.add(price.costs_before)
-        self._unpriced_judges.update(dict.fromkeys(price.unpriced_judges))
-        for key, (calls, usd) in price.parts.items():
-            before = self._parts.get(key, (0, 0.0))
-            self._parts[key] = before[0] + calls, before[1] + usd
+    def add(
+        self, asks: Sequence[tuple[PlannedAsk, Reason]], judgements: Iterable[PlannedJudgement]
+    ) -> tuple[list[float | None], list[float | None]]:
+        """Add a batch; returns what an answer to each ask costs, and each judgement by a model.
+
+        That is in USD for one of them, and None if no price tells it, or only a mean.
+        """
+        project = self._project
+        relatives = {reason.relative for _, reason in asks if reason.relative}
+        samples = project.store.find_samples(relatives) if relatives else {}
+        ids = {question: of_question[0].id for question, of_question in samples.items()}
+        sessions = project.store.load_sessions([*ids.values()])
+        before = {question: sessions[id] for question, id in ids.items()}
+        by_models = [judgement for judgement in judgements if judgement.judge]
+        new = [ask for ask, reason in asks if (reason.relative or "") not in before]
+        lengths = _Lengths(
+            project, [*(ask.cell for ask in new), *(each.cell for each in by_models)]
+        )
+        stored = project.store.find_output_tokens(
+            "session", {ask.cell.candidate.model for ask in new}
+        )
+        scripted = {id: _scripted_tokens(project, id) for id in {a.cell.candidate.id for a in new}}
+        usual_asked, usual_judged = _find_usual(project, asks, by_models)
+        answers: list[float | None] = []
+        for ask, reason in asks:
+            candidate, session = ask.cell.candidate, before.get(reason.relative or "")
+            price = project.price_of(candidate.id)
+            if price is None:
+                cost = usual_asked.get(candidate.model)
+                if cost is None:
+                    self._by_mean[candidate.id] += ask.count
+                    if reason.relative and session and session.cost:
+                        self.means.add(candidate.id, reason.relative, session.cost.usd)
+                answers.append(cost)
+                self._add_part(ask, (False, candidate.id), cost or 0.0)
+                continue
+            if session:
+                usage = sum_usage(session.turns)
+            else:
+                shown = lengths.shown(ask.question.test, ask.question.prompt)
+                usual = stored.get(candidate.model)
+                written = _guess(shown, ask.cell, scripted[candidate.id])
+                usage = Usage(shown, usual.mean if usual else written)
+                if not usual:
+                    self._guessed += ask.count * written
+                    self._guesses += ask.count
+            answers.append(price.cost(usage).usd)
+            self._add_part(
+                ask, (False, candidate.id), price.cost(usage).usd, is_simulated=price.is_simulated
+            )
+        return answers, self._add_judgements(by_models, lengths, usual_judged)
+
+    def _add_judgements(
+        self,
+        by_models: Sequence[PlannedJudgement],
+        lengths: _Lengths,
+        usual: Mapping[str, float],
+    ) -> list[float | None]:
+        """Add judgements; returns the cost of one for each."""
+        project = self._project
+        judges = {judgement.judge for judgement in by_models if judgement.judge}
+        prompts = project.versions.measure("prompt", {judge.prompt for judge in judges})
+        evaluations = project.versions.measure(
+            "evaluation", [each.cell.case.evaluation or "" for each in by_models]
+        )
+        measured = project.store.find_judging_usage({judge.evaluator for judge in judges})
+        costs: list[float | None] = []
+        for judgement in by_models:
+            judge, case = judgement.judge, judgement.cell.case
+            assert judge
+            price = project.price_of(judge.id)
+            if price is None:
+                cost = usual.get(judge.evaluator)
+                if cost is None:
+                    self._unpriced_judges[judge.id] = None
+                costs.append(cost)
+                self._add_part(judgement, (True, judge.id), cost or 0.0)
+                continue
+            usage = measured.get(judge.evaluator)
+            if usage is None:
+                length = max(lengths.shown(test, judgement.cell.prompt) for test in case.tests)
+                texts = prompts.get(judge.prompt, 0) + evaluations.get(case.evaluation or "", 0)
+                shown = texts // _CHARACTERS + _guess(length, judgement.cell)
+                usage = Usage(shown, _VERDICT)
+                if price.cost(usage) != price.cost(Usage(shown, 0)):
+                    self._verdict_guess = _VERDICT
+            usd = price.cost(usage).usd
+            costs.append(usd)
+            self._add_part(judgement, (True, judge.id), usd, is_simulated=price.is_simulated)
+        return costs
+
+    def _add_part(
+        self,
+        planned: PlannedAsk | PlannedJudgement,
+        key: PartKey,
+        usd: float,
+        *,
+        is_simulated: bool = False,
+    ) -> None:
+        """Add what is planned, with the cost of one."""
+        calls, known = self._parts.get(key, (0, 0.0))
+        self._parts[key] = calls + planned.count, known + planned.count * usd
+        self._total += planned.count * usd
+        self._paid += 0.0 if is_simulated else planned.count * usd
 
     def finish(self) -> Estimate:
         """Return the estimated cost of all batches."""
@@ -366,10 +304,9 @@ class PriceSums:
             paid += answers * (mean or 0.0)
         names = tuple(dict.fromkeys((*unpriced, *self._unpriced_judges)))
         known = round(total, 6)
-        tokens, count = self._guessed
         return Estimate(
             usd=None if names else known,
-            guess=round(tokens / count) if count else None,
+            guess=round(self._guessed / self._guesses) if self._guesses else None,
             verdict_guess=self._verdict_guess,
             known=known,
             unpriced=names,
@@ -385,11 +322,3 @@ class PriceSums:
                 continue
             cost = round(usd + self._by_mean[model] * mean, 6)
             yield PricePart(model, is_judge, calls, None if model in unpriced else cost)
-
-
-def add_up(prices: Iterable[BatchPrice]) -> Estimate:
-    """Return the estimated cost of all batches of a plan."""
-    sums = PriceSums()
-    for price in prices:
-        sums.add(price)
-    return sums.finish()

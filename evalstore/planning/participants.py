@@ -13,9 +13,10 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, Evaluator, ModelVersion
 from evalstore.files.fields import suggest
 from evalstore.planning.cells.cells import Candidate, Judge
-from evalstore.planning.pricing import Price, find
+from evalstore.planning.pricing import find
 from evalstore.planning.reasons.unknown_names import match_one_model, no_such_model
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.price_table import Price
 from evalstore.providers.usage import reports_cost
 from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.model_files import Model, ProviderFile, bare_model

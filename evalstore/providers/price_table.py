@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from evalstore.core.values import Json
+from evalstore.core.results import Cost, Evaluation
+from evalstore.core.values import Json, Reply, Usage
 from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 
 TABLE = "model_prices_and_context_window_backup.json"
@@ -33,20 +34,81 @@ CAPABILITIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class TablePrice:
-    """The prices of a token in USD, without the surcharges of some models for long requests."""
+class Price:
+    """The price of a model on a day, in USD, without the surcharges for long requests."""
 
-    input_per_token: float
-    output_per_token: float
-    cached_per_token: float | None
-    """The price of an input token from the provider's cache; None if it costs as much as others."""
     source: str
-    """The table and its version."""
-    cache_write_per_token: float | None = None
-    """The price of an input token that is written into the provider's cache; None as above."""
+    per_input_token: float = 0.0
+    per_output_token: float = 0.0
+    per_cached_token: float | None = None
+    """Of an input token from the provider's cache; None if it costs as much as others."""
+    per_cache_write_token: float | None = None
+    """Of an input token that is written into the provider's cache; None as above."""
+    per_call: float = 0.0
+    per_hour: float = 0.0
+    """Per hour of the call, for a machine that is rented by the hour."""
+    currency: str | None = None
+    """The currency of the model file, when it is not USD."""
+    rate: float | None = None
+    """The value of one unit of the currency in USD."""
+    is_simulated: bool = False
+    """Whether the model is scripted, so that nobody is paid."""
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether anything has a price other than 0."""
+        return any((self.per_call, self.per_hour, self.per_input_token, self.per_output_token))
+
+    def covers(self, usage: Usage) -> bool:
+        """Return whether all tokens that have a price were counted."""
+        return not (
+            (self.per_input_token and usage.input_tokens is None)
+            or (self.per_output_token and usage.output_tokens is None)
+        )
+
+    def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
+        """Return the cost of a call with this usage."""
+        cached = usage.cached_tokens or 0 if self.per_cached_token is not None else 0
+        written = usage.cache_write_tokens or 0 if self.per_cache_write_token is not None else 0
+        fresh = max((usage.input_tokens or 0) - cached - written, 0)
+        usd = (
+            self.per_call
+            + fresh * self.per_input_token
+            + cached * (self.per_cached_token or 0.0)
+            + written * (self.per_cache_write_token or 0.0)
+            + (usage.output_tokens or 0) * self.per_output_token
+            + seconds / 3600 * self.per_hour
+        )
+        return Cost(round(usd, 10), self.describe())
+
+    def cost_of(self, calls: Sequence[Reply | Evaluation]) -> float | None:
+        """Return the cost of all these calls in USD; None where tokens were not counted."""
+        if not all(self.covers(call.usage) for call in calls):
+            return None
+        return sum(self.cost(call.usage, call.latency).usd for call in calls)
+
+    def describe(self) -> Json:
+        """Return the price as it is stored: in USD, with the rate it was converted at."""
+        described = {
+            "source": self.source,
+            "currency": self.currency,
+            "rate": self.rate,
+            "inputToken": self.per_input_token,
+            "outputToken": self.per_output_token,
+            "cachedToken": self.per_cached_token,
+            "cacheWriteToken": self.per_cache_write_token,
+            "call": self.per_call,
+            "hour": self.per_hour,
+        }
+        # Cached tokens without a price cost as much as others, so a price of 0 must be kept.
+        return {
+            name: value
+            for name, value in described.items()
+            if value or (name == "cachedToken" and value is not None)
+        }
 
 
-def find_price(kind: str, code: str) -> TablePrice | None:
+def find_price(kind: str, code: str) -> Price | None:
     """Return the price of a model at this kind of provider; None if it is unknown, not free."""
     from importlib.metadata import version  # with 40 modules, for zip files and mail headers
 
@@ -57,12 +119,12 @@ def find_price(kind: str, code: str) -> TablePrice | None:
     output_price = _number(entry, "output_cost_per_token")
     if input_price is None or output_price is None:
         return None
-    return TablePrice(
-        input_per_token=input_price,
-        output_per_token=output_price,
-        cached_per_token=_number(entry, "cache_read_input_token_cost"),
-        cache_write_per_token=_number(entry, "cache_creation_input_token_cost"),
-        source=f"litellm {version('litellm')}",
+    return Price(
+        f"litellm {version('litellm')}",
+        input_price,
+        output_price,
+        _number(entry, "cache_read_input_token_cost"),
+        _number(entry, "cache_creation_input_token_cost"),
     )
 
 

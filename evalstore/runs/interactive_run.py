@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import ApprovedPlan, Location, RunOptions, SelectionOptions
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
 from evalstore.results.planned_work import former_results
-from evalstore.runs.run import offer_run, run
+from evalstore.runs.run import PlanPreview, offer_run, run
 from evalstore.runs.run_text import RunSummary, summarise_report
 from evalstore.runs.status.status_text import row_id_hint
 from evalstore.store.results import iterate_cases
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.planning.cells.cells import Cell
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.status.status_report import Status
     from evalstore.runs.run_report import RunReport
-    from evalstore.runs.status.work_reasons import KindReasons
     from evalstore.store import Store
 
 
@@ -57,19 +55,6 @@ class RunRequest:
             return None
         find = former_results(self.before, self.prompts)
         return lambda cell: find(cell.case, cell) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanPreview:
-    """The plan of a run, and the limit on its cost."""
-
-    status: Status
-    """Without a list of items."""
-    reasons: Mapping[str, KindReasons]
-    """What would be done and why, by kind."""
-    max_cost: float | None
-    agreed: ApprovedPlan
-    """The plan that the user approves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +157,8 @@ def plan(
 ) -> PlanPreview:
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
     selection = replace(request.selection, offline=offline)
-    options = RunOptions(judge_only=request.judge_only)
-    status, reasons, agreed = offer_run(location, selection, options, request.only)
-    settled = open_workspace(location).settings.max_cost
-    return PlanPreview(status, reasons, settled if max_cost is None else max_cost, agreed)
+    options = RunOptions(judge_only=request.judge_only, max_cost=max_cost)
+    return offer_run(location, selection, options, request.only)
 
 
 def carry_out_request(

@@ -30,7 +30,7 @@ from evalstore.core.values import (
 )
 from evalstore.planning.cells.cell_batches import StreamedCells
 from evalstore.planning.cells.cells import place_cases
-from evalstore.planning.estimate import add_up, estimate
+from evalstore.planning.estimate import PriceSums
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.reasons.history_filters import bounds_of
@@ -192,8 +192,9 @@ def _carry_out(
     from evalstore.runs.run_control import carry_out_plans
 
     def price() -> float | None:
-        explainer = Explainer(project)
-        return add_up([estimate(project, explainer.asks(plan), plan.judgements)]).usd
+        prices = PriceSums(project)
+        prices.add(Explainer(project).asks(plan), plan.judgements)
+        return prices.finish().usd
 
     get_leave(project, survey, price, options, listener)
     project.store.ensure_versions(

@@ -96,7 +96,7 @@ def offer_run(
     selection: SelectionOptions,
     options: RunOptions,
     only: Callable[[Cell], bool] | None = None,
-) -> OfferedRun:
+) -> PlanPreview:
     """Return what `run` would do, and the plan to pass to it when the user agrees.
 
     With `only`, just for the selected cells for which it is true. The status has no items.
@@ -116,15 +116,17 @@ def offer_run(
             project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
         )
         agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
-        return OfferedRun(status, reasons.kinds, agreed)
+        return PlanPreview(status, reasons.kinds, most_cost(project, options), agreed)
 
 
-class OfferedRun(NamedTuple):
-    """What a run would do."""
+class PlanPreview(NamedTuple):
+    """The plan of a run, and the limit on its cost."""
 
     status: Status
+    """Without a list of items."""
     reasons: Mapping[str, KindReasons]
     """What would be done and why, by kind."""
+    max_cost: float | None
     agreed: ApprovedPlan
     """The plan to pass to `run` when the user agrees."""
 
@@ -313,7 +315,7 @@ def _make_report(
         gate="undetermined",
         exit_code=OK,
         totals=finished.totals,
-        used_again=finished.totals.carried.count,
+        used_again=finished.totals.used_again,
         labelled=count_labelled(project.store, recorded.results),
         lines=lambda: _read_lines(location, recorded),
         skipped=scope.cells.skipped,

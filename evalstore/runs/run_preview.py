@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
 from evalstore.planning.cells.cell_batches import batches, divide_evenly
-from evalstore.planning.estimate import add_up, count_by_checks, estimate, may_judge_less
+from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.project import Project
@@ -271,7 +271,7 @@ class Plans:
 
     def price(self) -> float | None:
         """Return the estimated cost in USD; None if a price is not known."""
-        explainer = Explainer(self._project)
-        return add_up(
-            estimate(self._project, explainer.asks(plan), plan.judgements) for plan in self._once()
-        ).usd
+        explainer, prices = Explainer(self._project), PriceSums(self._project)
+        for plan in self._once():
+            prices.add(explainer.asks(plan), plan.judgements)
+        return prices.finish().usd

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results.growing_results import CellKey
-    from evalstore.store import Store
     from evalstore.workspace.digest_set import IdSet
 
 
@@ -95,7 +94,8 @@ class RunTotals:
         """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
-        self.carried = CarriedJudgements(project.store)
+        self.used_again = 0
+        """How many judgements were carried over that the store lacked."""
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
@@ -105,7 +105,7 @@ class RunTotals:
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         costs = self._find_costs(plan, outcome)
         self._count_votes(cells, costs)
-        cells, added = self.carried.store(cells, costs)
+        cells, added = self._store_carried(cells, costs)
         words = [result.word for result in cells]
         notable = [
             result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
@@ -290,27 +290,9 @@ class RunTotals:
         self._leaves.store(self._project.store, contents)
         return root
 
+    # --- stores the judgements that a run carries over from other evaluation versions
 
-# --- stores the judgements that a run carries over from other evaluation versions
-
-
-def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
-    """Return the stored judgement with this id under another evaluation version.
-
-    It has the time, the nonce and the cost of the first one, as any judgement that is used again.
-    """
-    return replace(judgement, evaluation=evaluation, taken_from=judgement.taken_from or id)
-
-
-class CarriedJudgements:
-    """Stores the judgements that one run carries over."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.count = 0
-        """How many judgements were stored that the store lacked."""
-
-    def store(
+    def _store_carried(
         self, results: list[CellResult], costs: dict[str, float]
     ) -> tuple[list[CellResult], int]:
         """Store the votes of results that are carried over, and add their costs.
@@ -321,7 +303,7 @@ class CarriedJudgements:
         votes = [vote for result in results for vote in result.votes if vote.is_carried]
         if not votes:
             return results, 0
-        store = self._store
+        store = self._project.store
         sources = store.load_evaluations(vote.id for vote in votes)
         rows: dict[str, str] = {}
         ids: dict[tuple[str, str], str] = {}
@@ -333,7 +315,7 @@ class CarriedJudgements:
         new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
         if new:
             store.record(evaluations=new)
-            self.count += len(new)
+            self.used_again += len(new)
         costs.update({ids[place]: costs[place[0]] for place in ids if place[0] in costs})
 
         def stored(vote: Vote) -> Vote:
@@ -344,3 +326,11 @@ class CarriedJudgements:
         return [result._replace(votes=tuple(map(stored, result.votes))) for result in results], len(
             new
         )
+
+
+def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
+    """Return the stored judgement with this id under another evaluation version.
+
+    It has the time, the nonce and the cost of the first one, as any judgement that is used again.
+    """
+    return replace(judgement, evaluation=evaluation, taken_from=judgement.taken_from or id)

@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.providers import price_table
 from evalstore.providers.price_table import (
-    TablePrice,
+    Price,
     find_price,
     find_support,
     is_known_provider,
@@ -24,7 +24,7 @@ def capabilities(kind: str, code: str) -> frozenset[str]:
 
 
 def test_a_price_says_where_it_comes_from() -> None:
-    assert find_price("openai", "gpt-4o-mini") == TablePrice(1.5e-7, 6e-7, 7.5e-8, LITELLM)
+    assert find_price("openai", "gpt-4o-mini") == Price(LITELLM, 1.5e-7, 6e-7, 7.5e-8)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.state.navigation import CaseNavigator
     from evalstore.results.table.case_rows import CaseRow
-    from evalstore.runs.interactive_run import PlanPreview, RunRequest
+    from evalstore.runs.interactive_run import RunRequest
+    from evalstore.runs.run import PlanPreview
 
 
 _GARBAGE = (10_000, 5, 1 << 30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from evalstore.comparison.version_diff import Difference
@@ -31,13 +32,15 @@ class KnownCase(NamedTuple):
     run: Run
 
 
-class KnownCases:
-    """The cases of the newest runs."""
+_FEW_PROMPTS = 8
+"""The most system prompts of a case that are searched without a set."""
+
+
+class EarlierCases:
+    """The cases of the newest runs, and the contents of their versions."""
 
     def __init__(self, project: Project) -> None:
-        self._project = project
-        self._runs: list[Run] | None = None
-        self._candidates: set[str] | None = None
+        self.project = project
         self._trees: dict[str, dict[str, str]] = {}
         self._pairs: dict[str, dict[str, str]] = {}
         """The path that each test file had, by snapshot."""
@@ -48,26 +51,31 @@ class KnownCases:
         """By node, of files that were searched."""
         self._expected: dict[str, list[Case]] = {}
         """By test file, of the batch that is searched now."""
+        self.versions = VersionReader(project.store, project.reading.contents, project.contents)
+        self.find_version = self.versions.find
+        self._earlier_sources = SourcesReader(project.store)
+        self._sources: RunSources | None = None
+        """The digests of the workspace, once they are needed."""
+        self._prompts: dict[int, tuple[Case, Collection[str | None]]] = {}
+        """By the `id()` of a case with many: the case, which keeps the id in use, and its
+        prompts."""
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         """Return the newest runs, newest first."""
-        if self._runs is None:
-            self._runs = list(self._project.store.find_recent_runs())
-        return self._runs
+        return list(self.project.store.find_recent_runs())
 
-    def ever_had(self, candidate: str) -> bool:
-        """Return whether a candidate took part in one of the newest runs."""
-        if self._candidates is None:
-            self._candidates = {each.id for run in self.runs for each in run.candidates}
-        return candidate in self._candidates
+    @cached_property
+    def candidates(self) -> set[str]:
+        """Return the ids of the candidates that took part in them."""
+        return {each.id for run in self.runs for each in run.candidates}
 
     def _tree(self, root: str) -> dict[str, str]:
         """Return the entries of a snapshot."""
         if root not in self._trees:
-            self._trees[root] = read_tree(root, self._project.store.load_nodes)
+            self._trees[root] = read_tree(root, self.project.store.load_nodes)
             missing = set(self._trees[root].values()) - self._files.keys()
-            self._files |= self._project.store.find_case_files(list(missing))
+            self._files |= self.project.store.find_case_files(list(missing))
         return self._trees[root]
 
     def expect(self, cells: Iterable[Cell]) -> None:
@@ -77,11 +85,12 @@ class KnownCases:
         for cell in cells:
             self._expected.setdefault(cell.file, []).append(cell.case)
 
-    def find(self, file: str, case: Case) -> Iterator[KnownCase]:
-        """Yield the versions of a case in earlier runs, newest first.
+    def find(self, cell: Cell) -> Iterator[KnownCase]:
+        """Yield the versions of a case in earlier runs, newest first."""
+        return self._find(cell.file, cell.case)
 
-        Runs with an equal test file and the same models are one.
-        """
+    def _find(self, file: str, case: Case) -> Iterator[KnownCase]:
+        """Yield them; runs with an equal test file and the same models are one."""
         seen: set[tuple[str, tuple[RunCandidate, ...], tuple[RunEvaluator, ...]]] = set()
         for run in self.runs:
             path = self.path_in(run.snapshot, file)
@@ -101,7 +110,7 @@ class KnownCases:
             and known.case.recorded == case.recorded
             and set(case.tests) == set(known.case.tests)
             and set(case.prompts) == set(known.case.prompts)
-            for known in self.find(file, case)
+            for known in self._find(file, case)
         )
 
     def _rows_of(self, node: str, file: str) -> RowIndex | None:
@@ -114,32 +123,8 @@ class KnownCases:
     def path_in(self, root: str, file: str) -> str | None:
         """Return the path of a test file in a snapshot; None when it is not there."""
         if root not in self._pairs:
-            self._pairs[root] = pair_with_workspace(self._project, self._tree(root), self._files)
+            self._pairs[root] = pair_with_workspace(self.project, self._tree(root), self._files)
         return self._pairs[root].get(file)
-
-
-_FEW_PROMPTS = 8
-"""The most system prompts of a case that are searched without a set."""
-
-
-class EarlierCases:
-    """The cases of earlier runs, and the contents of their versions."""
-
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.known = KnownCases(project)
-        self.versions = VersionReader(project.store, project.reading.contents, project.contents)
-        self.find_version = self.versions.find
-        self._earlier_sources = SourcesReader(project.store)
-        self._sources: RunSources | None = None
-        """The digests of the workspace, once they are needed."""
-        self._prompts: dict[int, tuple[Case, Collection[str | None]]] = {}
-        """By the `id()` of a case with many: the case, which keeps the id in use, and its
-        prompts."""
-
-    def find(self, cell: Cell) -> Iterator[KnownCase]:
-        """Yield the versions of a case in earlier runs, newest first."""
-        return self.known.find(cell.file, cell.case)
 
     def with_true_names(
         self, differences: Iterable[Difference], known: KnownCase, file: str
@@ -156,7 +141,7 @@ class EarlierCases:
         was = self._earlier_sources.find(known.run)
         if was and self._sources is None:
             self._sources = read_sources(self.project.workspace, self.project.reading)
-        path = self.known.path_in(known.run.snapshot, file)
+        path = self.path_in(known.run.snapshot, file)
         return compare_sources(was, self._sources, file, path)
 
     def prompts_of(self, case: Case) -> Collection[str | None]:

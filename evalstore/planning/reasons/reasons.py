@@ -64,11 +64,11 @@ class Explainer:
         self._project = project
         self._earlier = EarlierCases(project)
         self._questions = QuestionReasons(self._earlier)
-        self.was_run = self._earlier.known.has
+        self.was_run = self._earlier.has
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Return every question with its reason."""
-        failed = failed_questions(self._project, plan) if self._earlier.known.runs else {}
+        failed = failed_questions(self._project, plan) if self._earlier.runs else {}
         return self._explain(
             plan.asks,
             self._questions.versions_needed,
@@ -95,7 +95,7 @@ class Explainer:
         """Return each item with its reason, after the versions of a batch were read together."""
         reasons: list[tuple[T, Reason]] = []
         for batch in in_batches(items):
-            self._earlier.known.expect(item.cell for item in batch)
+            self._earlier.expect(item.cell for item in batch)
             self._earlier.versions.read_ahead(
                 version for item in batch for version in versions_needed(item)
             )
@@ -464,7 +464,7 @@ class QuestionReasons:
         `number` is that of the conversation, without it the first new one counts.
         """
         is_known = False
-        is_new = not self._earlier.known.ever_had(cell.candidate.id)
+        is_new = cell.candidate.id not in self._earlier.candidates
         for known in self._earlier.find(cell):
             is_known = True
             if not (is_new or takes_part(known, cell)):
@@ -478,7 +478,7 @@ class QuestionReasons:
                 return reason._replace(also=self._also_edited(cell, which, known, reason))
         if is_known:
             return None
-        cases = self._earlier.known
+        cases = self._earlier
         if any(cases.path_in(run.snapshot, cell.file) for run in cases.runs):
             return Reason(NEW_ROW)
         return Reason("new test")

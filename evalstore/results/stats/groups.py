@@ -18,8 +18,8 @@ from evalstore.core.display import interval_bar, known_price, percent
 from evalstore.core.results import Evaluation
 from evalstore.core.values import RECORDED, Json, Reply, Verdict
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.pricing import Price
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.price_table import Price
 from evalstore.results.attempts import group_votes
 from evalstore.store import Store
 from evalstore.store.costs import Spent, StoredJudgement

@@ -37,7 +37,7 @@ from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
 from evalstore.planning.status.workspace_results import iterate_workspace
-from evalstore.providers.price_table import find_support
+from evalstore.providers.price_table import Price, find_support
 from evalstore.results.attempts import attempt_number
 from evalstore.results.labels.labels import current_labels, read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
@@ -411,7 +411,7 @@ def describe_listed_model(model: Model, reading: Reading, day: str) -> dict[str,
     }
 
 
-def describe_price(price: pricing.Price) -> dict[str, Json]:
+def describe_price(price: Price) -> dict[str, Json]:
     """Return a price in USD, for a million tokens, one call, and an hour of calls."""
     cached = price.per_cached_token
     return {

@@ -19,9 +19,9 @@ from evalstore.core import batches, clock
 from evalstore.core.display import money
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, ModelVersion, Reply, Request
-from evalstore.planning.pricing import Price
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
+from evalstore.providers.price_table import Price
 from evalstore.runs.execution.adaptation import Adaptations
 from evalstore.runs.execution.limits.budget import (
     OUTPUT_GUESS,

@@ -15,7 +15,7 @@ from evalstore.planning.status.status_report import RemoteAnswers, RemoteJudgeme
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
-    from evalstore.planning.estimate import BatchPrice, MeanCosts
+    from evalstore.planning.estimate import MeanCosts
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
@@ -96,23 +96,28 @@ class RemoteSums:
         self._judgements = {name: _Sums() for name in project.settings.remotes}
         self._blocked = 0
 
-    def add(self, plan: Plan, asks: Sequence[PlannedAsk], price: BatchPrice) -> None:
-        """Add a batch: its plan, its asks and their price.
+    def add(
+        self,
+        plan: Plan,
+        asks: Sequence[PlannedAsk],
+        answers: Sequence[float | None],
+        judgements: Sequence[float | None],
+    ) -> None:
+        """Add a batch: its plan, its asks, and the prices of one answer and of one judgement each.
 
         An index names what is judged, but not by what: so as many as there are count.
         """
         if self._answers:
-            waiting = plan.waiting_asks
-            prices = (*price.answers, *(None for _ in waiting))
-            listed = [*zip((*asks, *waiting), prices, strict=True)]
-            self._add_answers(listed, price.by_mean)
+            waiting = ((ask, None) for ask in plan.waiting_asks)
+            by_mean = {ask.cell.candidate.id for ask in asks}
+            self._add_answers([*zip(asks, answers, strict=True), *waiting], by_mean)
         if self._judgements:
-            self._add_judgements(plan, price.judgements)
+            self._add_judgements(plan, judgements)
 
     def _add_answers(
         self, asks: Sequence[tuple[PlannedAsk, float | None]], by_mean: Collection[str]
     ) -> None:
-        """Add asks with the price of one answer; that of the candidates `by_mean` is their mean."""
+        """Add asks with the price of one answer; None stands for the mean of those `by_mean`."""
         wanted = [(ask, price) for ask, price in asks if ask.cell.candidate.id != RECORDED]
         if not wanted:
             return

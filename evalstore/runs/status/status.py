@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.core.values import RECORDED
 from evalstore.planning.cells.cell_batches import batches, is_short
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.open_project import open_project, warn_of_ignored_variables
 from evalstore.planning.options import GO_ON, SelectionOptions, is_partial
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
-from evalstore.planning.status.planned_rows import StoredOutcomes, find_stored_outcomes
+from evalstore.planning.status.planned_rows import find_stored_outcomes
 from evalstore.planning.status.status_report import Status
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
@@ -118,79 +117,34 @@ def _add_up(
     judges = selection.evaluators or [each.id for each in project.settings.evaluators]
     if retirement := describe_retirement(project.reading, (*candidates, *judges)):
         project.warn(retirement)
-    sums = StatusSums(project, selection, scope.settled, items)
+    sums = StatusSums(project, selection, scope, items)
     for plan in make_plans():
         note(plan)
         sums.add(plan)
-    plans, last, remotes = sums.plans, sums.last, sums.remotes
-    changes, edits = sums.changes(), sums.edits()
-    labels = sums.labels.count() if sums.labels else 0
-    outcomes = StoredOutcomes()
+    last, status = sums.last, sums.finish()
+    edits = status.edits
     if last and not asks_again(project, selection):
         is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.place}
-        is_of_all = bool(is_silent or labels or _may_count_otherwise(project, edits))
-        settled = {change.file for change in changes if change.settled}
+        is_of_all = bool(is_silent or status.labels or _may_count_otherwise(project, edits))
+        settled = {change.file for change in status.changes if change.settled}
         if is_of_all or settled:
             files = None if is_of_all else settled
             outcomes = find_stored_outcomes(project, make_plans(), files)
-            changes = [with_outcomes(change, outcomes) for change in changes]
-    price = plans.price
-    return Status(
-        items=items.finish(),
-        ask=plans.ask,
-        record=plans.record,
-        judge=plans.judge,
-        reuse=plans.reuse,
-        skipped=scope.cells.skipped,
-        cost=price.usd,
-        guess=price.guess,
-        verdict_guess=price.verdict_guess,
-        known_cost=price.known,
-        is_simulated=price.is_simulated,
-        unpriced=list(price.unpriced),
-        prices=price.parts,
-        models=len(plans.models),
-        cells=plans.cells,
-        undecided_judgements=plans.undecided,
-        ties=plans.ties,
-        has_recorded=plans.has_recorded,
-        pending_models=len(plans.pending - {RECORDED}),
-        is_recorded_pending=RECORDED in plans.pending,
-        by_checks=plans.by_checks,
-        may_judge_less=plans.may_judge_less,
-        changes=changes,
-        edits=edits,
-        broke=outcomes.broke.total(),
-        fixed=outcomes.fixed.total(),
-        undecided=outcomes.undecided,
-        other_reasons=sums.reasons.reasons(),
-        last_run=last.id if last else None,
-        last_started=last.started if last else None,
-        warnings=[
-            *project.warnings,
-            *(problem.sentence for problem in project.reading.problems),
-        ],
-        prompts=plans.prompts(),
-        left_asks=plans.left_asks,
-        left_judgements=plans.left_judgements,
-        untrusted=project.code.named,
-        left_out=project.left_out,
-        refused=_find_refusals(project, plans.called),
-        waiting=plans.waiting,
-        waiting_asks=plans.waiting_asks,
-        labels=labels,
-        lost_labels=find_lost_labels(
-            project, last, {change.old_file or change.file: change.file for change in changes}
-        )
-        if last
-        else [],
-        remotes=remotes.answers() if remotes else (),
-        remote_judgements=remotes.judgements() if remotes else (),
-        unread_remotes=find_unread_remotes(project, selection)
-        if plans.ask or plans.waiting_asks or plans.waiting or plans.judge > plans.by_checks
-        else (),
-        used_again=tuple(sums.used_again.reasons()),
-    )
+            status.changes = [with_outcomes(change, outcomes) for change in status.changes]
+            status.broke, status.fixed = outcomes.broke.total(), outcomes.fixed.total()
+            status.undecided = outcomes.undecided
+    if last:
+        status.last_run, status.last_started = last.id, last.started
+        names = {change.old_file or change.file: change.file for change in status.changes}
+        status.lost_labels = find_lost_labels(project, last, names)
+    problems = (problem.sentence for problem in project.reading.problems)
+    status.warnings = [*project.warnings, *problems]
+    status.untrusted, status.left_out = project.code.named, project.left_out
+    status.refused = _find_refusals(project, sums.called)
+    is_paid = status.ask or status.judge > status.by_checks
+    if is_paid or status.waiting_asks or status.waiting:
+        status.unread_remotes = find_unread_remotes(project, selection)
+    return status
 
 
 def _may_count_otherwise(project: Project, edits: Iterable[SettingEdit]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 import pytest
 
 from evalstore.core.values import FilePart, OutgoingMessage, Request, Text, ToolVersion
-from evalstore.planning.pricing import Price
+from evalstore.providers.price_table import Price
 from evalstore.runs.execution.limits.budget import (
     Budget,
     OverBudgetError,

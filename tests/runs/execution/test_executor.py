@@ -33,8 +33,8 @@ from evalstore.core.values import (
 from evalstore.planning.cells.cells import Candidate, Cell
 from evalstore.planning.cells.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
-from evalstore.planning.pricing import Price
 from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.price_table import Price
 from evalstore.providers.scripted import ScriptedProvider
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.executor import Executor

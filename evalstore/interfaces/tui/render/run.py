@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.status.status_report import Status
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.runs.interactive_run import RunEnd, RunRequest
+    from evalstore.runs.run import PlanPreview
     from evalstore.runs.status.work_reasons import KindReasons
 
 _REASONS = 12

@@ -24,7 +24,8 @@ from evalstore.results.table.editable_files import EditPlace
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.state.background_run import BackgroundRun
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.runs.interactive_run import PlanPreview, RunRequest
+    from evalstore.runs.interactive_run import RunRequest
+    from evalstore.runs.run import PlanPreview
 
 
 _OF_FILE = (

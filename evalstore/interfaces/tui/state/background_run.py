@@ -12,7 +12,8 @@ from evalstore.core.progress import ProgressListener
 
 if TYPE_CHECKING:
     from evalstore.core.errors import EvalstoreError
-    from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.runs.interactive_run import RunEnd, RunRequest
+    from evalstore.runs.run import PlanPreview
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from evalstore.results.stats.stats import Stats
     from evalstore.results.table.cases import Cases, CaseWindow, RunLine
     from evalstore.runs.file_watcher import ChangeNotifier
-    from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.runs.interactive_run import RunEnd, RunRequest
+    from evalstore.runs.run import PlanPreview
     from evalstore.runs.status.dashboard import Dashboard
     from evalstore.store.driver import Extent
     from evalstore.store.work.runs_in_progress import RunInProgress

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 from evalstore.core.values import FilePart, Request, Usage
-from evalstore.planning.pricing import Price
+from evalstore.providers.price_table import Price
 from evalstore.runs.execution.sharing.run_share import ShareWriter
 
 _CHARACTERS_PER_TOKEN = 3

@@ -31,13 +31,12 @@ from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.table.cases import list_runs
 from evalstore.runs.interactive_run import (
     ALL,
-    PlanPreview,
     RunRequest,
     carry_out_request,
     flips,
     plan,
 )
-from evalstore.runs.run import run
+from evalstore.runs.run import PlanPreview, run
 from tests import endpoint
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
