@@ -6,22 +6,19 @@ import os
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.checks.types.python import CodeFile
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem
+from evalstore.core.values import CaseFile
+from evalstore.files.processes.application import Application
 from evalstore.files.user_lists import default_place
+from evalstore.planning.cells.cells import Cell
+from evalstore.planning.options import Location
+from evalstore.store import Store
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.reader import Reading
 from evalstore.workspace.trust import TrustList, digest
-
-if TYPE_CHECKING:
-    from evalstore.core.values import CaseFile
-    from evalstore.files.processes.application import Application
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.options import Location
-    from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.reader import Reading
 
 
 @dataclass(frozen=True, slots=True)

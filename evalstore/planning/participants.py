@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.reply_parser import model_that_judges
 from evalstore.core import hashing
@@ -13,6 +12,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, Evaluator, ModelVersion
 from evalstore.files.fields import suggest
 from evalstore.planning.cells.cells import Candidate, Judge
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.pricing import find
 from evalstore.planning.reasons.unknown_names import match_one_model, no_such_model
 from evalstore.providers.kinds import SCRIPTED
@@ -20,11 +20,8 @@ from evalstore.providers.price_table import Price
 from evalstore.providers.usage import reports_cost
 from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.model_files import Model, ProviderFile, bare_model
+from evalstore.workspace.reader import Reading
 from evalstore.workspace.settings.settings import Participant, Settings
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.workspace.reader import Reading
 
 
 class Participants:

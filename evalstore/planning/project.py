@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
+from evalstore.core.errors import Problem
+from evalstore.core.values import CaseFile
 from evalstore.planning.code_trust import CodeTrust
+from evalstore.planning.options import Location
 from evalstore.planning.participants import Participants
 from evalstore.planning.path_targets import find_targets, place_paths
 from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.planning.selection import Target
+from evalstore.store import Store
 from evalstore.store.trees.path_trees import build_tree
-
-if TYPE_CHECKING:
-    from evalstore.core.errors import Problem
-    from evalstore.core.values import CaseFile
-    from evalstore.planning.options import Location
-    from evalstore.planning.selection import Target
-    from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.model_files import Model
-    from evalstore.workspace.reader import Reading
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.model_files import Model
+from evalstore.workspace.reader import Reading
 
 
 class Project(Participants):

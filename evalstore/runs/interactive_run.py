@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
+from evalstore.core.progress import ProgressListener
+from evalstore.core.results import Result
+from evalstore.planning.cells.cells import Cell
+from evalstore.planning.code_trust import Untrusted
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
 from evalstore.results.planned_work import former_results
 from evalstore.runs.run import PlanPreview, offer_run, run
+from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_text import RunSummary, summarise_report
 from evalstore.runs.status.status_text import row_id_hint
+from evalstore.store import Store
 from evalstore.store.results import iterate_cases
-
-if TYPE_CHECKING:
-    from evalstore.core.progress import ProgressListener
-    from evalstore.core.results import Result
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.code_trust import Untrusted
-    from evalstore.runs.run_report import RunReport
-    from evalstore.store import Store
-
 
 _LOOKED_THROUGH = 4
 """The newest failures that are read, as a multiple of those of the run: other runs may add some."""

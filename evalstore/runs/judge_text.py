@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.checks.parser import read_check
 from evalstore.checks.types.judge import JUDGE
 from evalstore.core import clock, hashing
 from evalstore.core.display import as_text
 from evalstore.core.errors import EvalstoreError, FileProblem, WorkspaceError
+from evalstore.core.progress import ProgressListener
 from evalstore.core.values import (
     RECORDED,
     Case,
@@ -32,19 +32,16 @@ from evalstore.planning.cells.cell_batches import StreamedCells
 from evalstore.planning.cells.cells import place_cases
 from evalstore.planning.estimate import PriceSums
 from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.history_filters import bounds_of
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_preview import PlanTotals, get_leave
-
-if TYPE_CHECKING:
-    from evalstore.core.progress import ProgressListener
-    from evalstore.planning.options import Location, RunOptions, SelectionOptions
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
 
 _OF_FILES = (JUDGE, "python")
 """The checks that only a test file can have."""

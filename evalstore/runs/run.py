@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.clock import Clock
 from evalstore.core.display import plural, short
 from evalstore.core.errors import OK, EvalstoreError, NothingSelectedError, StoreError
+from evalstore.core.progress import ProgressListener
+from evalstore.core.results import Result
 from evalstore.core.runs import Run, describe_run
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.cells.settled_recorder import SettledRecorder, measure_extent
 from evalstore.planning.judge_names import find_feedback
@@ -34,8 +38,10 @@ from evalstore.planning.options import (
     SelectionOptions,
     is_chosen_by_verdict,
 )
+from evalstore.planning.plan import Plan
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import Scope, require_sound, resolve_scope
+from evalstore.planning.project import Project
 from evalstore.planning.status.status_report import CostLimit, Status
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
@@ -43,6 +49,7 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels.labels import count_labelled
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
+from evalstore.runs.execution.sharing.run_share import RunnerLauncher
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
 from evalstore.runs.run_record import FinishedRun, carry_out, git_state, make_run, nonce_of, record
 from evalstore.runs.run_report import RunReport, decide, reaches_threshold
@@ -52,25 +59,15 @@ from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import describe_scope
 from evalstore.runs.status.work_reasons import KindReasons, WorkReasons
+from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_results
 from evalstore.store.run_sources import ensure_sources
 from evalstore.store.work.runs_in_progress import describe_unreadable
+from evalstore.store.work.shared_runs import SharedRun
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name
 from evalstore.workspace.source_digests import read_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from evalstore.core.progress import ProgressListener
-    from evalstore.core.results import Result
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
-    from evalstore.runs.execution.sharing.run_share import RunnerLauncher
-    from evalstore.store import Store
-    from evalstore.store.work.shared_runs import SharedRun
 
 
 def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:

@@ -9,24 +9,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from evalstore.core.clock import Clock
+from evalstore.core.progress import ProgressListener
+from evalstore.planning.cells.cells import Cell
+from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
+from evalstore.planning.project import Project
 from evalstore.planning.results import compute_results
 from evalstore.runs.execution.endpoints import EndpointPool
+from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Limits, RunEnvironment
+from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_preview import PlanTotals, most_cost
-
-if TYPE_CHECKING:
-    from evalstore.core.clock import Clock
-    from evalstore.core.progress import ProgressListener
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.options import RunOptions
-    from evalstore.planning.project import Project
-    from evalstore.runs.execution.execution_counts import ExecutionCounts
-    from evalstore.runs.execution.sharing.run_share import SharedWork
-    from evalstore.store.work.shared_runs import RunShare
+from evalstore.store.work.shared_runs import RunShare
 
 _GRACE_SECONDS = 10.0
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, clustered_rate, count_rows
 from evalstore.core import hashing
 from evalstore.core.results import Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Verdict
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.cells.settled_recorder import SettledRecorder
 from evalstore.planning.judge_names import find_feedback
+from evalstore.planning.plan import Plan
+from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult, LeafBuilder, as_result, compute_results
+from evalstore.results.growing_results import CellKey
 from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import iterate_entries
 from evalstore.store.schema.table_definitions import EVALUATIONS
 from evalstore.store.trees.path_trees import build_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.cells.settled_recorder import SettledRecorder
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
-    from evalstore.results.growing_results import CellKey
-    from evalstore.workspace.digest_set import IdSet
-
+from evalstore.workspace.digest_set import IdSet
 
 MOST_PENDING = 5
 """The most pending cases that are kept; more are only counted."""

@@ -6,19 +6,15 @@ Names of test files and of rows are looked up in `path_targets`.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.values import CaseFile
 from evalstore.files.fields import nearest, suggest
+from evalstore.workspace.reader import Reading
 from evalstore.workspace.settings.model_suggestions import NO_FILE, suggest_model
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from evalstore.core.values import CaseFile
-    from evalstore.workspace.reader import Reading
-    from evalstore.workspace.settings.settings import Settings
+from evalstore.workspace.settings.settings import Settings
 
 _MOST_CASES = 10_000
 _WORD = re.compile(r"\w+")

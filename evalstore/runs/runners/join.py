@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import Clock
 from evalstore.core.errors import INTERRUPTED, OK, NoWorkspaceError, RevisionError
+from evalstore.core.progress import ProgressListener
 from evalstore.core.runs import Run
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.options import Location, RunOptions
 from evalstore.planning.reasons.ignored_variables import warn_outside
+from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_record import FinishedRun, carry_out, record
 from evalstore.runs.runners.shared_run import RestoredRun, require_joinable, restored
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.revisions import find_recorded
-
-if TYPE_CHECKING:
-    from evalstore.core.progress import ProgressListener
-    from evalstore.planning.options import Location, RunOptions
-    from evalstore.runs.execution.execution_counts import ExecutionCounts
-    from evalstore.store.work.shared_runs import SharedRun
+from evalstore.store.work.shared_runs import SharedRun
 
 NEWEST = "@"
 """Names the newest run in progress."""

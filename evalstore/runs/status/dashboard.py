@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.comparison.statistics import (
     Counts,
@@ -20,22 +20,17 @@ from evalstore.comparison.statistics import (
 )
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import order_counts
+from evalstore.planning.cells.settled_parts import SettledParts
 from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.status.status_report import Status
 from evalstore.results.flips.broken_results import BrokenCase, find_broken_cases, find_broken_now
-from evalstore.results.growing_results import cell_of
+from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.result_version import version_of
-from evalstore.results.table.file_verdicts import list_files
+from evalstore.results.table.file_verdicts import RunFiles, list_files
 from evalstore.runs.status.status import status as read_status
+from evalstore.store import Store
 from evalstore.store.trees.case_files import StoredCases
-
-if TYPE_CHECKING:
-    from evalstore.planning.cells.settled_parts import SettledParts
-    from evalstore.planning.options import Location
-    from evalstore.planning.status.status_report import Status
-    from evalstore.results.growing_results import CellKey
-    from evalstore.results.table.file_verdicts import RunFiles
-    from evalstore.store import Store
 
 _NONE = Counts()
 _UNDECIDED = " (undecided now)"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, Question
 from evalstore.planning.cells.cell_batches import batches, is_short
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.open_project import open_project, warn_of_ignored_variables
-from evalstore.planning.options import GO_ON, SelectionOptions, is_partial
-from evalstore.planning.plan_items import FiledItems
-from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
+from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_partial
+from evalstore.planning.plan import Plan
+from evalstore.planning.plan_items import FiledItems, ItemList
+from evalstore.planning.planner import Scope, plan_cells, plan_scope, require_sound, resolve_scope
+from evalstore.planning.project import Project
 from evalstore.planning.status.planned_rows import find_stored_outcomes
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.status.status_report import SettingEdit, Status
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.edits.participant_edits import with_all_candidates
@@ -28,18 +32,6 @@ from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.wanted import note_reached
 from evalstore.store.work.runs_in_progress import find_runs_in_progress
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, Question
-    from evalstore.planning.options import Location
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.plan_items import ItemList
-    from evalstore.planning.planner import Scope
-    from evalstore.planning.project import Project
-    from evalstore.planning.status.status_report import SettingEdit
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import plural
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
-from evalstore.planning.plan import UNSETTLED, count_undecided
-from evalstore.planning.plan_items import PlanItem
-from evalstore.planning.reasons.reason import NEW_ANSWER
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.plan import UNSETTLED, Plan, PlannedAsk, PlannedJudgement, count_undecided
+from evalstore.planning.plan_items import ItemList, PlanItem
+from evalstore.planning.planner import Scope
+from evalstore.planning.project import Project
+from evalstore.planning.reasons.reason import NEW_ANSWER, Reason
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.results import count_ties
-from evalstore.planning.status.status_report import FileChange, ReasonCounts, Status
+from evalstore.planning.status.status_report import FileChange, ReasonCounts, SettingEdit, Status
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
 from evalstore.results.edits.participant_edits import find_current_edits
 from evalstore.results.labels.labels import NewLabels
 from evalstore.results.prompt_names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
-    from evalstore.planning.plan_items import ItemList
-    from evalstore.planning.planner import Scope
-    from evalstore.planning.project import Project
-    from evalstore.planning.reasons.reason import Reason
-    from evalstore.planning.status.status_report import SettingEdit
 
 
 class StatusSums:

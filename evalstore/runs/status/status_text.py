@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from evalstore.core.display import (
     case_name,
@@ -13,21 +13,17 @@ from evalstore.core.display import (
     safe,
     short,
 )
+from evalstore.planning.code_trust import Untrusted
 from evalstore.planning.results import tie_text
+from evalstore.planning.status.status_report import (
+    OtherReason,
+    RemoteAnswers,
+    SettingEdit,
+    Status,
+)
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.edits.change_text import reason_text, results_text
 from evalstore.runs.status.remote_answers import unread_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.status.status_report import (
-        OtherReason,
-        RemoteAnswers,
-        SettingEdit,
-        Status,
-    )
 
 KIND_TITLES = {
     "ask": "Would ask",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.planning.plan_items import PlanItem
+from evalstore.planning.plan_items import PlanItem
 
 Grounds = tuple[str, tuple[str, ...]]
 """A reason, and what else was edited."""

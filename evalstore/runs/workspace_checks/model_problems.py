@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import today
 from evalstore.core.errors import EvalstoreError, Problem
@@ -13,11 +12,9 @@ from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.price_table import find_retirement
 from evalstore.workspace.catalogue import is_known_kind
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import PRICE_EXAMPLE, Model, bare_model
-
-if TYPE_CHECKING:
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.reader import Reading
+from evalstore.workspace.reader import Reading
 
 
 def describe_unknown_price(model: Model) -> tuple[str, str]:

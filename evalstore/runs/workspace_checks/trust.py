@@ -5,28 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.checks.types.python import CodeFile
 from evalstore.core.clock import iso, now
 from evalstore.core.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.files.access import LARGEST_FILE, read_file
 from evalstore.files.fields import suggest_beside, suggest_file
+from evalstore.files.processes.application import Application
 from evalstore.files.user_lists import default_place
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
 from evalstore.providers.base_urls import host_of, normalise_host
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.settings.remote_urls import read_url
 from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.files.processes.application import Application
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
-
 
 _SHORTEST = 8
 """The fewest digits of a shortened hash."""
