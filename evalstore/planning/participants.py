@@ -19,7 +19,7 @@ from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.providers.usage import reports_cost
 from evalstore.workspace.catalogue import is_known_kind
-from evalstore.workspace.model_files import Model, ProviderFile, bare_model
+from evalstore.workspace.model_files import Model, Part, ProviderFile, bare_model
 from evalstore.workspace.reader import Reading
 from evalstore.workspace.settings.settings import Participant, Settings
 
@@ -38,15 +38,7 @@ class Participants:
     def candidates(self, selection: SelectionOptions) -> list[Candidate]:
         """Return the models that answer; empty when there are none."""
         candidates = []
-        for participant in self._participants(
-            self.settings.candidates, selection.models, self.settings.candidates_temperature
-        ):
-            if participant.id == RECORDED:
-                continue  # answers in test files count in any case
-            model = self.find_model(participant.id, "candidates")
-            if not model.active and not selection.models:
-                self.warn(f"candidate '{participant.id}' is not active and is left out")
-                continue
+        for participant, model in self._participants("candidate", selection):
             reachable = _is_reachable(model, selection)
             is_trusted = self.is_trusted(model)
             candidates.append(
@@ -70,13 +62,7 @@ class Participants:
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
         judges: list[Judge] = []
-        for participant in self._participants(
-            self.settings.evaluators, selection.evaluators, self.settings.evaluators_temperature
-        ):
-            model = self.find_model(participant.id, "evaluators")
-            if not model.active and not selection.evaluators:
-                self.warn(f"judge '{participant.id}' is not active and is left out")
-                continue
+        for participant, model in self._participants("evaluator", selection):
             if participant.prompt not in prompts:
                 raise EvalstoreError(
                     f"evalstore.yaml: unknown judge prompt '{participant.prompt}'",
@@ -169,18 +155,29 @@ class Participants:
                     prices[hashing.identify(hashing.describe_model(version))[0]] = price
         return prices
 
-    @staticmethod
     def _participants(
-        listed: tuple[Participant, ...], named: tuple[str, ...], temperature: float | None
-    ) -> Iterator[Participant]:
-        if not named:
-            yield from listed
-            return
+        self, part: Part, selection: SelectionOptions
+    ) -> Iterator[tuple[Participant, Model]]:
+        """Yield those that are named, else the active ones of the settings, with their models."""
+        settings, is_candidate = self.settings, part == "candidate"
+        listed = settings.candidates if is_candidate else settings.evaluators
+        named = selection.models if is_candidate else selection.evaluators
+        temperature = (
+            settings.candidates_temperature if is_candidate else settings.evaluators_temperature
+        )
+        chosen = [] if named else [*listed]
         for id in dict.fromkeys(named):
-            same = [
-                participant for participant in listed if id in (participant.id, participant.name)
-            ]
-            yield from same or [Participant(id, temperature)]
+            same = [each for each in listed if id in (each.id, each.name)]
+            chosen += same or [Participant(id, temperature)]
+        for participant in chosen:
+            if is_candidate and participant.id == RECORDED:
+                continue  # answers in test files count in any case
+            model = self.find_model(participant.id, f"{part}s")
+            if model.active or named:
+                yield participant, model
+            else:
+                word = "candidate" if is_candidate else "judge"
+                self.warn(f"{word} '{participant.id}' is not active and is left out")
 
     def _keep_model(self, version: ModelVersion) -> str:
         id, content = hashing.identify(hashing.describe_model(version))

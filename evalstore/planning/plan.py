@@ -339,16 +339,13 @@ def _add_judgements(plan: Plan, missing: Missing) -> None:
             plan.left_judgements += judgement.count
 
 
-def missing_judgements(
-    cell: Cell, stored: Iterable[Vote], *, before_checks: bool = False
-) -> Iterator[tuple[Judge | None, int]]:
+def missing_judgements(cell: Cell, stored: Iterable[Vote]) -> Iterator[tuple[Judge | None, int]]:
     """Yield the judgements that a subject lacks: each judge (None: the checks) with how many.
 
     Which models judge depends on the verdict of the checks, so models are included when the
-    checks are made, or with `before_checks`. Judges that may not be called in this command are
-    left out.
+    checks are made. Judges that may not be called in this command are left out.
     """
-    for judge, count in _lacking(cell, stored, before_checks=before_checks):
+    for judge, count in _lacking(cell, stored, before_checks=False):
         if judge is None or judge.reachable:
             yield judge, count
 

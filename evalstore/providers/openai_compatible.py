@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -37,14 +36,6 @@ from evalstore.providers.errors import (
 )
 from evalstore.providers.rate_limits import find_wait
 from evalstore.providers.usage import read_cost, reports_cost
-
-
-class HttpAnswer(NamedTuple):
-    """A response over HTTP; names of headers are case-insensitive."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class OpenAICompatibleProvider:
@@ -81,18 +72,18 @@ class OpenAICompatibleProvider:
         data = dump(body)
         started = time.perf_counter()
         async with deadline(timeout):
-            answer = await self._post(data)
+            status, headers, content = await self._post(data)
         latency = time.perf_counter() - started
         try:
-            document = self._read(answer, sent=body)
+            document = self._read(status, headers, content, sent=body)
         except ProviderError as error:
             return refused_prompt(error, latency)
         return decode_reply(
             document,
             latency=latency,
-            request_id=answer.headers.get("x-request-id"),
+            request_id=headers.get("x-request-id"),
             api_key=self._api_key,
-            wait=find_wait(answer.headers),
+            wait=find_wait(headers),
             cost=read_cost(document) if self._reports_usd else None,
         )
 
@@ -102,7 +93,8 @@ class OpenAICompatibleProvider:
             await self._session.close()
             self._session = None
 
-    async def _post(self, data: bytes) -> HttpAnswer:
+    async def _post(self, data: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Return the status, the headers, in any case, and the content of an answer."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # Callers bound how many calls run at once, and `deadline` how long they take.
@@ -121,9 +113,10 @@ class OpenAICompatibleProvider:
                 allow_redirects=False,
                 proxy=self._proxy,
             ) as response:
-                return HttpAnswer(
-                    response.status, response.headers, await read_bounded(response.content)
-                )
+                content = AnswerContent()
+                async for chunk in response.content.iter_any():
+                    content.append(chunk)
+                return response.status, response.headers, content.join()
         except aiohttp.ClientConnectorCertificateError as problem:
             words = f"the certificate of {self._url} is not trusted: {problem.certificate_error}"
             words = clean(words, self._secrets)
@@ -139,10 +132,12 @@ class OpenAICompatibleProvider:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem
 
-    def _read(self, answer: HttpAnswer, *, sent: Collection[str]) -> Json:
+    def _read(
+        self, status: int, headers: Mapping[str, str], content: bytes, *, sent: Collection[str]
+    ) -> Json:
         """Return the document in a successful answer; raises `ProviderError` for any other."""
-        successful = 200 <= answer.status < 300
-        document = parse_body(answer.body)
+        successful = 200 <= status < 300
+        document = parse_body(content)
         if successful and isinstance(document, str):
             raise unreadable(document, self._secrets)
         if is_filtered(document):
@@ -150,9 +145,9 @@ class OpenAICompatibleProvider:
         error = find_error(document)
         if not successful or error is not None:
             raise status_error(
-                answer.status,
+                status,
                 document if error is None else error,
-                headers=answer.headers,
+                headers=headers,
                 secrets=self._secrets,
                 url=self._url,
                 sent=sent,
@@ -176,11 +171,3 @@ def find_proxy(url: str) -> str | None:
             hint=f"set HTTPS_PROXY to an HTTP proxy, or NO_PROXY={host} to call without one",
         )
     return proxy if has_kind else f"http://{proxy}"
-
-
-async def read_bounded(content: aiohttp.StreamReader) -> bytes:
-    """Read a whole answer; raises `ProviderError` when it is too large."""
-    answer = AnswerContent()
-    async for chunk in content.iter_any():
-        answer.append(chunk)
-    return answer.join()

@@ -337,7 +337,6 @@ def test_models_are_not_needed_when_the_checks_have_failed() -> None:
 def test_models_are_not_asked_before_the_checks_unless_all_is_wanted() -> None:
     (cell,) = cells_of(case(judged_by=("checks", "models")))
     assert list(missing_judgements(cell, ())) == [(None, 1)]
-    assert list(missing_judgements(cell, (), before_checks=True)) == [(None, 1), (JUDGE, 1)]
     assert list(missing_judgements(cell, [vote(CHECKS)])) == [(JUDGE, 1)]
 
 

@@ -7,11 +7,11 @@ here by its name: the first refusal of each is what tells.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from evalstore.core.values import OutgoingMessage, Reply, Request, Text
+from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text
 from evalstore.providers.base import ProviderError
 from evalstore.providers.kinds import OLLAMA
 from evalstore.runs.execution.limits.retry_policy import ModelKey
@@ -64,11 +64,10 @@ class Adaptations:
         A refusal of the name of the limit or of the system role is answered by the same request
         in the other way. It counts as one call: a refused request costs nothing.
         """
-        if ignored := ignored_options(provider, request.provider_options):
-            words = describe_ignored(model[0], ignored)
-            if words not in self._ignored:
-                self._ignored.add(words)
-                self._warn(words)
+        words = _describe_ignored(model[0], provider, request.provider_options)
+        if words and words not in self._ignored:
+            self._ignored.add(words)
+            self._warn(words)
         refusals: dict[Change, ProviderError] = {}
         while True:
             sent = self._adapt(model, provider, request, refusals)
@@ -148,16 +147,12 @@ def without_system(messages: tuple[OutgoingMessage, ...]) -> tuple[OutgoingMessa
     return (replace(rest[0], parts=parts), *rest[1:])
 
 
-def ignored_options(provider: str, options: object) -> list[str]:
-    """Return the provider options that an Ollama server ignores; empty for other providers."""
-    if provider not in OLLAMA or not isinstance(options, dict):
-        return []
-    return sorted(name for name in _ONLY_NATIVE & options.keys() if options[name] is not None)
-
-
-def describe_ignored(model: str, names: list[str]) -> str:
-    """Return the warning about options that do not reach Ollama."""
-    listed = ", ".join(f"'{name}'" for name in names)
+def _describe_ignored(model: str, provider: str, options: Mapping[str, Json]) -> str:
+    """Return a warning about provider options that an Ollama server ignores; else nothing."""
+    names = [name for name in _ONLY_NATIVE & options.keys() if options[name] is not None]
+    if provider not in OLLAMA or not names:
+        return ""
+    listed = ", ".join(f"'{name}'" for name in sorted(names))
     return (
         f"Ollama ignores {listed} of model '{model}', as its API of OpenAI's form has no such "
         "options: put PARAMETER lines into a Modelfile, or set OLLAMA_CONTEXT_LENGTH for 'num_ctx'"
