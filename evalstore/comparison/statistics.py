@@ -82,10 +82,6 @@ class Counts(NamedTuple):
     """Undecided verdicts and errors."""
 
 
-Questions = dict[tuple[str, str], Counts]
-"""The counts of each question: a test file and a row of it."""
-
-
 @lru_cache(maxsize=4096)
 def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
     """Return the counts with one more verdict, None for a missing one; equal counts are shared."""
@@ -197,14 +193,6 @@ def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
     return Rate(passed, judged, share, low, high, size, unresolved, best_share, best_high)
 
 
-def count_by_file(questions: Questions) -> dict[str, Counter[Counts]]:
-    """Return how many questions of each file have which counts."""
-    by_file: dict[str, Counter[Counts]] = {}
-    for (file, _), counts in questions.items():
-        by_file.setdefault(file, Counter())[counts] += 1
-    return by_file
-
-
 def sum_counts(clusters: Iterable[tuple[Counts, int]]) -> Counts:
     """Return the sum of counts, each of which stands for so many equal ones."""
     listed = list(clusters)
@@ -219,6 +207,18 @@ def rate_of_files(counts_by_file: Iterable[Mapping[Counts, int]]) -> Rate:
         for counts, times in alike.items():
             rows.add(counts, times)
     return clustered_rate(files, rows)
+
+
+def rate_of_words(
+    files: Iterable[Mapping[str, int] | Mapping[str | None, int]], rows: Clusters
+) -> Rate:
+    """Return the pass rate of files: of each, how many results have which verdict or none."""
+    clusters = Clusters()
+    for words in files:
+        unresolved = words.get("undecided", 0) + words.get("error", 0)
+        passed = words.get("pass", 0)
+        clusters.add(Counts(passed + words.get("fail", 0) + unresolved, passed, unresolved))
+    return clustered_rate(clusters, rows)
 
 
 def mcnemar(broke: int, fixed: int) -> float:

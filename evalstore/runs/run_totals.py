@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from evalstore.comparison.statistics import Clusters, Counts, Rate, clustered_rate, count_rows
+from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
 from evalstore.core.results import Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Verdict
@@ -273,11 +273,7 @@ class RunTotals:
     @property
     def rate(self) -> Rate:
         """Return the share of passes among the judged cases."""
-        files = Clusters()
-        for words in self.files.values():
-            unresolved = words["undecided"] + words["error"]
-            files.add(Counts(words["pass"] + words["fail"] + unresolved, words["pass"], unresolved))
-        return clustered_rate(files, self._questions)
+        return rate_of_words(self.files.values(), self._questions)
 
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""

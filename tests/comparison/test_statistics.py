@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -14,10 +15,8 @@ from hypothesis import strategies as st
 from evalstore.comparison.statistics import (
     Clusters,
     Counts,
-    Questions,
     Rate,
     add_verdict,
-    count_by_file,
     mcnemar,
     rate_of_files,
     wilson,
@@ -137,8 +136,15 @@ def test_no_p_value_is_above_1_by_a_rounding_error(broke: int) -> None:
     assert mcnemar(broke, broke + 1) <= 1
 
 
+Questions = dict[tuple[str, str], Counts]
+"""The counts of each question: a test file and a row of it."""
+
+
 def rate_of(questions: Questions) -> Rate:
-    return rate_of_files(count_by_file(questions).values())
+    by_file: dict[str, Counter[Counts]] = {}
+    for (file, _), counts in questions.items():
+        by_file.setdefault(file, Counter())[counts] += 1
+    return rate_of_files(by_file.values())
 
 
 def questions(*files: Sequence[int]) -> Questions:

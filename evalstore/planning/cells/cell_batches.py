@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, compress
 from math import ceil
-from typing import NamedTuple
 
 from evalstore.comparison.comparison import PlacedCell
 from evalstore.core.values import Case
@@ -50,15 +49,6 @@ def divide_evenly(count: int) -> tuple[int, int]:
     return number, ceil(count / number)
 
 
-class CaseCells(NamedTuple):
-    """A case with how many cells and skipped pairs it has among those of a command."""
-
-    file: str
-    case: Case
-    cells: int
-    skipped: int
-
-
 class StreamedCells(Collection[Cell]):
     """The cells of many cases; unless they are few, each iteration builds them."""
 
@@ -97,15 +87,15 @@ class StreamedCells(Collection[Cell]):
             kept = (next(numbers) if was else 0 for was in self._kept)
         return StreamedCells(self._place_cases, self._attempts, kept=bytes(kept))
 
-    def cases(self) -> Iterator[CaseCells]:
-        """Yield the cases that have cells or skipped pairs."""
+    def cases(self) -> Iterator[tuple[str, Case, int, int]]:
+        """Yield those with cells or skipped pairs: the file, the case, and how many of both."""
         for placed, flags in self._placed():
             lacking = 0
             if self._kept is None:
                 lacking = sum(1 for _, lacks in placed.candidates if lacks)
             count = len(flags) - flags.count(0)
             if count or lacking:
-                yield CaseCells(placed.file, placed.case, count, lacking)
+                yield placed.file, placed.case, count, lacking
 
     def places(self, files: Container[str]) -> Iterator[tuple[int, PlacedCell]]:
         """Yield the place of each cell of some test files, with the number of the cell."""

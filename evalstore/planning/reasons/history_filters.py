@@ -51,10 +51,10 @@ def take_subset(cells: StreamedCells, subset: Subset) -> StreamedCells:
 
     def read() -> Iterator[Placed]:
         del counts[:], pairs[:]
-        for each in cells.cases():
-            counts.append(each.cells)
-            pairs.append(each.skipped)
-            yield each.file, each.case
+        for file, case, count, lacking in cells.cases():
+            counts.append(count)
+            pairs.append(lacking)
+            yield file, case
 
     chosen = subset.choose(read)
     if chosen and not any(chosen) and subset.shard:

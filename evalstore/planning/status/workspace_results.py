@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 
-from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.values import Case
+from evalstore.planning.cells.cell_batches import batches
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells, resolve_scope
@@ -22,10 +22,11 @@ def compute_workspace(
 ) -> Iterator[tuple[Plan, list[CellResult]]]:
     """Yield the results of all cases, or of a scope, in batches with their plans, by file and row.
 
-    The plan of a batch is dropped before the next is made, so that many cases need little memory.
+    The cells of a case are in one batch. Its plan is dropped before the next is made, so that many
+    cases need little memory.
     """
     scope = scope or resolve_scope(project, SelectionOptions())
-    for batch in in_batches(scope.cells):
+    for batch in batches(scope.cells):
         plan = plan_cells(project, scope, batch)
         yield plan, compute_results(plan, project.settings.verdict)
 

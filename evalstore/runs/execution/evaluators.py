@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import (
@@ -37,7 +36,7 @@ from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import sum_usage
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.runs.execution.judge_messages import JudgedConversation, JudgePrompt
+from evalstore.runs.execution.judge_messages import JudgePrompt
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.runs.execution.python_checks import CodeChecks
@@ -90,14 +89,7 @@ class EvaluatorCaller:
         endpoint = self._endpoints[judge.evaluator]
         told = told_to_judges(self._contents.content("evaluation", evaluation))
         form = self._form_of(judge, told)
-        last = sessions[-1].cost
-        prompt = JudgePrompt(
-            self._contents,
-            told,
-            [JudgedConversation(session.question, session.turns) for session in sessions],
-            self._environment.nonce(),
-            usd=last.usd if last else None,
-        )
+        prompt = JudgePrompt(self._contents, told, sessions, self._environment.nonce())
         request = Request(
             code=endpoint.version.code,
             messages=prompt.messages(judge.prompt),
@@ -219,11 +211,8 @@ class EvaluatorCaller:
 # --- asks judges for their replies, in a format that the server supports, at most twice
 
 
-class _UnreadableReply(NamedTuple):
-    """A reply that could not be read, with the reason."""
-
-    reply: Reply
-    reason: str
+_UnreadableReply = tuple[Reply, str]
+"""A reply that could not be read, with the reason."""
 
 
 class JudgeCaller:
@@ -262,7 +251,7 @@ class JudgeCaller:
                 return form.read(reply, required)
             except Unreadable as unreadable:
                 verdict = form.give_up(reply, unreadable.reason)
-                previous = _UnreadableReply(reply, unreadable.reason)
+                previous = reply, unreadable.reason
                 if not unreadable.is_structured and not _is_scripted(endpoint):
                     self._modes.distrust(_model(endpoint, form), mode)
         return verdict
@@ -313,5 +302,5 @@ def _build_attempt(
     """Return the request in this mode; its last message explains the format."""
     attempt = replace(request, messages=tell(request.messages, form.words(code)))
     if previous is not None:
-        attempt = ask_again(attempt, previous.reply, previous.reason, form.again(code))
+        attempt = ask_again(attempt, *previous, form.again(code))
     return in_mode(attempt, mode, form.schema)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
 
 from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.checks.judging.transcript import (
@@ -24,6 +23,7 @@ from evalstore.checks.judging.transcript import (
 )
 from evalstore.core import deserialize
 from evalstore.core.errors import FileProblem, LimitProblem, NotRunError
+from evalstore.core.results import Session
 from evalstore.core.values import (
     RUNTIME_NAMES,
     AnswerRef,
@@ -31,7 +31,6 @@ from evalstore.core.values import (
     Json,
     Message,
     OutgoingMessage,
-    Question,
     Reply,
     Role,
     SampleRef,
@@ -46,13 +45,6 @@ from evalstore.workspace.testfiles.messages import SAMPLE
 _RUNTIME_NAME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
 
 
-class JudgedConversation(NamedTuple):
-    """A conversation to be judged: its question, and the candidate's replies."""
-
-    question: Question
-    replies: Sequence[Reply]
-
-
 class JudgePrompt:
     """The values of an evaluator prompt's runtime names for one judgement.
 
@@ -64,20 +56,14 @@ class JudgePrompt:
         self,
         contents: ContentCache,
         told: Json,
-        conversations: Sequence[JudgedConversation],
+        sessions: Sequence[Session],
         nonce: str,
-        *,
-        usd: float | None = None,
     ) -> None:
-        """`told` is what judges are told of an evaluation version (`told_to_judges`).
-
-        `usd` is the last conversation's cost.
-        """
+        """`told` is what judges are told of an evaluation version (`told_to_judges`)."""
         self._contents = contents
         self._told = told
-        self._conversations = conversations
+        self._sessions = sessions
         self._nonce = nonce
-        self._usd = usd
 
     def messages(self, prompt: str) -> tuple[OutgoingMessage, ...]:
         """Return the filled messages of the evaluator prompt with this id; raises `NotRunError`."""
@@ -107,52 +93,51 @@ class JudgePrompt:
     def _show_reference(self, reference: AnswerRef | SampleRef) -> Outgoing:
         """Return the parts of answers to which the instructions refer."""
         if isinstance(reference, SampleRef):
-            last = HeldConversation(tuple(self._conversations[-1].replies), self._usd)
-            return [Text(show_sample(reference.expression, last, self._nonce))]
+            last = self._sessions[-1]
+            held = HeldConversation(last.turns, last.cost.usd if last.cost else None)
+            return [Text(show_sample(reference.expression, held, self._nonce))]
         answers = [
-            self._fenced(self._conversations[conversation].replies[turn])
+            self._fenced(self._sessions[conversation].turns[turn])
             for conversation, turn in reference.places
         ]
         return [Text("\n\n".join(answers))]
 
     def _answers(self) -> Outgoing:
         """Return the answers; conversations with several turns of the candidate are shown whole."""
-        if len(self._conversations) == 1 and len(self._conversations[0].replies) == 1:
-            return [Text(self._fenced(self._conversations[0].replies[0]))]
+        if len(self._sessions) == 1 and len(self._sessions[0].turns) == 1:
+            return [Text(self._fenced(self._sessions[0].turns[0]))]
         shown: Outgoing = []
-        for number, conversation in enumerate(self._conversations, start=1):
-            if len(self._conversations) > 1:
+        for number, session in enumerate(self._sessions, start=1):
+            if len(self._sessions) > 1:
                 gap = "\n\n" if shown else ""
-                count = len(self._conversations)
+                count = len(self._sessions)
                 shown.append(Text(f"{gap}[{self._nonce}: answer {number} of {count}]\n"))
-            last = show_answer(conversation.replies[-1], self._nonce)
-            messages = self._turns(conversation, prompt=None)
+            last = show_answer(session.turns[-1], self._nonce)
+            messages = self._turns(session, prompt=None)
             answer = OutgoingMessage("assistant", (Text(last),))
             shown += show_messages([*messages, answer], self._nonce)
         return shown
 
     def _messages(self) -> Outgoing:
-        return show_messages(self._turns(self._conversations[0], prompt=None), self._nonce)
+        return show_messages(self._turns(self._sessions[0], prompt=None), self._nonce)
 
     def _system_prompt(self) -> Outgoing:
-        first = self._conversations[0]
+        first = self._sessions[0]
         return show_system(self._turns(first, prompt=first.question.prompt), self._nonce)
 
     def _schema(self) -> Outgoing:
-        id = self._contents.test(self._conversations[0].question.test).schema
+        id = self._contents.test(self._sessions[0].question.test).schema
         return show_json("schema", self._contents.schema(id) if id else None, self._nonce)
 
     def _tools(self) -> Outgoing:
-        ids = self._contents.test(self._conversations[0].question.test).tools
+        ids = self._contents.test(self._sessions[0].question.test).tools
         tools = [asdict(self._contents.tool(id)) for id in ids]
         return show_json("tools", tools or None, self._nonce)
 
-    def _turns(
-        self, conversation: JudgedConversation, *, prompt: str | None
-    ) -> list[OutgoingMessage]:
+    def _turns(self, session: Session, *, prompt: str | None) -> list[OutgoingMessage]:
         """Return a conversation up to the last answer; `prompt` is the id of its system prompt."""
-        test = self._contents.test(conversation.question.test)
-        return fill_turns(build_conversation(self._contents, test, prompt), conversation.replies)
+        test = self._contents.test(session.question.test)
+        return fill_turns(build_conversation(self._contents, test, prompt), session.turns)
 
     def _fenced(self, reply: Reply) -> str:
         return fence(show_answer(reply, self._nonce), self._nonce)

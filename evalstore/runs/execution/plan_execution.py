@@ -349,9 +349,9 @@ class StoredChecks:
         Those of a runner whose process is stopped stay as they are.
         """
         keys = {_key_of(subject): subject for subject in due}
-        claimed = await self._sharing.claim_subjects([*keys])
-        left |= {keys[key]: due[keys[key]] for key in claimed.held}
-        ours = {keys[key]: due[keys[key]] for key in keys if key in claimed.granted}
+        granted, held = await self._sharing.claim_subjects([*keys])
+        left |= {keys[key]: due[keys[key]] for key in held}
+        ours = {keys[key]: due[keys[key]] for key in keys if key in granted}
         if not ours:
             return []
         subjects = [hashing.subject_of(ids) for ids in ours]
@@ -359,7 +359,7 @@ class StoredChecks:
             {subject: self._progress.votes(subject) for subject in subjects}
         )
         judgements = await self._judgements.judge_stored(ours)
-        for key in claimed.granted:
+        for key in granted:
             self._writer.release_lease(key)
         return judgements
 

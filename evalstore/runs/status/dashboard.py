@@ -10,14 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from evalstore.comparison.statistics import (
-    Counts,
-    Questions,
-    Rate,
-    add_verdict,
-    count_by_file,
-    rate_of_files,
-)
+from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import order_counts
 from evalstore.planning.cells.settled_parts import SettledParts
@@ -32,7 +25,6 @@ from evalstore.runs.status.status import status as read_status
 from evalstore.store import Store
 from evalstore.store.trees.case_files import StoredCases
 
-_NONE = Counts()
 _UNDECIDED = " (undecided now)"
 """Behind the name of a case that broke, and neither fails nor is fixed now."""
 
@@ -117,8 +109,7 @@ def _read_workspace(
     from evalstore.planning.results import as_result
     from evalstore.planning.status.workspace_results import compute_workspace
 
-    by_file: dict[str, Counter[Counts]] = {}
-    words: dict[str, Counter[str]] = {}
+    rows, words = Clusters(), dict[str, Counter[str]]()
     fixed: set[CellKey] = set()
     undecided: set[CellKey] = set()
     passed_by: dict[CellKey, list[str]] = {}
@@ -128,15 +119,13 @@ def _read_workspace(
         require_sound(project, every)
         settled = _without_changed(project.store, find_settled(project, every), broken)
         scope = resolve_scope(project, every, settled=settled)
-        questions: Questions = {}  # those of a batch: of all rows they would be too many
         for _, results in compute_workspace(project, scope):
             if not go_on():
                 break
-            question = None
+            places = [(result.cell.file, result.cell.case.row) for result in results]
+            for counts, times in count_rows(places, [each.verdict for each in results]).items():
+                rows.add(counts, times)
             for result in results:
-                question = result.cell.file, result.cell.case.row
-                counts = questions.get(question, _NONE)
-                questions[question] = add_verdict(counts, result.verdict)
                 if result.word:
                     words.setdefault(result.cell.file, Counter())[result.word] += 1
                 if result.verdict == "undecided" and result.cell.file in files:
@@ -148,14 +137,9 @@ def _read_workspace(
                         fixed.add(cell)
                     elif case:
                         passed_by[cell] = [vote.id for vote in result.votes if vote.human]
-            # The row at the end of a batch may go on in the next one.
-            unfinished = {question: questions.pop(question)} if question else {}
-            _add_clusters(by_file, questions)
-            questions = unfinished
-        _add_clusters(by_file, questions)
         for path, _, part in scope.settled.places():
             for *sums, times in part.clusters:
-                by_file.setdefault(path, Counter())[Counts(*sums)] += times
+                rows.add(Counts(*sums), times)
             for _, verdict, count in part.words:
                 if verdict:
                     words.setdefault(path, Counter())[verdict] += count
@@ -165,13 +149,8 @@ def _read_workspace(
         if any(at[id] > broken[cell].started for id in ids):
             fixed.add(cell)
     verdicts: Counter[str] = sum(words.values(), Counter())
-    rate = rate_of_files(by_file.values())
+    rate = rate_of_words(words.values(), rows)
     return _Workspace(rate, verdicts, words, frozenset(fixed), frozenset(undecided))
-
-
-def _add_clusters(by_file: dict[str, Counter[Counts]], questions: Questions) -> None:
-    for file, counted in count_by_file(questions).items():
-        by_file.setdefault(file, Counter()).update(counted)
 
 
 def _without_changed(

@@ -9,6 +9,7 @@ import pytest
 
 from evalstore.checks.judging.transcript import fence, show_answer
 from evalstore.core import hashing
+from evalstore.core.results import Session
 from evalstore.core.values import (
     RUNTIME_NAMES,
     EvaluationVersion,
@@ -28,7 +29,7 @@ from evalstore.core.values import (
     ToolVersion,
 )
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.runs.execution.judge_messages import JudgedConversation, JudgePrompt
+from evalstore.runs.execution.judge_messages import JudgePrompt
 from evalstore.runs.execution.requests import build_request
 from evalstore.store import Store
 
@@ -72,8 +73,8 @@ class Bench:
         question: Question = NOWHERE,
     ) -> tuple[OutgoingMessage, ...]:
         told = hashing.describe_evaluation(EvaluationVersion(instructions))
-        conversation = JudgedConversation(question, (answer,))
-        prompt = JudgePrompt(self.contents, told, [conversation], NONCE)
+        session = Session(question, (answer,), 1, "n")
+        prompt = JudgePrompt(self.contents, told, [session], NONCE)
         return prompt.messages(self.prompt(*messages))
 
     def show(

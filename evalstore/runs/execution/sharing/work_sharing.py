@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.deserialize import versions_in
@@ -90,14 +89,6 @@ class Claim:
     """Keys of the items that other runs work on."""
     contents: Mapping[str, Json] = field(default_factory=dict)
     """The contents that the items need, by id, which are read together."""
-
-
-class ClaimedSubjects(NamedTuple):
-    """The keys of subjects whose checks are to be made."""
-
-    granted: set[str]
-    held: set[str]
-    """Those that others work on."""
 
 
 @dataclass
@@ -285,15 +276,18 @@ class WorkSharing:
 
     # --- other runs
 
-    async def claim_subjects(self, keys: Sequence[str]) -> ClaimedSubjects:
-        """Claim subjects whose checks are to be made, by the keys of their leases."""
+    async def claim_subjects(self, keys: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Claim subjects whose checks are to be made, by the keys of their leases.
+
+        Returns those that are granted, and those that others work on.
+        """
         async with self._claim_lock:
             granted = await run_short_transaction(
                 partial(self.leases.claim, keys), is_remote=self.store.is_remote
             )
             held = {*keys} - granted - self.leases.stopped.keys()
         self.stopped.warn_of(self.leases.stopped.values())
-        return ClaimedSubjects(granted, held)
+        return granted, held
 
     async def until_others_may_be_done(self) -> None:
         """Wait until it is time to check the work of other runs again."""
