@@ -33,6 +33,7 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import NamedRows, Selection, Subset
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
+from evalstore.workspace.digest_set import digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ def resolve_scope(
     subset = history_filters.subset_of(selection)
     settled = settled or SettledParts()
     cells = _choose(project, selection, subset, candidates, judges, settled)
-    if len(apart := settled.apart_from(cells)) < len(settled):
+    planned = {digest_of(id) for cell in cells for id in cell.questions} if settled else set()
+    if len(apart := settled.without(planned)) < len(settled):
         settled = apart
         cells = _choose(project, selection, subset, candidates, judges, settled)
     for judge in cells.judges.values():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evalstore.core import hashing
 from evalstore.core.values import FileVersion, Request
 from evalstore.planning.cells.cells import limit_of
 from evalstore.runs.execution.content_cache import ContentCache
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
     from evalstore.runs.execution.limits.retry_policy import ModelKey
-    from evalstore.runs.execution.model_calls import Endpoint
     from evalstore.store import Store
     from evalstore.workspace.model_files import Part
 
@@ -136,25 +134,14 @@ def _empty(most: int | None) -> Request:
 # --- finds how long the stored answers of models are, for what the next ones may need
 
 
-def find_output_sizes(
-    store: Store, candidates: Mapping[str, Endpoint], judges: Mapping[str, Endpoint]
+def find_sizes(
+    store: Store, models: Iterable[_Maker], evaluators: Iterable[_Maker]
 ) -> dict[ModelKey, OutputTokens]:
     """Return the output tokens of the newest answers and judgements of each model.
 
     Models without any are left out; of one that answers and judges, the larger numbers count.
-    `candidates` are by display id, `judges` by evaluator id.
+    `models` are ids of model versions, `evaluators` those of evaluators, each with its model's key.
     """
-    models = [
-        (hashing.identify(hashing.describe_model(each.version))[0], each.key)
-        for each in candidates.values()
-    ]
-    return find_sizes(store, models, [(id, each.key) for id, each in judges.items()])
-
-
-def find_sizes(
-    store: Store, models: Iterable[_Maker], evaluators: Iterable[_Maker]
-) -> dict[ModelKey, OutputTokens]:
-    """Return the same for ids of model versions and of evaluators, each with its model's key."""
     sizes: dict[ModelKey, OutputTokens] = {}
     for kind, makers in (("session", [*models]), ("judgement", [*evaluators])):
         found = store.find_output_tokens(kind, [id for id, _ in makers])

@@ -61,10 +61,6 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
     ]
 
 
-def _list_failures(failures: dict[str, int]) -> list[Json]:
-    return [{"message": message, "count": count} for message, count in failures.items()]
-
-
 def _list_regressions(regressions: Sequence[Regression] | None) -> Json:
     """Return regressions as JSON, which is made while it is printed if there are many."""
     if isinstance(regressions, FiledSequence):
@@ -91,7 +87,9 @@ class RunReport:
     """The number of judgements by checks; the others are by models."""
     reused: int
     failed: int
-    failures: dict[str, int] = field(metadata={"json_as": _list_failures})
+    failures: dict[str, int] = field(
+        metadata={"json_as": lambda it: [{"message": text, "count": it[text]} for text in it]}
+    )
     """Message -> how many calls failed with it."""
     hopeless: int
     """The number of failures that would recur in another run unless something is changed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -30,7 +30,7 @@ from evalstore.store.trees.case_files import CasePart, StoredCases
 from evalstore.workspace.digest_set import count_distinct, digest_of, find_repeated
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells.cells import Candidate, Cell, Judge
+    from evalstore.planning.cells.cells import Candidate, Judge
     from evalstore.planning.project import Project
 
 
@@ -193,12 +193,6 @@ class SettledParts:
                 if questions.isdisjoint(part.questions)
             ]
         )
-
-    def apart_from(self, cells: Iterable[Cell]) -> SettledParts:
-        """Return those that share no question with these cells, which are planned."""
-        if not self:
-            return self
-        return self.without({digest_of(id) for cell in cells for id in cell.questions})
 
 
 def can_settle(project: Project, selection: SelectionOptions) -> bool:

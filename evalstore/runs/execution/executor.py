@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Self
 
+from evalstore.core import hashing
 from evalstore.core.errors import StoreError
 from evalstore.planning.plan import Plan
-from evalstore.runs.call_limit import find_output_sizes
+from evalstore.runs.call_limit import find_sizes
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller
@@ -137,7 +138,12 @@ class Executor:
         is_limited = budget is not None or limits.max_cost is not None
         accounts = (caller.rate_limiter(end.account) for end in models.all())
         if is_limited or any(account.tokens_per_minute < math.inf for account in accounts):
-            caller.note_outputs(find_output_sizes(self._store, models.candidates, models.judges))
+            versions = [
+                (hashing.identify(hashing.describe_model(end.version))[0], end.key)
+                for end in models.candidates.values()
+            ]
+            judges = [(id, end.key) for id, end in models.judges.items()]
+            caller.note_outputs(find_sizes(self._store, versions, judges))
         return caller
 
     async def __aenter__(self) -> Self:

@@ -277,7 +277,7 @@ class PlanExecution:
                 key
             )  # other jobs of the item may be in progress: the next run does the rest
         else:
-            self._progress.abandon(key)
+            self._progress.finish_call(key)
             self._put(await self._claim([job.item]))
 
     def _finish_call(self, key: str) -> None:
@@ -603,7 +603,7 @@ class JudgementQueue:
 
         Cells that need only some of the answers judge them later: see `judge_oldest`.
         """
-        self._progress.add_answer(id, session)
+        self._progress.answers[id] = session
         await self._prepare((id,), self._progress.single_cells(question), (session,))
         return self._check((id,), self._progress.cells_requiring_all(question), (session,))
 

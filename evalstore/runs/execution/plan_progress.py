@@ -38,7 +38,7 @@ class PlanProgress:
         """Key -> how many of its answers or judgements are outstanding."""
         self._queued: set[str] = set()
         """Keys of all judgements that have been queued."""
-        self._answers: dict[str, Session] = {}
+        self.answers: dict[str, Session] = {}
         """New sessions, by id, of questions with outstanding answers."""
         self._answered: set[str] = set()
         """Questions of groups whose answers were completed since `take_answered`."""
@@ -60,10 +60,6 @@ class PlanProgress:
     def begin(self, key: str, count: int) -> None:
         """Note that `count` answers or judgements are outstanding."""
         self._outstanding[key] = count
-
-    def abandon(self, key: str) -> None:
-        """Note that the answers and judgements of this key are no longer outstanding."""
-        del self._outstanding[key]
 
     def finish_call(self, key: str) -> bool:
         """Note that one answer or judgement has arrived or failed; returns if none is left."""
@@ -119,10 +115,6 @@ class PlanProgress:
         most = self._most_required[question]
         return [cell for cell in self.single_cells(question) if cell.required_answers == most]
 
-    def add_answer(self, id: str, session: Session) -> None:
-        """Keep a new session until the question has all its answers."""
-        self._answers[id] = session
-
     def take_oldest(self, question: str) -> list[NewAnswer]:
         """Return the answers for cells that judge only some, once none is outstanding.
 
@@ -132,13 +124,13 @@ class PlanProgress:
         stored = len(self.plan.sessions.get(question, ()))
         most = self._most_required[question]
         oldest = [
-            NewAnswer(cell, sample.id, self._answers[sample.id])
+            NewAnswer(cell, sample.id, self.answers[sample.id])
             for cell in self.single_cells(question)
             if cell.required_answers != most
             for sample in new[: max(cell.required_answers - stored, 0)]
         ]
         for sample in new:
-            del self._answers[sample.id]
+            del self.answers[sample.id]
         return oldest
 
     # --- questions whose answers are judged together

@@ -73,8 +73,8 @@ def test_a_cell_that_wants_fewer_answers_judges_the_oldest() -> None:
     progress = PlanProgress(plan, outcome, Counter())
     (question,) = plan.questions
     outcome.sessions[question] = [Sample(20, "later", None), Sample(10, "sooner", None)]
-    progress.add_answer("later", session(20))
-    progress.add_answer("sooner", session(10))
+    progress.answers["later"] = session(20)
+    progress.answers["sooner"] = session(10)
     most, fewer = plan.cells
     assert progress.single_cells(question) == [most, fewer]
     assert progress.cells_requiring_all(question) == [most]

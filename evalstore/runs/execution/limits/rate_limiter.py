@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 FIRST = 8
 """The initial number of concurrent calls, unless a quarter of the ceiling is more."""
@@ -25,13 +24,6 @@ _MINUTE = 62.0
 limit allows: one second that was not used may be made up for, and a call is a second on its way."""
 _LOOK_SECONDS = 0.5
 """Seconds until it is checked again whether there is news of the other programs."""
-
-
-class Slot(NamedTuple):
-    """The place of a call among those of its account; None where there is no limit."""
-
-    request: float | None
-    tokens: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +41,10 @@ class Account:
 DEFAULT_ACCOUNT = Account()
 
 
+Slot = list[float]
+"""The places of a call, one for each limit a minute of its account."""
+
+
 class RateLimiter:
     """Limits the rate of one account; `ceiling` is the maximum of concurrent calls."""
 
@@ -64,6 +60,7 @@ class RateLimiter:
         self._cooling_until = self._paused_until = float("-inf")
         self._requests = _Window(requests_per_minute) if requests_per_minute else None
         self._tokens = _Window(tokens_per_minute) if tokens_per_minute else None
+        self._windows = [window for window in (self._requests, self._tokens) if window]
         self.tokens_per_minute = tokens_per_minute or math.inf
         """The limit of all programs together."""
         self._shared_at, self._sharers = 0.0, 1
@@ -115,10 +112,7 @@ class RateLimiter:
 
     def reserve(self, now: float, tokens: int) -> Slot:
         """Reserve a call with about this many tokens; `start_of` returns when it may start."""
-        return Slot(
-            self._requests.reserve(now, 1) if self._requests else None,
-            self._tokens.reserve(now, tokens) if self._tokens else None,
-        )
+        return [each.reserve(now, tokens if each is self._tokens else 1) for each in self._windows]
 
     def start_of(self, slot: Slot, now: float) -> float:
         """Return when a reserved call may start, as far as is known now.
@@ -126,21 +120,14 @@ class RateLimiter:
         It may start later if the account pauses or more programs share it meanwhile, so callers
         that have waited ask again.
         """
-        start = max(now, self._paused_until)
-        if self._requests and slot.request is not None:
-            start = max(start, self._requests.time_of(slot.request))
-        if self._tokens and slot.tokens is not None:
-            start = max(start, self._tokens.time_of(slot.tokens))
+        places = zip(self._windows, slot, strict=True)
+        start = max(now, self._paused_until, *(window.time_of(place) for window, place in places))
         return start if self.is_share_current() else max(start, now + _LOOK_SECONDS)
-
-    @property
-    def _windows(self) -> list[_Window]:
-        return [window for window in (self._requests, self._tokens) if window]
 
     @property
     def is_limited(self) -> bool:
         """Return whether there is a limit a minute."""
-        return self._requests is not None or self._tokens is not None
+        return bool(self._windows)
 
     def share(self, now: float, runners: int) -> None:
         """Keep to a part of the limits a minute, as this many programs call the account."""
