@@ -501,8 +501,6 @@ def _batch_of(plan: Plan) -> str:
 
 DueSubjects = Mapping["Subject", list["Cell"]]
 """Subject -> the cells that may lack a judgement of it."""
-Sessions = tuple["Session", ...]
-"""The sessions of one subject, in its order."""
 
 
 class JudgementQueue:
@@ -513,8 +511,7 @@ class JudgementQueue:
         self._contents = resources.contents
         self._accounting = resources.accounting
         self._progress = progress
-        self._evaluators = resources.evaluators
-        self._is_halted = resources.calls.is_halted
+        self._checks = CheckRunner(resources, progress)
         self._queued: dict[str, dict[JudgementInput, None]] = {}
         """The inputs of queued judgements by account, in order."""
 
@@ -593,7 +590,7 @@ class JudgementQueue:
         async def read(ids: Subject) -> Sessions:
             return await self._read((ids, None), following)
 
-        judgements = await self._check_all(due, read)
+        judgements = await self._checks.check_all(due, read)
         if judgements:
             await self._accounting.writer.flush()
         return judgements
@@ -604,12 +601,12 @@ class JudgementQueue:
         Cells that need only some of the answers judge them later: see `judge_oldest`.
         """
         self._progress.answers[id] = session
-        await self._prepare((id,), self._progress.single_cells(question), (session,))
-        return self._check((id,), self._progress.cells_requiring_all(question), (session,))
+        await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
+        return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
 
     def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
         """Make the checks of one of the oldest answers; returns the judgements left to models."""
-        return self._check((answer.id,), [answer.cell], (answer.session,))
+        return self._checks.check((answer.id,), [answer.cell], (answer.session,))
 
     async def _judge_loaded(
         self, due: DueSubjects, loaded: Mapping[str, Session]
@@ -617,104 +614,7 @@ class JudgementQueue:
         async def read(ids: Subject) -> Sessions:
             return tuple([loaded[id] for id in ids])
 
-        return await self._check_all(due, read)
-
-    # --- missing checks, before the judgements of models, because they determine who judges
-
-    async def _check_all(
-        self,
-        due: Mapping[Subject, Sequence[Cell]],
-        read: Callable[[Subject], Awaitable[Sessions]],
-    ) -> list[PlannedJudgement]:
-        """Make the missing checks of these subjects for their cells; `read` loads a subject.
-
-        Returns the judgements that are left to models, without those that were queued before.
-        """
-        judgements: list[PlannedJudgement] = []
-        for subject, cells in due.items():
-            sessions = await read(subject)
-            await self._prepare(subject, cells, sessions)
-            judgements += self._check(subject, cells, sessions)
-        return judgements
-
-    async def _prepare(self, ids: Subject, cells: Iterable[Cell], sessions: Sessions) -> None:
-        """Make the missing slow checks of a subject; `_check` uses their results.
-
-        The answers are paid, so they are stored first. Checks that could not be run are
-        logged.
-        """
-        evaluations = {
-            cell.case.evaluation
-            for cell in cells
-            if cell.case.evaluation is not None and self._may_take_time(cell, sessions)
-        }
-        if not evaluations:
-            return
-        await self._accounting.writer.flush()
-        votes = self._progress.votes(subject_of(ids))
-        judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
-        for evaluation in sorted(evaluations - judged - self._progress.plan.blocked):
-            if not self._is_halted() and not self._evaluators.has_prepared(ids, evaluation):
-                try:
-                    await self._evaluators.prepare_checks(ids, sessions, evaluation)
-                except NotRunError as error:
-                    if not self._is_halted():
-                        self._accounting.add_checks_not_run(error, subject_of(ids), evaluation)
-
-    def _check(
-        self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
-    ) -> list[PlannedJudgement]:
-        """Make the missing checks of a subject, except slow ones that are not prepared.
-
-        Returns the judgements that are left to models, without those that were queued before.
-        """
-        subject = subject_of(ids)
-        judgements: list[PlannedJudgement] = []
-        for cell in cells:
-            if cell.case.evaluation is None:
-                continue
-            missing = self._missing(cell, subject)
-            if missing and missing[0][0] is None:
-                if not self._may_check_now(cell, ids, sessions):
-                    continue  # the code is not trusted, or the run ends: the next run judges it
-                newest = self._progress.newest_vote(subject)
-                self._accounting.add_evaluation(
-                    self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
-                )
-                missing = self._missing(cell, subject)
-                self._halt_at_failure(cell)
-            for judge, count in missing:
-                judgement = PlannedJudgement(cell, ids, judge, count)
-                if self._progress.queue(lease_key_of(judgement)):
-                    judgements.append(judgement)
-        return judgements
-
-    def _halt_at_failure(self, cell: Cell) -> None:
-        """Halt the run if the verdict on a cell is one at which it stops."""
-        progress = self._progress
-        stops_at = self._resources.stops_at
-        if stops_at and stops_at(cell, progress.plan, progress.outcome):
-            progress.outcome.stopped_at_failure = True
-            self._resources.halt()
-
-    def _missing(self, cell: Cell, subject: str) -> list[tuple[Judge | None, int]]:
-        return list(missing_judgements(cell, self._progress.votes(subject)))
-
-    def _may_check_now(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
-        """Return whether the checks of a cell are prepared or quick."""
-        evaluation = cell.case.evaluation
-        assert evaluation is not None
-        must_be_prepared = cell.case.code or (
-            self._is_halted() and self._may_take_time(cell, sessions)
-        )
-        return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
-
-    def _may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
-        """Return whether the checks of a cell run Python or may be slow for another reason."""
-        evaluation = cell.case.evaluation
-        return bool(cell.case.code) or (
-            evaluation is not None and self._evaluators.checks_may_take_time(evaluation, sessions)
-        )
+        return await self._checks.check_all(due, read)
 
     # --- judgements of models
 
@@ -738,7 +638,7 @@ class JudgementQueue:
             about = _input_of(judgement)
             sessions = (session,) if session else await self._read(about, queued)
             queued.pop(about, None)
-            evaluation = await self._evaluators.judge_by_model(
+            evaluation = await self._resources.evaluators.judge_by_model(
                 judge,
                 judgement.sessions,
                 sessions,
@@ -761,7 +661,7 @@ class JudgementQueue:
             )
         else:
             self._accounting.add_evaluation(evaluation)
-            self._halt_at_failure(cell)
+            self._checks.halt_at_failure(cell)
 
     async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
         """Return the sessions of an input, reading it with the following ones if necessary."""
@@ -774,6 +674,119 @@ class JudgementQueue:
 
 def _input_of(judgement: PlannedJudgement) -> JudgementInput:
     return judgement.sessions, judgement.cell.case.evaluation
+
+
+# --- makes missing checks, before the judgements of models, because they determine who judges
+
+
+Sessions = tuple["Session", ...]
+"""The sessions of one subject, in its order."""
+
+
+class CheckRunner:
+    """Makes the checks of one plan, and finds the judgements for models."""
+
+    def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
+        self._evaluators = resources.evaluators
+        self._accounting = resources.accounting
+        self._is_halted = resources.calls.is_halted
+        self._halt = resources.halt
+        self._stops_at = resources.stops_at
+        self._progress = progress
+
+    async def check_all(
+        self,
+        due: Mapping[Subject, Sequence[Cell]],
+        read: Callable[[Subject], Awaitable[Sessions]],
+    ) -> list[PlannedJudgement]:
+        """Make the missing checks of these subjects for their cells; `read` loads a subject.
+
+        Returns the judgements that are left to models, without those that were queued before.
+        """
+        judgements: list[PlannedJudgement] = []
+        for subject, cells in due.items():
+            sessions = await read(subject)
+            await self.prepare(subject, cells, sessions)
+            judgements += self.check(subject, cells, sessions)
+        return judgements
+
+    async def prepare(self, ids: Subject, cells: Iterable[Cell], sessions: Sessions) -> None:
+        """Make the missing slow checks of a subject; `check` uses their results.
+
+        The answers are paid, so they are stored first. Checks that could not be run are
+        logged.
+        """
+        evaluations = {
+            cell.case.evaluation
+            for cell in cells
+            if cell.case.evaluation is not None and self._may_take_time(cell, sessions)
+        }
+        if not evaluations:
+            return
+        await self._accounting.writer.flush()
+        votes = self._progress.votes(subject_of(ids))
+        judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
+        for evaluation in sorted(evaluations - judged - self._progress.plan.blocked):
+            if not self._is_halted() and not self._evaluators.has_prepared(ids, evaluation):
+                try:
+                    await self._evaluators.prepare_checks(ids, sessions, evaluation)
+                except NotRunError as error:
+                    if not self._is_halted():
+                        self._accounting.add_checks_not_run(error, subject_of(ids), evaluation)
+
+    def check(
+        self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
+    ) -> list[PlannedJudgement]:
+        """Make the missing checks of a subject, except slow ones that are not prepared.
+
+        Returns the judgements that are left to models, without those that were queued before.
+        """
+        subject = subject_of(ids)
+        judgements: list[PlannedJudgement] = []
+        for cell in cells:
+            if cell.case.evaluation is None:
+                continue
+            missing = self._missing(cell, subject)
+            if missing and missing[0][0] is None:
+                if not self._may_check_now(cell, ids, sessions):
+                    continue  # the code is not trusted, or the run ends: the next run judges it
+                newest = self._progress.newest_vote(subject)
+                self._accounting.add_evaluation(
+                    self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
+                )
+                missing = self._missing(cell, subject)
+                self.halt_at_failure(cell)
+            for judge, count in missing:
+                judgement = PlannedJudgement(cell, ids, judge, count)
+                if self._progress.queue(lease_key_of(judgement)):
+                    judgements.append(judgement)
+        return judgements
+
+    def halt_at_failure(self, cell: Cell) -> None:
+        """Halt the run if the verdict on a cell is one at which it stops."""
+        progress = self._progress
+        if self._stops_at and self._stops_at(cell, progress.plan, progress.outcome):
+            progress.outcome.stopped_at_failure = True
+            self._halt()
+
+    def _missing(self, cell: Cell, subject: str) -> list[tuple[Judge | None, int]]:
+        return list(missing_judgements(cell, self._progress.votes(subject)))
+
+    def _may_check_now(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
+        """Return whether the checks of a cell are prepared or quick."""
+        evaluation = cell.case.evaluation
+        assert evaluation is not None
+        must_be_prepared = cell.case.code or (
+            self._is_halted() and self._may_take_time(cell, sessions)
+        )
+        return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
+
+    def _may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
+        """Return whether the checks of a cell run Python or may be slow for another reason."""
+        evaluation = cell.case.evaluation
+        return bool(cell.case.code) or (
+            evaluation is not None and self._evaluators.checks_may_take_time(evaluation, sessions)
+        )
 
 
 # --- processes the jobs of one account as fast as its rate limiter allows, independent of others
