@@ -125,12 +125,13 @@ def _add_up(
             status.changes = [with_outcomes(change, outcomes) for change in status.changes]
             status.broke, status.fixed = outcomes.broke.total(), outcomes.fixed.total()
             status.undecided = outcomes.undecided
+    problems = (problem.sentence for problem in project.reading.problems)
+    # Before others ask for the candidates of another selection, which may be left out.
+    status.warnings = [*project.warnings, *problems]
     if last:
         status.last_run, status.last_started = last.id, last.started
         names = {change.old_file or change.file: change.file for change in status.changes}
         status.lost_labels = find_lost_labels(project, last, names)
-    problems = (problem.sentence for problem in project.reading.problems)
-    status.warnings = [*project.warnings, *problems]
     status.untrusted, status.left_out = project.code.named, project.left_out
     status.refused = _find_refusals(project, sums.called)
     is_paid = status.ask or status.judge > status.by_checks
