@@ -81,6 +81,7 @@ def asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Jso
     return make
 
 
+@pytest.mark.one_database("an answer is kept before its checks are computed")
 @pytest.mark.parametrize("name", COSTLY)
 def test_a_costly_check_is_given_up_and_its_answer_kept(
     name: str,

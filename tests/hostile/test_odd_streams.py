@@ -24,6 +24,7 @@ RARE = tuple(streams for streams in forking.STREAMS[1:] if streams not in OFTEN)
 
 
 @needs_linux
+@pytest.mark.one_database("streams are those of the program, whatever its store")
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 @pytest.mark.usefixtures("after_a_run")
 def test_no_command_ends_with_a_traceback_or_another_exit_code(
@@ -115,6 +116,7 @@ OUTPUT = ("stdout full", "unread")
 
 
 @needs_linux
+@pytest.mark.one_database("streams are those of the program, whatever its store")
 @pytest.mark.parametrize(
     ("case", "unbuffered"), [*((case, "") for case in REAL), *((case, "1") for case in OUTPUT)]
 )

@@ -12,6 +12,9 @@ from evalstore.interfaces.cli.main import main
 from tests import endpoint
 from tests.runs.execution.loopback.conftest import Place
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+"""What is sent does not depend on the store."""
+
 TEST = "# 👤\n\nWhat does it cost?\n\n---\n\n~~~checks\n- notEmpty\n~~~\n"
 FORMED = f"---\nstructuredResponseSchema: price\n---\n{TEST}"
 SCHEMA = "type: object\nrequired: [price]\nproperties: {price: {type: number}}\n"

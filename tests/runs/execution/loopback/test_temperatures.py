@@ -9,6 +9,9 @@ import pytest
 from evalstore.interfaces.cli.main import main
 from tests.runs.execution.loopback.conftest import Place
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+"""What is sent does not depend on the store."""
+
 TEST = "# 👤\n\nHi\n\n---\n\nA greeting.\n"
 SETTINGS = "candidates: [one]\nevaluators: [judge]\n"
 BOTH = "candidatesTemperature: 0\nevaluatorsTemperature: 0.5\n"
