@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.errors import ExcessiveError, StoreError, StoreUnreachableError
@@ -75,14 +75,10 @@ class NodeQueries(Database):
     def _decode(
         self, table: TableColumns, ids: Iterable[str], kind: str | None = None
     ) -> Iterator[tuple[str, Json]]:
-        name = table.name
-        for bytes_, content in self._find(table, ids):
-            id = as_digits(bytes_)
-            yield id, decode_content(name, id, content, kind)
-
-    def _find(self, table: TableColumns, ids: Iterable[str]) -> Iterator[tuple[Any, ...]]:
         statement = f"SELECT id, content FROM {table.name} WHERE id IN"
-        yield from self._select_each(statement, ids)
+        for bytes_, content in self._select_each(statement, ids):
+            id = as_digits(bytes_)
+            yield id, decode_content(table.name, id, content, kind)
 
 
 T = TypeVar("T")
