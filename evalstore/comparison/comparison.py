@@ -104,11 +104,6 @@ class Comparison:
         return PairGroup(self.sides, listed)
 
     @property
-    def undecided(self) -> int:
-        """Return how many pairs are undecided on the second side alone."""
-        return len(self.now_undecided)
-
-    @property
     def pairs(self) -> PairGroup:
         """Return pairs judged on both sides."""
         return PairGroup(self.sides, self._judged())

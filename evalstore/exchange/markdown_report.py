@@ -65,14 +65,14 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
         flips = [pairs for _, pairs in _flips(compared)] if compared else []
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
-        failing = _find_new_failures(project, run, compared)
-        listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
+        failing, new_prompts = _find_new_failures(project, run, compared)
+        listed = [*(pair.now for pair in pairs if pair.now), *failing[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
         regressions: Sequence[Regression] = []
         if compared and was == store.find_run_before(run):
             regressions = find_open_regressions(project, run, compared.comparison)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
-        quoted = [*listed, *failing.results[:_MOST_PAIRS]]
+        quoted = [*listed, *failing[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
         is_labelled_later = any(describe_later_labels(store, run))
@@ -86,12 +86,12 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
-    counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
+    counts = {result: attempts.get(cell_of(result), "") for result in failing}
     new = {result: f", {count}" if count else "" for result, count in counts.items()}
     prompts = compared.prompts if compared else {}
     return _join(
         [
-            *_headline(run, compared, regressions, _count_words(failing.results), names),
+            *_headline(run, compared, regressions, _count_words(failing), names),
             *(
                 [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
@@ -106,27 +106,25 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             ),
             *(_broken(compared, attempts) if compared else ()),
             *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),
-            *_failing(failing.title, failing.results, failing.prompts, new, feedback),
+            *_failing(
+                "New and not passing" if compared else "Not passing",
+                *(failing, new_prompts, new, feedback),
+            ),
             *(_noise(compared, totals) if compared else ()),
             *_costs(run, saved, shared_cost_text(*spent)),
         ]
     )
 
 
-class _NewFailures(NamedTuple):
-    """The results of a run that do not pass, of cases without an earlier result."""
+def _find_new_failures(
+    project: Project, run: Run, compared: Diff | None
+) -> tuple[list[Result], Mapping[str, Mapping[str | None, str]]]:
+    """Return what does not pass and is new, of a first run whatever does not pass.
 
-    title: str
-    results: list[Result]
-    prompts: Mapping[str, Mapping[str | None, str]]
-    """Test files with several system prompts -> the name of each."""
-
-
-def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _NewFailures:
-    """Return what fails and is new; of a first run, whatever fails."""
+    With it the names of system prompts, by the test file that has several.
+    """
     if compared:
-        new = [pair.now for pair in compared.new if pair.now]
-        return _NewFailures("New and not passing", _failures(new), compared.prompts)
+        return _failures(pair.now for pair in compared.new if pair.now), compared.prompts
     failures: list[Result] = []
 
     def read() -> Iterator[Result]:
@@ -135,7 +133,7 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
             yield from batch
 
     several = prompt_labels(project, read())
-    return _NewFailures("Not passing", _failures(failures), several)
+    return _failures(failures), several
 
 
 def _failures(results: Iterable[Result]) -> list[Result]:
@@ -192,7 +190,7 @@ def _headline(
         title = f"first run, {failing}" if failing else "first run"
     else:
         counts = (
-            (compared.comparison.undecided, "now undecided"),
+            (len(compared.comparison.now_undecided), "now undecided"),
             (len(compared.new), f"new ({failing})" if failing else "new"),
             (len(compared.gone), "gone"),
         )

@@ -7,7 +7,6 @@ the table stays in memory.
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import groupby, islice
@@ -32,7 +31,6 @@ from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.wanted import note_reached
-from evalstore.workspace.digest_set import DigestMap
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import CellIndex, Pair
@@ -394,41 +392,28 @@ def _vote(vote: Judgement, texts: TextTable) -> Json:
 # --- finds the changed pairs of a comparison by their newer results, reading those of some at a t
 
 
-_DIGESTS = 1 << 64
-"""How many digests a `DigestMap` can tell apart."""
-
-
 class ChangedPairs:
     """The pairs that changed, and the kind of each change, by the cell of the newer result."""
 
     def __init__(self, diff: Diff | None) -> None:
-        self._numbers = DigestMap()
-        """The number of each pair."""
-        self._changes = bytearray()
-        """The number of the change of each pair among `CHANGES`,"""
-        self._was, self._now = array("l"), array("l")
-        """and those of its results."""
+        self._changes: dict[int, tuple[str, tuple[int, int]]] = {}
+        """By the digest of a cell its change among `CHANGES`, and the numbers of its results."""
         self._read: dict[CellKey, Pair] = {}
         if diff is None:
             return
         self._sides = diff.comparison.sides
-        for change, name in enumerate(CHANGES):
-            for old, new in getattr(diff.comparison, name).numbers():
-                digest = self._sides.now.cell_digest(new) % _DIGESTS
-                self._numbers.put(digest, len(self._changes))
-                self._changes.append(change)
-                self._was.append(old)
-                self._now.append(new)
+        for name in CHANGES:
+            for numbers in getattr(diff.comparison, name).numbers():
+                self._changes[self._sides.now.cell_digest(numbers[1])] = name, numbers
 
     def change(self, result: Result) -> str:
         """Return the kind of the change of a result; empty if it has not changed."""
-        number = self._find(result)
-        return "" if number is None else CHANGES[self._changes[number]]
+        return self._changes.get(digest_of_cell(result), ("", ()))[0] if self._changes else ""
 
     def read(self, results: Iterable[Result]) -> list[Pair]:
         """Read the pairs of these results for `pair`, and return those that changed."""
-        found = [number for result in results if (number := self._find(result)) is not None]
-        numbers = [(self._was[number], self._now[number]) for number in found]
+        digests = map(digest_of_cell, results) if self._changes else ()
+        numbers = [self._changes[each][1] for each in digests if each in self._changes]
         pairs = self._sides.read(numbers) if numbers else []
         self._read = {cell_of(pair.now): pair for pair in pairs if pair.now}
         return pairs
@@ -436,9 +421,6 @@ class ChangedPairs:
     def pair(self, result: Result) -> Pair | None:
         """Return the pair of one of the results that were read last; None if it is unchanged."""
         return self._read.get(cell_of(result))
-
-    def _find(self, result: Result) -> int | None:
-        return self._numbers.get(digest_of_cell(result) % _DIGESTS) if self._changes else None
 
 
 # --- collects the texts of a part of the report, each once

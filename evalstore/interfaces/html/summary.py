@@ -154,7 +154,7 @@ def _notes(
     total = sum(counts.values())
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
         yield f"{missing:,} of {plural(total, 'result')} pending"
-    new = diff.comparison.undecided if diff else 0
+    new = len(diff.comparison.now_undecided) if diff else 0
     for word, more in (("undecided", f", {new:,} decided before" * bool(new)), ("error", "")):
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"

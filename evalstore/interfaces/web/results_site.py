@@ -74,7 +74,6 @@ from evalstore.workspace.user_name import name_of_user
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.results.log.log import LogEntry
     from evalstore.results.stats.trend import Rates
@@ -454,7 +453,6 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
-    priced = simulated("") if is_simulated(spent[1]) else ""
     return render(
         "runs.html",
         workspace=safe(name),
@@ -463,12 +461,12 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         candidates=list(map(safe, names)),
         now={
             "rates": rate_texts(now, names, is_partial=False),
-            "cost": f"total {_cost(*spent, priced)}" if entries else "",
+            "cost": f"total {cost_text(*spent, brief=True)}" if entries else "",
             "changes": changes,
             "text": text,
         },
-        priced=priced and f",{priced}",
-        runs=[_listed(*each, names, priced) for each in zip(entries, rates, outcomes, strict=True)],
+        priced=simulated("") if is_simulated(spent[1]) else "",
+        runs=[_listed(*each, names) for each in zip(entries, rates, outcomes, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
@@ -487,7 +485,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         return {}, (), str(error)
     changes, labels = run_changes(None), 0
     if diff := compared.diff:
-        flips = Outcome(len(diff.broke), len(diff.fixed), (), diff.comparison.undecided)
+        flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
         changes, labels = run_changes(flips), diff.count_causes()[LABELS]
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
@@ -495,7 +493,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
 
 
 def _listed(
-    entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str], priced: str
+    entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str]
 ) -> dict[str, object]:
     run = entry.run
     texts = [run.message or "", scope_text(run), ", ".join(map(str, entry.edits))]
@@ -509,10 +507,5 @@ def _listed(
         "changes": run_changes(outcome),
         "is_partial": is_part,
         "status": "" if run.status == "complete" else run.status,
-        "cost": _cost(run.cost, run.spending, priced),
+        "cost": cost_text(run.cost, run.spending, brief=True),
     }
-
-
-def _cost(cost: float | None, spending: Sequence[Json], priced: str) -> str:
-    """Return a cost without the word that the head of its column has."""
-    return cost_text(cost, spending, brief=True).removesuffix(priced)

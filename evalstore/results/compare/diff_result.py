@@ -251,7 +251,7 @@ class Diff:
             **pairs,
             "sameAnswer": len(self.same_answer),
             "unchanged": self.comparison.unchanged_count,
-            "undecided": self.comparison.undecided,
+            "undecided": len(self.comparison.now_undecided),
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
             "edits": [

@@ -119,7 +119,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     change = comparison.change()
     now_pending = 0 if diff.models else comparison.pending
     is_rest = now_pending > 0 and change.pairs == comparison.judged_and_unchanged
-    if undecided := 0 if diff.models else comparison.undecided:
+    if undecided := 0 if diff.models else len(comparison.now_undecided):
         verb = "is" if undecided == 1 else "are"
         yield from text_lines(f"{plural(undecided, 'result')} {verb} now undecided", "undecided")
     if is_rest:

@@ -308,9 +308,10 @@ class GroupSums:
         cells = self._sums.attempted()
         for batch in in_batches(cells):
             for cell, verdicts in self._judge(batch):
-                tags = cell.kind.get("tags", ())
+                parts = {"model": (cell.model,), "prompt": (cell.prompt,), "file": (cell.file,)}
+                parts["tag"] = tuple(cell.kind.get("tags", ())) or (None,)
                 for by, groups in found.items():
-                    for key in keys_with(by, cell.model, cell.prompt, tags, cell.file):
+                    for key in product(*(parts[name] for name in by)):
                         groups[key].add_attempts(verdicts)
         return {
             by: {key: group.finish(key) for key, group in groups.items()}
@@ -383,14 +384,6 @@ def judge_attempts(
     by_attempt = group_votes((each.subject, each.vote) for each in judgements)
     judged = (judge_so_far(votes, judged_by, CHECKS, rule) for votes in by_attempt.values())
     return [each for each in judged if each is not None]
-
-
-def keys_with(
-    by: By, model: str, prompt: str | None, tags: Sequence[str], file: str
-) -> Iterator[Key]:
-    """Yield the groups of a result with a candidate, a prompt and the tags of a case."""
-    parts = {"model": (model,), "prompt": (prompt,), "tag": tags or (None,), "file": (file,)}
-    return product(*(parts[name] for name in by))
 
 
 # --- what answers and judgements cost in a currency, some of them at the prices of today

@@ -153,22 +153,10 @@ def read_stats(
                 hint = "'evalstore stats --by judge' takes no other group, query or currency"
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
     with open_revision(location, revision) as project:
-        return collect_stats(project, revision, groupings, query=query, currency=currency)
-
-
-def collect_stats(
-    project: Project,
-    revision: str,
-    groupings: Sequence[By],
-    *,
-    query: str | None = None,
-    currency: str | None = None,
-) -> list[Stats]:
-    """Return the statistics of a run of an open project for several groupings."""
-    run, batches = find_results(project, revision)
-    collector = StatsCollector(project, run, groupings, query=query, currency=currency)
-    collector.collect(batches)
-    return collector.finish(rerolls=True)
+        run, batches = find_results(project, revision)
+        collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+        collector.collect(batches)
+        return collector.finish(rerolls=True)
 
 
 def _without_interval(group: ResultGroup) -> ResultGroup:
