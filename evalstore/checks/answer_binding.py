@@ -29,12 +29,12 @@ part of the check's identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from evalstore.checks.parser import read_check
-from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
+from evalstore.checks.placeholders import fill_in, value_at
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply
 from evalstore.files.datasets.columns import DatasetColumns
@@ -64,32 +64,6 @@ class BoundCheck(NamedTuple):
     check: Mapping[str, Json]
     names: Mapping[str, Json]
     """The names that an expression may use, with their values."""
-
-
-def defer(
-    written: Json,
-    filled: Json,
-    places: Iterable[Place],
-    data: Iterable[Place],
-    *,
-    type: str,
-    revision: int,
-    scope: str,
-) -> dict[str, Json]:
-    """Return the stored form of a check that mentions the answer.
-
-    `written` is the check as its author wrote it, `filled` the same with the values of the row.
-    `places` are those of the texts that mention the answer, `data` those of mappings of the row.
-    """
-    data_places = [list(place) for place in data]
-    return {
-        "type": type,
-        "revision": revision,
-        "given": plain_copy(filled),
-        "templates": [[list(place), value_at(written, place)] for place in places],
-        **({"data": data_places} if data_places else {}),
-        **({} if scope == "answer" else {"scope": scope}),
-    }
 
 
 def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> BoundCheck:

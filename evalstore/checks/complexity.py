@@ -49,10 +49,10 @@ def is_cheap_check(check: Mapping[str, Json], size: int, schemas: Mapping[str, J
     if size > _LONG_TEXT:
         return False
     pattern = check.get("pattern")
-    if isinstance(pattern, str):
-        flags = check.get("flags", ())
-        if "verbose" in flags or not is_cheap_pattern(pattern, size):
-            return False
+    if isinstance(pattern, str) and (
+        "verbose" in check.get("flags", ()) or not is_cheap_pattern(pattern, size)
+    ):
+        return False
     if kind == "jsonSchema":
         schema = check["schema"]
         return is_cheap_schema(schemas[schema] if isinstance(schema, str) else schema, size)

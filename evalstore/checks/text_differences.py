@@ -174,8 +174,7 @@ def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
     method = check.get("method", "search")
     unwanted = bool(check.get("not"))
     pattern = compiled(check["pattern"], flags)
-    find = getattr(pattern, method) if unwanted else pattern.search
-    match = find(text, timeout=SECONDS)
+    match = getattr(pattern, method if unwanted else "search")(text, timeout=SECONDS)
     expected = f"{'no match' if unwanted else 'a match'} of {shorten(check['pattern'])}"
     if match is None:
         return AnswerDifference(expected, "", note=f"no match in {len(text):,} characters")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from evalstore import __version__
 from evalstore.core.display import case_name, plural, safe
+from evalstore.exchange.exports.writers import cut
 from evalstore.results.growing_results import cell_of
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_results import list_results
@@ -44,8 +45,7 @@ class Annotation(NamedTuple):
     def command(self) -> str:
         """Return the command that a step prints, with its texts escaped."""
         place = {"file": self.file, "line": str(self.line)} if self.file else {}
-        values = {**place, "title": self.title}
-        escaped = {name: _escape(text) for name, text in values.items()}
+        escaped = {name: _escape(text) for name, text in {**place, "title": self.title}.items()}
         properties = ",".join(
             f"{name}={text.replace(':', '%3A').replace(',', '%2C')}"
             for name, text in escaped.items()
@@ -125,10 +125,8 @@ def fit_summary(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
-    shown = safe(text, lines=True)
-    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = cut(text, _LONGEST)
+    return safe(text, lines=True).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -35,6 +35,7 @@ from evalstore.exchange.imports.records import ImportSummary, store_history
 from evalstore.files.fields import suggest_beside
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location
+from evalstore.planning.project import Project
 from evalstore.workspace.testfiles.parser import parse_test
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
@@ -116,10 +117,11 @@ def import_files(
         )
     files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
     history = None
-    if imported.recorded:
-        history = _add_history(location, format, imported, files, dry_run=dry_run)
-    elif imported.conversed:
-        history = _adopt(location, format, imported, str(paths[0]), dry_run=dry_run)
+    if answers := imported.recorded or imported.conversed:
+        history = ImportSummary(len(answers))
+        if not dry_run:
+            with open_project(location, create=True) as project:
+                history = _add_history(project, format, imported, files, str(paths[0]))
     return ImportReport(
         format,
         folder,
@@ -163,24 +165,19 @@ def _read_sources(
 
 
 def _add_history(
-    location: Location, format: str, imported: Imported, files: PlacedFiles, *, dry_run: bool
+    project: Project, format: str, imported: Imported, files: PlacedFiles, source: str
 ) -> ImportSummary:
     """Store the recorded answers and verdicts; those without a case are added to what is left."""
-    if dry_run:
-        return ImportSummary(len(imported.recorded))
-    with open_project(location, create=True) as project:
-        placed = place(
-            project,
-            format,
-            imported.recorded,
-            {**files.written, **files.unchanged},
-            [
-                candidate
-                for candidate in imported.settings.get("candidates", ())
-                if isinstance(candidate, dict)
-            ],
-        )
-        kept = store_history(project, placed.history)
+    if not imported.recorded:  # answers that contain their own questions
+        system = format.removesuffix("-db")
+        history, left = adopt_answers(project, system, imported.conversed, source)
+        imported.left += left
+        return store_history(project, history)
+    listed = imported.settings.get("candidates", ())
+    suggested = [candidate for candidate in listed if isinstance(candidate, dict)]
+    places = {**files.written, **files.unchanged}
+    placed = place(project, format, imported.recorded, places, suggested)
+    kept = store_history(project, placed.history)
     imported.left += placed.left
     imported.warnings += placed.warnings
     for model, temperatures in placed.temperatures.items():
@@ -270,18 +267,3 @@ def _folder(name: str) -> str:
             hint="write a name such as 'from-evals', or 'a/b'",
         )
     return path
-
-
-def _adopt(
-    location: Location, format: str, imported: Imported, source: str, *, dry_run: bool
-) -> ImportSummary:
-    """Store recorded answers that contain their own questions."""
-    if dry_run:
-        return ImportSummary(len(imported.conversed))
-    with open_project(location, create=True) as project:
-        history, left = adopt_answers(
-            project, format.removesuffix("-db"), imported.conversed, source
-        )
-        kept = store_history(project, history)
-    imported.left += left
-    return kept

@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.exchange.importers.base import reading_from
@@ -26,14 +26,7 @@ from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.folder import WorkspaceFolder
-from evalstore.workspace.settings.settings import FILE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.settings.settings import Settings
-
+from evalstore.workspace.settings.settings import FILE, Settings
 
 STARTER = {
     FILE: f"""\
@@ -197,11 +190,11 @@ def _with_address(settings: bytes, address: DatabaseAddress | None) -> bytes:
 
 def _read_example() -> dict[str, bytes]:
     source = example_folder()
-    names = (path.relative_to(source).as_posix() for path in sorted(source.rglob("*")))
     return {
-        name: (source / name).read_bytes()
-        for name in names
-        if (source / name).is_file() and not name.startswith(".evalstore/")
+        name: path.read_bytes()
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+        and not (name := path.relative_to(source).as_posix()).startswith(".evalstore/")
     }
 
 
@@ -416,11 +409,5 @@ def first_commands(
 
 def _free_name(folder: Path) -> str:
     """Return a name without a suffix that no file in a folder has."""
-    number = 0
-    names = list(_NAMES)
-    while os.path.lexists(folder / f"{names[0]}.md"):
-        names.pop(0)
-        if not names:
-            number += 1
-            names.append(f"test{number}")
-    return names[0]
+    names = chain(_NAMES, (f"test{number}" for number in count(1)))
+    return next(name for name in names if not os.path.lexists(folder / f"{name}.md"))

@@ -13,7 +13,7 @@ from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
-from evalstore.exchange.exports.writers import code_block, code_span
+from evalstore.exchange.exports.writers import code_block, code_span, cut
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
@@ -89,6 +89,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     counts = {result: attempts.get(cell_of(result), "") for result in failing}
     new = {result: f", {count}" if count else "" for result, count in counts.items()}
     prompts = compared.prompts if compared else {}
+    later = f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}."
     return _join(
         [
             *_headline(run, compared, regressions, _count_words(failing), names),
@@ -99,11 +100,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             ),
             *_candidates(overview),
             *_missing(run),
-            *(
-                [f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}.", ""]
-                if is_labelled_later
-                else []
-            ),
+            *([later, ""] if is_labelled_later else []),
             *(_broken(compared, attempts) if compared else ()),
             *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),
             *_failing(
@@ -200,13 +197,11 @@ def _headline(
         if earlier := earlier_text(compared, regressions):
             parts.append(f"{earlier} ({passed_in_text(regressions)})")
         title = ", ".join(parts)
-    yield f"{MARK.decode()}{title or 'nothing broke'}"
-    yield ""
+    yield from (f"{MARK.decode()}{title or 'nothing broke'}", "")
     scope = scope_text(run)
     about = f", {'partial:' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
     versus = f", compared with {_run_name(compared.was, names)}" if compared else ""
-    yield f"Run {_run_name(run.id, names)} is {run_counts_text(run)}{about}{versus}."
-    yield ""
+    yield from (f"Run {_run_name(run.id, names)} is {run_counts_text(run)}{about}{versus}.", "")
 
 
 def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
@@ -223,11 +218,9 @@ def _flips_text(word: str, pairs: PairGroup) -> str:
 def _candidates(overview: Overview) -> Iterator[str]:
     """Yield what to know of the candidates, and a table of them."""
     if not overview.candidates:
-        yield "The run has no results."
-        yield ""
+        yield from ("The run has no results.", "")
         return
-    yield overview.sentence
-    yield ""
+    yield from (overview.sentence, "")
     yield "| candidate | passed | 95% interval | judged | change | 100 answers | latency |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for row in overview.candidates:
@@ -245,8 +238,7 @@ def _candidates(overview: Overview) -> Iterator[str]:
     yield ""
     notes = [overview.note, PARTLY_TEXT * any(row.is_partly for row in overview.candidates)]
     for note in filter(None, notes):
-        yield f"{note}."
-        yield ""
+        yield from (f"{note}.", "")
 
 
 def _name(name: str) -> str:
@@ -260,8 +252,7 @@ def _missing(run: Run) -> Iterator[str]:
     if any(count for count, _ in counts):
         listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
         calls = f" {plural(run.failed, 'call')} failed." if run.failed else ""
-        yield f"Not decided: {listed}.{calls}"
-        yield ""
+        yield from (f"Not decided: {listed}.{calls}", "")
 
 
 def _flips(compared: Diff) -> tuple[tuple[str, PairGroup], ...]:
@@ -278,8 +269,7 @@ def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
         if not pairs:
             continue
         cases, *several = count_cases(pairs.rows())
-        yield f"#### {title}" + (f" ({cases}, {several[0]})" if several else "")
-        yield ""
+        yield from (f"#### {title}" + (f" ({cases}, {several[0]})" if several else ""), "")
         listed = []
         for pair in pairs[:_MOST_PAIRS]:
             facts = describe_pair(compared, pair)
@@ -309,8 +299,7 @@ def _failing(
     """Yield a list of results with what is said about each; nothing without any."""
     if not results:
         return
-    yield f"#### {title}"
-    yield ""
+    yield from (f"#### {title}", "")
     yield from _by_case(
         _Entry(
             result,
@@ -347,19 +336,14 @@ def _by_case(entries: Iterable[_Entry]) -> Iterator[str]:
                 name = f"{_name(each.prompt)} " if each.prompt else ""
             indent = "  " * bool(others)
             yield f"{indent}- {name}{_name(each.result.model)}: {each.about}"
-            if feedback := each.feedback:
-                if len(feedback) > _LONGEST:
-                    more = f"{len(feedback) - _LONGEST:,} more characters"
-                    feedback = f"{feedback[:_LONGEST]}… ({more})"
-                yield ""
-                yield "\n".join(f"{indent}  {it}" for it in code_block(feedback).split("\n"))
-                yield ""
+            if each.feedback:
+                block = code_block(cut(each.feedback, _LONGEST)).split("\n")
+                yield from ("", "\n".join(f"{indent}  {it}" for it in block), "")
 
 
 def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     """Yield the pass rates of both runs, and whether their difference may be chance."""
-    yield "#### Is it noise?"
-    yield ""
+    yield from ("#### Is it noise?", "")
     for line in summary_lines(compared):
         yield f"- {line.text}"
     for note in compared.notes:
@@ -370,8 +354,7 @@ def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
 
 
 def _costs(run: Run, saved: str, spent: str) -> Iterator[str]:
-    yield "#### Cost"
-    yield ""
+    yield from ("#### Cost", "")
     reused = f" Reuse saved {saved}." if saved else ""
     cost = cost_text(run.cost, run.spending)
     told = "The price of the run is unknown." if cost == money(None) else f"The run cost {cost}."

@@ -121,8 +121,7 @@ class Fields:
 
     def names(self, name: str) -> list[str]:
         """Return a list of texts; empty when the field is not there."""
-        value = self._typed(name, _is_names, "a list of texts")
-        return list(dict.fromkeys(value or ()))
+        return list(dict.fromkeys(self._typed(name, _is_names, "a list of texts") or ()))
 
     def texts(self, name: str) -> list[str]:
         """Return a list of texts, which may be empty and equal; empty when it is anything else."""

@@ -57,8 +57,7 @@ def environment() -> SandboxedEnvironment:
         def getattr(self, obj: Any, attribute: str) -> Any:
             """Return a value of a row of data; its methods only where no column has that name."""
             if isinstance(obj, DataItem) and attribute in column_names_of(obj).known:
-                missing = self.undefined(obj=obj, name=attribute)
-                return obj.get(attribute, missing)
+                return obj.get(attribute, self.undefined(obj=obj, name=attribute))
             return super().getattr(obj, attribute)
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -64,16 +64,9 @@ def undeclared(source: str, line: int) -> frozenset[str]:
     except _Failed as failed:
         message = f"not a template: {failed}"
         place = line + failed.line - 1
-        fragment = source.split("\n")[failed.line - 1 :][:1]
-        raise failed.problem(
-            message, place, hint=SWITCH_OFF, fragment=_first_tag(*fragment)
-        ) from None
-
-
-def _first_tag(line: str = "") -> str | None:
-    """Return the first statement or expression of a line; None if it has none."""
-    match = _TAG.search(line)
-    return match[0] if match else None
+        tag = _TAG.search("".join(source.split("\n")[failed.line - 1 :][:1]))
+        fragment = tag[0] if tag else None
+        raise failed.problem(message, place, hint=SWITCH_OFF, fragment=fragment) from None
 
 
 def _names_in(source: str) -> frozenset[str]:
@@ -140,25 +133,26 @@ def _uses_in(source: str, name: str) -> MappingUses:
 
 def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
     """Render a source; raises `FileProblem` when it fails, or reaches a limit."""
-    try:
-        if _is_cheap(source, scope):
-            with suppress(CostlyTemplate):
-                return _render(source, scope)
-        return str(_limited("render", source, _encoded(scope)))
-    except _Failed as failed:
-        fragment = "{%" if "{%" in source else source.removeprefix("{{").removesuffix("}}").strip()
-        raise failed.problem(f"the template fails: {failed}", line, fragment=fragment) from failed
+    fragment = "{%" if "{%" in source else source.removeprefix("{{").removesuffix("}}").strip()
+    return str(_evaluate("render", source, scope, source, line, fragment))
 
 
 def evaluate_expression(source: str, line: int, scope: Mapping[str, Any]) -> Any:
     """Evaluate an expression as JSON; raises like `run`."""
+    return _evaluate("value", source, scope, "{{" + source + "}}", line, source)
+
+
+def _evaluate(
+    function: str, source: str, scope: Mapping[str, Any], template: str, line: int, fragment: str
+) -> Any:
+    """Call a function of `_FUNCTIONS`, with limits unless the whole template is cheap."""
     try:
-        if _is_cheap("{{" + source + "}}", scope):
+        if _is_cheap(template, scope):
             with suppress(CostlyTemplate):
-                return _value(source, scope)
-        return _limited("value", source, _encoded(scope))
+                return _FUNCTIONS[function](source, scope)
+        return _limited(function, source, scope)
     except _Failed as failed:
-        raise failed.problem(f"the template fails: {failed}", line, fragment=source) from failed
+        raise failed.problem(f"the template fails: {failed}", line, fragment=fragment) from failed
 
 
 def _is_short(source: str) -> bool:
@@ -262,18 +256,14 @@ def _words(error: Exception) -> str:
 # --- with limits
 
 
-def _encoded(scope: Mapping[str, Any]) -> Json:
-    from evalstore.files.processes.limited_calls import encode_names
-
-    return encode_names(scope)
-
-
-def _limited(function: str, *arguments: Json) -> Any:
+def _limited(function: str, source: str, about: str | Mapping[str, Any] = "") -> Any:
     """Call a function of `_FUNCTIONS` in a process with limits; raises `_Failed`."""
-    from evalstore.files.processes.limited_calls import LimitReached, call
+    from evalstore.files.processes.limited_calls import LimitReached, call, encode_names
 
+    if not isinstance(about, str):
+        about = encode_names(about)
     try:
-        reply = call(__name__, "compute", function, *arguments)
+        reply = call(__name__, "compute", function, source, about)
     except LimitReached as limit:
         raise _GivenUp(f"{limit}, so it was stopped") from None
     except NotRunError as error:
@@ -283,19 +273,17 @@ def _limited(function: str, *arguments: Json) -> Any:
     return reply["value"]
 
 
-def compute(function: str, *arguments: Json) -> Json:
+def compute(function: str, source: str, about: Json) -> Json:
     """Call a function of `_FUNCTIONS`, in the process that has the limits."""
-    enter_limits()
-    try:
-        return {"value": _FUNCTIONS[function](*arguments)}
-    except _Failed as failed:
-        return {"message": str(failed), "line": failed.line}
-
-
-def _decoded(document: Json) -> dict[str, Json]:
     from evalstore.files.processes.limited_calls import decode_names
 
-    return decode_names(document)
+    enter_limits()
+    if not isinstance(about, str):
+        about = decode_names(about)
+    try:
+        return {"value": _FUNCTIONS[function](source, about)}
+    except _Failed as failed:
+        return {"message": str(failed), "line": failed.line}
 
 
 def _uses_document(source: str, name: str) -> Json:
@@ -303,10 +291,10 @@ def _uses_document(source: str, name: str) -> Json:
     return [sorted(uses.keys), uses.whole, uses.guarded]
 
 
-_FUNCTIONS: Mapping[str, Callable[..., Json]] = {
-    "names": lambda source: sorted(_names_in(source)),
+_FUNCTIONS: Mapping[str, Callable[[str, Any], Json]] = {
+    "names": lambda source, _: sorted(_names_in(source)),
     "binds": _binds_in,
     "uses": _uses_document,
-    "render": lambda source, scope: _render(source, _decoded(scope)),
-    "value": lambda source, scope: _value(source, _decoded(scope)),
+    "render": _render,
+    "value": _value,
 }

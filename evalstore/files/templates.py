@@ -242,8 +242,7 @@ def _scope(names: Iterable[str], typed: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def _evaluate(expression: ExpressionSegment, typed: Callable[[str], Any]) -> str:
-    scope = _scope(expression.names, typed)
-    return run("{{" + expression.source + "}}", expression.line, scope)
+    return run("{{" + expression.source + "}}", expression.line, _scope(expression.names, typed))
 
 
 def jinja_source(segments: tuple[Segment, ...]) -> str:

@@ -35,7 +35,8 @@ class AllowedPaths:
 
     def __init__(self, file: Path | None = None) -> None:
         """Read the list; raises `EvalstoreError` if it is damaged or others can write to it."""
-        self.file = file or list_file()
+        trusted = default_place()
+        self.file = file or trusted.with_name(f"{trusted.name}-paths")
         self._entries = dict.fromkeys(read_user_list(self.file, _NAME, _entry))
 
     @property
@@ -60,12 +61,6 @@ class AllowedPaths:
 
     def _write(self) -> None:
         write_list(self.file, _NAME, [entry._asdict() for entry in self._entries])
-
-
-def list_file() -> Path:
-    """Return the path of the list of this user."""
-    trusted = default_place()
-    return trusted.with_name(f"{trusted.name}-paths")
 
 
 class WorkspaceBoundary(Boundary):

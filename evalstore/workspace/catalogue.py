@@ -46,14 +46,7 @@ def read_catalogue(
     files of applications.
     """
     catalogue = Catalogue()
-    settings = workspace.settings
-    references = references or References(
-        workspace.root,
-        settings.paths["tests"],
-        Index(),
-        settings.dataset_roots,
-        workspace.boundary,
-    )
+    references = references or References(workspace, Index())
     programs = Programs(os.path.realpath(workspace.root), references.read_program)
     before = len(problems)
     providers = _read_by_code(workspace, "providers", problems, model_files.read_provider)

@@ -128,9 +128,8 @@ def find_repeated(values: Iterable[int]) -> set[int]:
     """Return the values that occur more than once; each is a whole number of 64 bits."""
     repeated: set[int] = set()
     for part in _divide(values):
-        if len(seen := set(part)) < len(part):
-            counts = Counter(part)
-            repeated.update(value for value in seen if counts[value] > 1)
+        if len(set(part)) < len(part):
+            repeated.update(value for value, count in Counter(part).items() if count > 1)
     return repeated
 
 

@@ -10,36 +10,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from pathlib import Path
 from stat import S_ISREG
 
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import FileVersion
 from evalstore.files import media_types
-from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, Boundary, too_large
+from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, resolve_path
 from evalstore.workspace.allowed_paths import PrivateFiles, is_private_name
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
 
 
 class References:
     """The mentioned files of one workspace."""
 
-    def __init__(
-        self, root: Path, tests: str, index: Index, roots: Mapping[str, str], boundary: Boundary
-    ) -> None:
-        """`roots` are the folders of data by prefixes of paths."""
+    def __init__(self, workspace: WorkspaceFolder, index: Index) -> None:
         self.seen: set[str] = set()
         """The keys of the mentioned files in the index."""
         self.looked: dict[str, Seen] = {}
         """The real path and the stamp of each place where a file was looked for."""
-        self._tests = tests
-        self._roots = roots
-        self._boundary = boundary
+        self._tests = workspace.settings.paths["tests"]
+        self._roots = workspace.settings.dataset_roots
+        """The folders of data by prefixes of paths."""
+        self._boundary = workspace.boundary
         self._index = index
-        self._root = os.path.realpath(root)
+        self._root = os.path.realpath(workspace.root)
         self._private = PrivateFiles(self._root)
         self._real_folders: dict[str, str] = {}
         self._ids: dict[tuple[str, str], str] = {}

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
@@ -116,17 +117,11 @@ class Index:
             index = cls(files, set(content["schemas"]), content["used"])
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             return cls()
-        return index if index.is_sound(depends) else cls()
-
-    def is_sound(self, depends: list[Any]) -> bool:
-        """Return whether all values have the types that this program writes."""
-        return (
-            all(type(depend) is dict for depend in depends)
-            and all(type(schema) is str for schema in self.schemas)
-            and all(
-                type(file.node) is str and type(file.digest) is str for file in self.files.values()
-            )
+        ids = chain.from_iterable((file.node, file.digest) for file in files.values())
+        is_sound = all(type(depend) is dict for depend in depends) and all(
+            type(text) is str for text in chain(index.schemas, ids)
         )
+        return index if is_sound else cls()
 
     def write(self, path: Path) -> None:
         """Write the index atomically; a read-only workspace is not an error."""

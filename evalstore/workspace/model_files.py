@@ -18,11 +18,13 @@ from evalstore.files.processes.application import APPLICATIONS, Application
 from evalstore.files.yaml12 import read_yaml
 from evalstore.providers.base_urls import is_secret_option
 from evalstore.providers.script import is_list_of_mappings
-from evalstore.workspace.settings import application_fields
-from evalstore.workspace.settings.key_fields import (
+from evalstore.workspace.settings.application_fields import (
+    FIELDS,
     SERVICES,
     USUAL_KEYS,
+    Programs,
     check_base_url,
+    read_application,
     read_key_variable,
 )
 
@@ -48,7 +50,7 @@ MODEL_FIELDS = (
     "costs",
     "responses",
     "tags",
-    *application_fields.FIELDS,
+    *FIELDS,
 )
 COST_FIELDS = (
     "costPerCall",
@@ -272,7 +274,7 @@ def read_model(
     providers: Mapping[str, ProviderFile],
     known_kinds: Any,
     default_id: str,
-    programs: application_fields.Programs | None = None,
+    programs: Programs | None = None,
 ) -> Model:
     """Read a model file; raises `FileProblem`.
 
@@ -308,7 +310,7 @@ def read_model(
         check_unique_properties(inner, fields)
     check_unique_properties(fields, fields)
     fields.text("extraIdentifier")
-    application = application_fields.read_application(
+    application = read_application(
         fields, provider.type, provider.base_url or provider.key_variable, programs
     )
     return Model(

@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstore.checks.registry import is_installed
+from evalstore.checks.types.json import schema_problem
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
-from evalstore.core.values import DEFAULT_PROMPT, Case, CaseFile, FileVersion
+from evalstore.core.values import DEFAULT_PROMPT, Case, CaseFile, FileVersion, Json, ToolVersion
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec
-from evalstore.files.fields import suggest
+from evalstore.files.fields import Fields, is_json, suggest
+from evalstore.files.json_document import read_json
 from evalstore.files.processes.limited_calls import limited_together
-from evalstore.files.yaml12 import split_frontmatter
+from evalstore.files.yaml12 import read_yaml, split_frontmatter
 from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogue, read_texts
-from evalstore.workspace.definitions import read_schema, read_tool
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.folder import WorkspaceFolder
@@ -38,7 +39,7 @@ from evalstore.workspace.testfiles.context import (
     Sink,
     keep_after,
 )
-from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instructions
+from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, SHOWN
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 
@@ -130,13 +131,7 @@ class _Reader:
         self._keep = keep
         index_path = workspace.private / INDEX
         self._index = Index.read(index_path, workspace.boundary) if load_nodes else Index()
-        self._references = References(
-            workspace.root,
-            self._settings.paths["tests"],
-            self._index,
-            self._settings.dataset_roots,
-            workspace.boundary,
-        )
+        self._references = References(workspace, self._index)
         self.reading = Reading(self._references)
         self._library = Definitions(
             {}, {}, {}, {}, self._references.read, self._references.open_data
@@ -154,12 +149,7 @@ class _Reader:
         reading.models, reading.model_files = catalogue.models, catalogue.model_files
         reading.providers = frozenset(catalogue.providers)
         reading.currencies = catalogue.currencies
-        files = read_definition_files(self._workspace, self._index, self._references)
-        reading.problems += files.problems
-        reading.contents |= files.contents
-        reading.blobs |= files.blobs
-        reading.names = files.names
-        self._library = reading.library = files.definitions
+        self._library = reading.library = read_definitions(self._workspace, self._index, reading)
         if self._keep:
             self._keep = keep_after(reading.contents, reading.blobs, self._keep)
 
@@ -334,11 +324,8 @@ class _Reader:
             expansion.file = load_nodes([expansion.node]).get(expansion.node)
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, self._library, keep)
-        reading.problems += [
-            each
-            for problem in (*collector.problems, *collector.warnings)
-            for each in problem.all_at(path)
-        ]
+        for each in (*collector.problems, *collector.warnings):
+            reading.problems += each.all_at(path)
         if expansion.problems:
             lines = text.split("\n")
             reading.problems += [problem.located(lines) for problem in expansion.problems]
@@ -351,16 +338,8 @@ class _Reader:
         reading.depends[path] = expansion.dependencies
         reading.digests[path] = digest
         if not expansion.problems and not collector.warnings:
-            self._index.put(
-                path,
-                IndexEntry(
-                    now,
-                    is_settled(now, read_at),
-                    digest,
-                    node,
-                    expansion.dependencies,
-                ),
-            )
+            settled = is_settled(now, read_at)
+            self._index.put(path, IndexEntry(now, settled, digest, node, expansion.dependencies))
 
 
 # --- whether the dependencies of a test file are unchanged since it was read
@@ -406,51 +385,31 @@ class CurrentDependencies:
 _BUILT_IN = Path(__file__).parent.parent / "prompts" / f"{DEFAULT_PROMPT}.md"
 
 
-@dataclass
-class DefinitionFiles:
-    """The prompts, tools and schemas in the files; those with errors are missing."""
-
-    definitions: Definitions
-    names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    """`prompts`, `tools`, `schemas` -> id in the files -> ids of its versions."""
-    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Id -> kind and canonical content of a version."""
-    blobs: dict[str, FileVersion] = field(default_factory=dict)
-    """Id -> file that a prompt mentions."""
-    problems: list[Problem] = field(default_factory=list)
-
-
-def read_definition_files(
-    workspace: WorkspaceFolder, index: Index, references: References
-) -> DefinitionFiles:
-    """Read the prompts, tools and schemas of a workspace, and collect their problems."""
-    files = DefinitionFiles(Definitions({}, {}, {}, {}, references.read, references.open_data))
-    tools = dict(_read_definitions(workspace, "tools", index, files))
-    schemas = dict(_read_definitions(workspace, "schemas", index, files))
-    library = replace(files.definitions, tools=tools, schemas=schemas)
+def read_definitions(workspace: WorkspaceFolder, index: Index, reading: Reading) -> Definitions:
+    """Add the prompts, tools and schemas to a reading; those with errors are missing."""
+    references = reading.references
+    tools = dict(_read_definitions(workspace, "tools", index, reading))
+    schemas = dict(_read_definitions(workspace, "schemas", index, reading))
+    library = Definitions({}, {}, tools, schemas, references.read, references.open_data)
     prompts: dict[str, tuple[str, ...]] = {}
     evaluators: dict[str, tuple[str, ...]] = {}
     silent: set[str] = set()
-    for prompt, text in _read_prompts(workspace, files.problems):
+    for prompt, text in _read_prompts(workspace, reading.problems):
         with limited_together():
             ids, expansion = expand_prompt(prompt, library)
-        files.problems += [problem.located(text.split("\n")) for problem in expansion.problems]
-        files.contents |= expansion.contents
-        files.blobs |= expansion.files
+        reading.problems += [problem.located(text.split("\n")) for problem in expansion.problems]
+        reading.contents |= expansion.contents
+        reading.blobs |= expansion.files
         if ids:
             (evaluators if prompt.is_evaluator else prompts)[prompt.id] = ids
         if prompt.is_evaluator:
-            contents = expansion.contents
-            silent |= {id for id in ids if not shows_instructions(contents[id][1])}
-    files.names = {
+            silent |= {id for id in ids if SHOWN not in expansion.contents[id][1]}
+    reading.names = {
         "prompts": {**prompts, **evaluators},
         "tools": {name: (id,) for name, id in tools.items()},
         "schemas": {name: (id,) for name, id in schemas.items()},
     }
-    files.definitions = replace(
-        library, prompts=prompts, evaluator_prompts=evaluators, silent=frozenset(silent)
-    )
-    return files
+    return replace(library, prompts=prompts, evaluator_prompts=evaluators, silent=frozenset(silent))
 
 
 def _read_prompts(
@@ -475,11 +434,11 @@ def _read_prompts(
 
 
 def _read_definitions(
-    workspace: WorkspaceFolder, kind: str, index: Index, files: DefinitionFiles
+    workspace: WorkspaceFolder, kind: str, index: Index, reading: Reading
 ) -> Iterator[tuple[str, str]]:
     """Yield the ids of tools or schemas in the files, each with the id of its version."""
     seen: dict[str, str] = {}
-    for path, text in read_texts(workspace, kind, files.problems):
+    for path, text in read_texts(workspace, kind, reading.problems):
         default = default_id(path, workspace.settings.paths[kind])
         try:
             if kind == "tools":
@@ -489,7 +448,69 @@ def _read_definitions(
                 definition = read_schema(text, default, index, is_json_file=is_json)
             claim_id(definition.name, path, seen, definition.line)
         except FileProblem as problem:
-            files.problems += problem.all_at(path, text.split("\n"))
+            reading.problems += problem.all_at(path, text.split("\n"))
             continue
-        files.contents[definition.id] = (kind[:-1], definition.content)
+        reading.contents[definition.id] = (kind[:-1], definition.content)
         yield definition.name, definition.id
+
+
+# --- tools and schemas: a name, an id and canonical content
+
+
+TOOL_FIELDS = ("id", "name", "description", "parameters", "tags")
+
+
+class DefinitionFile(NamedTuple):
+    """A tool or a schema."""
+
+    name: str
+    """The name that tests use."""
+    line: int
+    """The line of the name."""
+    id: str
+    content: str
+
+
+def read_tool(text: str, default_id: str, index: Index) -> DefinitionFile:
+    """Read a tool file; raises `FileProblem`."""
+    document = read_yaml(text)
+    if not isinstance(document.value, dict):
+        raise FileProblem("a tool file must be a mapping of fields", 1)
+    fields = Fields(document, TOOL_FIELDS)
+    name = fields.text("name")
+    if name is None:
+        raise FileProblem("the tool has no 'name'", 1)
+    parameters = fields.mapping("parameters")
+    version = ToolVersion(name, fields.text("description") or "", parameters)
+    id, content = hashing.identify(hashing.describe_tool(version))
+    _require_json_schema(
+        id, parameters, "'parameters' is not a JSON Schema", fields.line("parameters"), index
+    )
+    return DefinitionFile(fields.text("id") or default_id, fields.line("id"), id, content)
+
+
+def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> DefinitionFile:
+    """Read a schema file, whose `id` is beside the JSON Schema; raises `FileProblem`."""
+    document = read_json(text) if is_json_file else read_yaml(text)
+    if not isinstance(document.value, dict):
+        raise FileProblem("a schema file must be a mapping", 1)
+    schema = dict(document.value)
+    name = schema.pop("id", None) or default_id
+    if not isinstance(name, str):
+        raise FileProblem("'id' must be a text, not empty", document.line("id"))
+    if not is_json(schema):
+        raise FileProblem("holds a number that is not finite", 1)
+    id, content = hashing.identify(hashing.describe_schema(schema))
+    _require_json_schema(id, schema, "is not a JSON Schema", 1, index)
+    return DefinitionFile(name, document.line("id"), id, content)
+
+
+def _require_json_schema(id: str, schema: Json, message: str, line: int, index: Index) -> None:
+    """Raise unless this is a JSON Schema; the index remembers the valid ones."""
+    if id in index.schemas:
+        return
+    wrong = schema_problem(schema)
+    if wrong:
+        raise FileProblem(f"{message}: {wrong}", line)
+    index.schemas.add(id)
+    index.changed = True

@@ -41,8 +41,7 @@ def schema_file_name(kind: str) -> str:
 def load_schema(kind: str) -> dict[str, Json]:
     """Return the JSON Schema of a kind of file; raises `EvalstoreError`."""
     if kind not in TITLES:
-        hint = suggest(kind, TITLES, "kinds")
-        raise EvalstoreError(f"unknown schema '{kind}'", hint=hint)
+        raise EvalstoreError(f"unknown schema '{kind}'", hint=suggest(kind, TITLES, "kinds"))
     if kind == "checks":
         from evalstore.workspace.check_schema import checks_schema
 

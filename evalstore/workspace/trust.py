@@ -78,7 +78,7 @@ class TrustList:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        entries = _read(path)
+        entries = read_user_list(path, _NAME, _entry)
         self._entries = {entry.sha256: entry for entry in entries if isinstance(entry, Trusted)}
         self._grants = {
             (entry.variable, entry.host): entry for entry in entries if isinstance(entry, Grant)
@@ -143,10 +143,6 @@ class TrustList:
     def _write(self) -> None:
         entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]
         write_list(self.path, _NAME, map(asdict, entries))
-
-
-def _read(path: Path) -> list[Trusted | Grant]:
-    return read_user_list(path, _NAME, _entry)
 
 
 def _entry(value: Mapping[str, object]) -> Trusted | Grant:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.judging.reply_formats import JudgeReply, form_of, read_verdict
+from evalstore.checks.judging.reply_formats import JudgeReply, Verdicts, form_of
 from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply
@@ -31,7 +31,7 @@ SCALE = {
 
 def verdict_of(reply: Reply, code: str | None) -> str:
     try:
-        return read_verdict(reply, code).verdict
+        return Verdicts().read(reply, code).verdict
     except Unreadable:
         return "undecided"
 

@@ -35,7 +35,6 @@ from evalstore.providers.script import (
     check_responses,
 )
 from evalstore.providers.script import FIELDS as RESPONSE_FIELDS
-from evalstore.workspace.definitions import TOOL_FIELDS, read_tool
 from evalstore.workspace.index import Index
 from evalstore.workspace.model_files import (
     CAPABILITIES,
@@ -49,6 +48,7 @@ from evalstore.workspace.model_files import (
     read_model,
     read_provider,
 )
+from evalstore.workspace.reader import TOOL_FIELDS, read_tool
 from evalstore.workspace.schemas import TITLES, VERSION, load_schema
 from evalstore.workspace.settings.remote_names import REMOTE_NAME
 from evalstore.workspace.settings.settings import (

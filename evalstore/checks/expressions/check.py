@@ -101,8 +101,7 @@ def read_expression(source: str) -> ast.expr:
 @lru_cache(maxsize=256)
 def expression_names(source: str) -> tuple[str, ...]:
     """Return the names that an expression uses and does not define itself, once each."""
-    tree = read_expression(source)
-    nodes = list(ast.walk(tree))
+    nodes = list(ast.walk(read_expression(source)))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
     assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}

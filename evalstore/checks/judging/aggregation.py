@@ -102,8 +102,10 @@ def judge_so_far(
         return combine_votes(by_people)
     by_checks = [(word, score) for vote, word, score in cast if vote.evaluator == checks]
     by_models = [(word, score) for vote, word, score in cast if vote.evaluator != checks]
-    if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
-        return JudgedSession(*by_checks[0])
+    if by_checks:
+        checked, score = by_checks[0]
+        if not wants_models(judged_by, checked) or ("always" in judged_by and checked != "pass"):
+            return JudgedSession(checked, score)
     return combine_votes(by_models, rule) if by_models else None
 
 
@@ -115,8 +117,3 @@ def wants_models(judged_by: Collection[str], checked: Word) -> bool:
     if "models" not in judged_by or "always" in judged_by:
         return "models" in judged_by
     return checked == ("fail" if "on_fail" in judged_by else "pass")
-
-
-def _leaves_open(judged_by: Collection[str], checked: Verdict) -> bool:
-    decides = "always" in judged_by and checked != "pass"
-    return wants_models(judged_by, checked) and not decides

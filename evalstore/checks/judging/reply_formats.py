@@ -71,7 +71,8 @@ class Verdicts:
     @property
     def schema(self) -> Json:
         """Return the schema of a verdict."""
-        return verdict_schema(self.asked)
+        named = {name: value for name, value in _IF_ASKED.items() if name in self.asked}
+        return object_schema({**_ASKED, **named}, required=("pass", "feedback"))
 
     def words(self, code: str | None) -> str:
         """Return the request for the code in the verdict; empty without a code."""
@@ -79,11 +80,34 @@ class Verdicts:
 
     def again(self, code: str | None) -> str:
         """Return the request for the object alone."""
-        return ask_again_with(code) if code else AGAIN
+        return AGAIN.replace("{", f'{{"code": "{code}", ', 1) if code else AGAIN
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """Read a judge's verdict from its reply; raises `Unreadable`."""
-        return read_verdict(reply, code, self.asked)
+        """Read the verdict that is a judge's whole reply; raises `Unreadable`.
+
+        It must have `code`, if there is one, and no keys beside those of a verdict and `asked`. A
+        score of 0 contradicts a pass, and one of 1 a fail.
+        """
+        verdict = read_object(finished_text(reply), {*_ASKED, *self.asked}, code)
+        if "pass" not in verdict:
+            raise Unreadable("the judge's object has no 'pass'", is_structured=False)
+        passed = verdict["pass"]
+        if not isinstance(passed, bool):
+            raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
+        score = verdict.get("score")
+        is_number = isinstance(score, int | float) and not isinstance(score, bool)
+        if score is not None and not (is_number and 0 <= score <= 1):
+            raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
+        if score == (0 if passed else 1):
+            words = f"the judge's 'score' is {_shown(score)}, and its 'pass' is {_shown(passed)}"
+            raise Unreadable(f"{words}: one contradicts the other")
+        return JudgeReply(
+            "pass" if passed else "fail",
+            feedback=read_text(verdict, "feedback"),
+            score=None if score is None else float(score),
+            label=read_text(verdict, "label")[:LONGEST_LABEL] or None,
+            reasoning=read_text(verdict, "reasoning"),
+        )
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """Return an undecided result."""
@@ -296,14 +320,6 @@ AGAIN = "Answer with one JSON object and nothing else: {" + _VERDICT
 """The request after a reply without a verdict."""
 
 
-def verdict_schema(asked: Collection[str] = ()) -> Json:
-    """Return the JSON Schema of a verdict; `asked` are the keys that the prompt names."""
-    return object_schema(
-        {**_ASKED, **{name: value for name, value in _IF_ASKED.items() if name in asked}},
-        required=("pass", "feedback"),
-    )
-
-
 def object_schema(properties: Mapping[str, Json], required: Iterable[str]) -> Json:
     """Return the JSON Schema of an object with these properties and no other."""
     return {
@@ -322,11 +338,6 @@ def ask_for_code(code: str) -> str:
     )
 
 
-def ask_again_with(code: str) -> str:
-    """Return the request after a reply without a verdict, with the code."""
-    return AGAIN.replace("{", f'{{"code": "{code}", ', 1)
-
-
 _LONGEST = 20_000
 """The most characters of a judge's text that are stored."""
 LONGEST_LABEL = 200
@@ -340,34 +351,6 @@ class JudgeReply(NamedTuple):
     score: float | None = None
     label: str | None = None
     reasoning: str = ""
-
-
-def read_verdict(reply: Reply, code: str | None = None, asked: Collection[str] = ()) -> JudgeReply:
-    """Read the verdict that is a judge's whole reply; raises `Unreadable`.
-
-    It must have `code`, if there is one, and no keys beside those of a verdict and `asked`, which
-    are those that the prompt names. A score of 0 contradicts a pass, and one of 1 a fail.
-    """
-    verdict = read_object(finished_text(reply), {*_ASKED, *asked}, code)
-    if "pass" not in verdict:
-        raise Unreadable("the judge's object has no 'pass'", is_structured=False)
-    passed = verdict["pass"]
-    if not isinstance(passed, bool):
-        raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
-    score = verdict.get("score")
-    is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    if score is not None and not (is_number and 0 <= score <= 1):
-        raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
-    if score == (0 if passed else 1):
-        words = f"the judge's 'score' is {_shown(score)}, and its 'pass' is {_shown(passed)}"
-        raise Unreadable(f"{words}: one contradicts the other")
-    return JudgeReply(
-        "pass" if passed else "fail",
-        feedback=read_text(verdict, "feedback"),
-        score=None if score is None else float(score),
-        label=read_text(verdict, "label")[:LONGEST_LABEL] or None,
-        reasoning=read_text(verdict, "reasoning"),
-    )
 
 
 def read_text(members: Mapping[str, Json], name: str) -> str:

@@ -41,8 +41,7 @@ def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
     usd = subject.usd
     if usd is None:
         raise ValueError("the cost of the call is unknown: its model has no price")
-    words = f"expected at most {check['max']:g} USD, found {usd:.4g}"
-    return passes(usd <= check["max"], words)
+    return passes(usd <= check["max"], f"expected at most {check['max']:g} USD, found {usd:.4g}")
 
 
 def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:

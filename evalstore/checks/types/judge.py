@@ -47,8 +47,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
     else:
         for name in _BESIDE:
             if arguments.has(name):
-                words = f"'{name}' has an effect only with 'choices' or 'parser'"
-                raise arguments.problem(words)
+                raise arguments.problem(f"'{name}' has an effect only with 'choices' or 'parser'")
         if not prompt:
             raise arguments.problem(
                 "the check 'judge' needs 'prompt', 'choices' or 'parser'",
@@ -180,8 +179,7 @@ def _raise_unless_reached(
 ) -> None:
     if not any(reaches(score, bound) for score in scores.values()):
         low, high = min(scores.values()), max(scores.values())
-        words = f"no score can be {bound}: they go from {low:g} to {high:g}"
-        raise arguments.problem(words)
+        raise arguments.problem(f"no score can be {bound}: they go from {low:g} to {high:g}")
 
 
 def _read_parser(arguments: CheckArguments) -> dict[str, Json]:

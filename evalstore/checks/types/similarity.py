@@ -134,8 +134,7 @@ def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _missing(name: str) -> EvalstoreError:
-    message = f"the check '{name}' needs more packages: {INSTALL}"
-    return EvalstoreError(message, hint=INSTALL)
+    return EvalstoreError(f"the check '{name}' needs more packages: {INSTALL}", hint=INSTALL)
 
 
 @lru_cache(maxsize=1)

@@ -85,8 +85,7 @@ def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return CheckFinding(0.0, f"expected {_quoted(check, subject)}, found {_found(subject)}")
     expected, text = pairs[0]
     at = first_difference(expected, text)
-    quoted = subject.quote(check["expected"][0])
-    words = difference_at(quoted, subject.quoted, at)
+    words = difference_at(subject.quote(check["expected"][0]), subject.quoted, at)
     for step in ("trim", "nfc", "casefold"):
         if STEPS[step](expected) == STEPS[step](text):
             words += f"; they would be equal with 'normalize: {step}'"
@@ -206,8 +205,7 @@ def _outside(least: int | None, most: int | None) -> str:
 
 def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     unit = check.get("unit", "characters")
-    text = subject.text
-    count = _UNITS[unit](text)
+    count = _UNITS[unit](subject.text)
     least, most = check.get("min"), check.get("max")
     if (least is None or count >= least) and (most is None or count <= most):
         return holds(

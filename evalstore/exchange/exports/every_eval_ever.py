@@ -23,6 +23,7 @@ from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import FileNames, cell_text, make_encoder
 from evalstore.files.atomic_write import temporary_file, write_whole
 from evalstore.planning.options import is_chosen_by_verdict
+from evalstore.planning.pricing import sum_usage
 from evalstore.providers.base_urls import host_of, is_loopback
 from evalstore.providers.credentials import SERVICE_HOSTS
 from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE
@@ -44,8 +45,7 @@ def write_every_eval_ever(export: Export, folder: Path) -> None:
                 name = names.setdefault(parent.casefold(), FileNames()).make(code)
                 path = folder / "data" / collection / parent / name
                 path.mkdir(parents=True)
-                opened = _open_model(export, model, folder, path)
-                models[model] = stack.enter_context(opened)
+                models[model] = stack.enter_context(_open_model(export, model, folder, path))
             for answer in answered.answers:
                 models[model].add(answered, answer)
         for written in models.values():
@@ -129,8 +129,7 @@ class _ModelFiles:
         candidate = self._run.find_candidate(self._model)
         if candidate is None:
             return {}
-        found = self._store.load_contents("model", [candidate.model])
-        return found.get(candidate.model) or {}
+        return self._store.load_contents("model", [candidate.model]).get(candidate.model) or {}
 
     def _describe_file(self, name: str, passed: int, judged: int) -> dict[str, Json]:
         """Return the pass rate of a test file, with its 95 % Wilson score interval."""
@@ -169,6 +168,11 @@ class _ModelFiles:
             },
             **({"generation_config": {"generation_args": options}} if options else {}),
         }
+
+
+def _as_texts(arguments: Json) -> dict[str, str]:
+    named = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+    return {name: cell_text(value) for name, value in named.items()}
 
 
 # --- describes the models of candidates as Every Eval Ever does: who serves them, and from where
@@ -318,24 +322,17 @@ def _describe_calls(reply: Reply | None, turn: int) -> list[Json] | None:
     ]
 
 
-def _as_texts(arguments: Json) -> dict[str, str]:
-    named = arguments if isinstance(arguments, dict) else {"arguments": arguments}
-    return {name: cell_text(value) for name, value in named.items()}
-
-
 def _describe_usage(session: Session) -> dict[str, Json] | None:
     """Return the tokens of all turns; None if a provider did not count them."""
     usages = [reply.usage for reply in session.turns]
-    read = [usage.input_tokens for usage in usages if usage.input_tokens is not None]
-    written = [usage.output_tokens for usage in usages if usage.output_tokens is not None]
-    if len(read) < len(usages) or len(written) < len(usages):
+    if any(None in (usage.input_tokens, usage.output_tokens) for usage in usages):
         return None
-    cached = [usage.cached_tokens for usage in usages if usage.cached_tokens is not None]
-    reasoned = [usage.reasoning_tokens for usage in usages if usage.reasoning_tokens is not None]
+    usage = sum_usage(session.turns)
+    read, written = usage.input_tokens or 0, usage.output_tokens or 0
     return {
-        "input_tokens": sum(read),
-        "output_tokens": sum(written),
-        "total_tokens": sum(read) + sum(written),
-        "input_tokens_cache_read": sum(cached) if cached else None,
-        "reasoning_tokens": sum(reasoned) if reasoned else None,
+        "input_tokens": read,
+        "output_tokens": written,
+        "total_tokens": read + written,
+        "input_tokens_cache_read": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
     }

@@ -18,7 +18,7 @@ from evalstore.core.clock import iso
 from evalstore.core.display import case_name, money
 from evalstore.exchange.exports.columns import Row
 from evalstore.exchange.exports.rows import Export
-from evalstore.exchange.exports.writers import ByteWriter
+from evalstore.exchange.exports.writers import ByteWriter, cut
 from evalstore.results.table.editable_files import TestLines
 
 _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -51,8 +51,7 @@ def write_junit(export: Export, file: ByteWriter) -> None:
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evalstore">\n')
     for path, rows in groupby(export.rows, key=lambda row: row["file"]):
         with TemporaryFile() as cases:
-            start = _write_cases(path, rows, export, lines, cases)
-            file.write(start.encode())
+            file.write(_write_cases(path, rows, export, lines, cases).encode())
             cases.seek(0)
             copyfileobj(cases, file)
         file.write(b"</testsuite>\n")
@@ -131,9 +130,7 @@ def _attributes(values: Mapping[str, object]) -> str:
 
 
 def _text(text: str) -> str:
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
-    return escape(_valid(text))
+    return escape(_valid(cut(text, _LONGEST)))
 
 
 def _valid(text: str) -> str:

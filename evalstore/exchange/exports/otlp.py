@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from evalstore.core.values import Json
 from evalstore.exchange.exports.answers import AnsweredResult, ExportedJudgement, read_answers
 from evalstore.exchange.exports.rows import Export
-from evalstore.exchange.exports.writers import ByteWriter, make_encoder
+from evalstore.exchange.exports.writers import ByteWriter, make_encoder, write_items
 
 _EVENT = "gen_ai.evaluation.result"
 _INFO = 9
@@ -37,11 +37,14 @@ def write_otlp(export: Export, file: ByteWriter) -> None:
         + encode(scope)
         + b',"logRecords":['
     )
-    separator = b"\n"
-    for answered in read_answers(export):
-        for judgement in answered.judgements:
-            file.write(separator + encode(_record(answered, judgement)))
-            separator = b",\n"
+    write_items(
+        file,
+        (
+            _record(answered, judgement)
+            for answered in read_answers(export)
+            for judgement in answered.judgements
+        ),
+    )
     file.write(b"\n]}]}]}\n")
 
 

@@ -11,6 +11,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -70,13 +71,16 @@ def code_block(text: str) -> str:
     return f"{fence}text\n{safe(text, lines=True)}\n{fence}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text, of which no more than so many characters are left."""
+    rest = len(text) - most
+    return f"{text[:most]}… ({rest:,} more characters)" if rest > 0 else text
+
+
 def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Json]]) -> Iterator[str]:
     """Yield the lines of a table as CSV, without their ends."""
-    import csv
-    import io
-
     for row in chain([header], rows):
-        buffer = io.StringIO()
+        buffer = StringIO()
         csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
         yield safe(buffer.getvalue(), lines=True)
 
@@ -128,11 +132,15 @@ def write_json(export: Export, file: ByteWriter) -> None:
     encode = make_encoder()
     head = {"format": 1, "schemaVersion": SCHEMA_VERSION, "run": export.run.id}
     file.write(encode(head)[:-1] + b',"results":[')
-    separator = b"\n"
-    for row in export.rows:
-        file.write(separator + encode(row))
-        separator = b",\n"
+    write_items(file, export.rows)
     file.write(b"\n]}\n")
+
+
+def write_items(file: ByteWriter, items: Iterable[Json]) -> None:
+    """Write the items of an array of JSON, one on a line."""
+    encode = make_encoder()
+    for number, item in enumerate(items):
+        file.write((b",\n" if number else b"\n") + encode(item))
 
 
 def make_encoder() -> Callable[[Json], bytes]:
@@ -172,15 +180,15 @@ class _TextWriter:
 
 def write_markdown(export: Export, file: ByteWriter) -> None:
     """Write a table with the columns that people read."""
-    rows = ([_shorten(row[name]) for name in _IN_MARKDOWN] for row in export.rows)
+    rows = (
+        [
+            cut(cell, _LONGEST) if isinstance(cell := row[name], str) else cell
+            for name in _IN_MARKDOWN
+        ]
+        for row in export.rows
+    )
     for line in markdown_lines(_IN_MARKDOWN, rows):
         file.write(f"{line}\n".encode())
-
-
-def _shorten(value: Json) -> Json:
-    if isinstance(value, str) and len(value) > _LONGEST:
-        return f"{value[:_LONGEST]}… ({len(value) - _LONGEST:,} more characters)"
-    return value
 
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")

@@ -517,8 +517,7 @@ class _Reader:
             self._imported.conversed.append(answer)
         if inactive:
             sessions = "1 session" if inactive == 1 else f"{inactive:,} sessions"
-            reason = f"{sessions} skipped: inactive ('active' is false)"
-            self._imported.warn(self._path, reason)
+            self._imported.warn(self._path, f"{sessions} skipped: inactive ('active' is false)")
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         if _columns(self._database, table):

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from evalstore.core.canonical_json import is_deeper
-from evalstore.core.errors import FileProblem
+from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json, Reply, Role, ToolVersion, Usage, Verdict
 from evalstore.files.access import (
     FLAG,
     LARGEST_SOURCE,
     Boundary,
     OutsideProblem,
+    normalise,
     open_file,
     read_file,
     too_large,
@@ -194,6 +195,11 @@ class Imported:
         """Note what is not imported."""
         self.left.append(SkippedItem(str(file), str(reason), line, column))
 
+    def require_any(self, message: str, hint: str) -> None:
+        """Raise `EvalstoreError` unless something was imported, or noted as left."""
+        if not self.files and not self.left:
+            raise EvalstoreError(message, hint=hint)
+
     def warn(self, file: Path | str, reason: str, line: int | None = None) -> None:
         """Note what differs from the original."""
         self.warnings.append(SkippedItem(str(file), reason, line))
@@ -302,8 +308,7 @@ _current: ContextVar[Boundary | None] = ContextVar("boundary of the import", def
 def reading_from(paths: Iterable[Path], *, allow_outside: bool) -> Iterator[None]:
     """Restrict importers to these folders, or to the folders of these files."""
     roots = [root for path in paths for root in ((path,) if path.is_dir() else (path.parent, path))]
-    boundary = Boundary(roots, "imported folder", allow_all=allow_outside)
-    token = _current.set(boundary)
+    token = _current.set(Boundary(roots, "imported folder", allow_all=allow_outside))
     try:
         yield
     finally:
@@ -378,3 +383,9 @@ def taking(subject: str = "") -> Iterator[None]:
         yield
     except FileProblem as problem:
         raise NotTakenError(f"{subject}{reason_of(problem)}") from problem
+
+
+def source_text(path: Path, subject: str = "") -> str:
+    """Return the text of a file; raises `NotTakenError`, whose reason begins with `subject`."""
+    with taking(subject):
+        return normalise(read_source(path))

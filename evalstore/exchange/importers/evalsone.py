@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
@@ -32,10 +31,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
         for file in find_sources([path], _SUFFIXES):
             name = file.relative_to(path).as_posix() if path.is_dir() else file.name
             _read_file(file, name, imported)
-    if not imported.files and not imported.left:
-        raise EvalstoreError(
-            "no EvalsOne samples found", hint="name a file of JSON lines, or its folder"
-        )
+    imported.require_any("no EvalsOne samples found", "name a file of JSON lines, or its folder")
     return imported
 
 

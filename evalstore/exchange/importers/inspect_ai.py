@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
     CountedReasons,
@@ -54,11 +54,9 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     for path in find_sources(paths, _SUFFIXES):
         conversations += _read_file(path, imported)
     write_conversations(conversations, imported)
-    if not imported.files and not imported.left:
-        raise EvalstoreError(
-            "the sources contain no Inspect samples",
-            hint="name a log of Inspect ('.eval' or '.json')",
-        )
+    imported.require_any(
+        "the sources contain no Inspect samples", "name a log of Inspect ('.eval' or '.json')"
+    )
     return imported
 
 

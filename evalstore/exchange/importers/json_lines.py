@@ -51,8 +51,7 @@ class JsonLinesRow:
 
 def json_as_yaml(text: str) -> str:
     """Return a JSON document as YAML with the same lines, so that values have line numbers."""
-    pairs = _PAIR.sub(lambda match: json.loads(f'"{match[0]}"'), text)
-    return pairs.replace("\t", " ")
+    return _PAIR.sub(lambda match: json.loads(f'"{match[0]}"'), text).replace("\t", " ")
 
 
 def read_rows(path: Path, left: list[SkippedItem]) -> list[JsonLinesRow]:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
     CountedReasons,
@@ -66,11 +65,10 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
         spans = (span for document in documents for span in find_spans(document))
         conversations += _read_file(path, spans, events, imported)
     write_conversations(conversations, imported)
-    if not imported.files and not imported.left:
-        raise EvalstoreError(
-            "the sources contain no spans of model calls",
-            hint="name a file of OTLP in JSON, whose spans have attributes 'gen_ai.…' or 'llm.…'",
-        )
+    imported.require_any(
+        "the sources contain no spans of model calls",
+        "name a file of OTLP in JSON, whose spans have attributes 'gen_ai.…' or 'llm.…'",
+    )
     return imported
 
 
@@ -190,7 +188,8 @@ def read_messages(
     from_events = _read_events(events)
     if any(from_events):
         return from_events
-    numbered = _read_numbered(attributes)
+    found = _collect(attributes, _NUMBERED)
+    numbered = SpanMessages([*found.get("prompt", ())], [*found.get("completion", ())])
     if any(numbered) or not follows_openinference(attributes):
         return numbered
     return SpanMessages(*read_openinference(attributes))
@@ -229,12 +228,6 @@ def _messages(role: str, fields: Mapping[str, Any]) -> list[Json]:
     if content is None and not calls:
         return []
     return [{"role": role, "content": content, "tool_calls": calls}]
-
-
-def _read_numbered(attributes: Mapping[str, Json]) -> SpanMessages:
-    """Return the messages of attributes such as `gen_ai.prompt.0.content`."""
-    found = _collect(attributes, _NUMBERED)
-    return SpanMessages([*found.get("prompt", ())], [*found.get("completion", ())])
 
 
 def _collect(

@@ -83,8 +83,7 @@ def _guess_from_content(path: Path) -> str | None:
 def find_importer(name: str) -> Importer:
     """Return the importer of a format; raises `EvalstoreError` for an unknown name."""
     if name in _OWN:
-        module = import_module(f"evalstore.exchange.importers.{_OWN[name]}")
-        return cast("Importer", module.read)
+        return cast("Importer", import_module(f"evalstore.exchange.importers.{_OWN[name]}").read)
     plugged_in = {point.name: point for point in entry_points(group=GROUP)}
     if name in plugged_in:
         return cast("Importer", plugged_in[name].load())

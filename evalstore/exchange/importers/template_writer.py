@@ -203,8 +203,7 @@ def takes_turns(roles: Sequence[str]) -> bool:
 
 def safe_file_name(name: str) -> str:
     """Return a safe file name; other characters become `-`."""
-    safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
-    return safe[:100] or "test"
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-.")[:100] or "test"
 
 
 def unique(name: str, taken: Iterable[str], sign: str = "-") -> str:

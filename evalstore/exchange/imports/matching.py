@@ -57,17 +57,6 @@ class _Attempt(NamedTuple):
     evaluations: tuple[str, ...]
 
 
-@dataclass
-class MatchedAnswers:
-    """The recorded answers that were matched, and those that were not."""
-
-    history: ImportedHistory
-    left: list[SkippedItem]
-    warnings: list[SkippedItem]
-    temperatures: dict[str, list[float]]
-    """Model -> temperatures of answers to current tests that no candidate has."""
-
-
 def place(
     project: Project,
     system: str,
@@ -80,11 +69,11 @@ def place(
     An answer keeps its recorded temperature even if the settings have another one.
     `suggested` are the candidates that the import suggests for the settings.
     """
-    placer = _Placer(project, files, suggested, MatchedAnswers(ImportedHistory(system), [], [], {}))
+    placed = MatchedAnswers(project, system, files, suggested)
     for entries in _together(recorded):
-        placer.add(entries)
-    placer.finish()
-    return placer.placed
+        placed.add(entries)
+    placed.finish()
+    return placed
 
 
 def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
@@ -103,23 +92,29 @@ def _origin(answer: JudgedAnswer) -> tuple[Json, ...]:
     return answer.file, answer.source, answer.line, answer.model, answer.values
 
 
-class _Placer:
+class MatchedAnswers:
+    """The recorded answers that were matched, and those that were not."""
+
     def __init__(
         self,
         project: Project,
+        system: str,
         files: Mapping[str, str],
         suggested: Sequence[Mapping[str, Json]],
-        placed: MatchedAnswers,
     ) -> None:
+        self.history = ImportedHistory(system)
+        self.left: list[SkippedItem] = []
+        self.warnings: list[SkippedItem] = []
+        self.temperatures: dict[str, list[float]] = {}
+        """Model -> temperatures of answers to current tests that no candidate has."""
         self._project = project
         self._files = files
-        self._candidates = CandidateFinder(project, suggested, placed.temperatures)
-        self.placed = placed
+        self._candidates = CandidateFinder(project, suggested, self.temperatures)
         self._rows: dict[str, Rows] = {}
         self._turns: dict[str, int] = {}
         """Test version -> how many answers its conversation has."""
         self._times: Counter[tuple[str, str, str, int]] = Counter()
-        self._older = OlderVersions(project, placed.history)
+        self._older = OlderVersions(project, self.history)
         self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._older_cases: dict[_Place, Case] = {}
         """Places of answers to an older version of a test, with its case."""
@@ -166,8 +161,8 @@ class _Placer:
             )
         sessions = self._sessions(file, first, entries, case, candidate)
         if first.messages is not None:
-            self.placed.history.older_sessions |= set(sessions)
-        evaluation = self.placed.history.evaluation_of(first.judge)
+            self.history.older_sessions |= set(sessions)
+        evaluation = self.history.evaluation_of(first.judge)
         evaluations = self._evaluations(first, sessions, evaluation)
         for index in indexes:
             place = _Place(file, index, candidate)
@@ -187,7 +182,9 @@ class _Placer:
         candidate: Candidate,
     ) -> tuple[str, ...]:
         for entry, test in zip(entries, case.tests, strict=True):
-            turns = self._turns_of(test)
+            if test not in self._turns:  # of a test as it was before
+                self._turns[test] = _count_turns(json.loads(self.history.contents[test][1]))
+            turns = self._turns[test]
             if len(entry.answers) != turns:
                 raise NotTakenError(
                     f"it has {plural(len(entry.answers), 'answer')} of a conversation "
@@ -202,18 +199,16 @@ class _Placer:
             temperature = asks_at(candidate, case)
         try:
             sessions = tuple(
-                [
-                    self.placed.history.add_session(
-                        Session(
-                            Question(test, None, candidate.model, temperature, case.seed),
-                            tuple([Reply(answer) for answer in entry.answers]),
-                            began + number,
-                            f"{self.placed.history.system} {number}",
-                            origin=IMPORTED,
-                        )
+                self.history.add_session(
+                    Session(
+                        Question(test, None, candidate.model, temperature, case.seed),
+                        tuple([Reply(answer) for answer in entry.answers]),
+                        began + number,
+                        f"{self.history.system} {number}",
+                        origin=IMPORTED,
                     )
-                    for number, (entry, test) in enumerate(zip(entries, case.tests, strict=True))
-                ]
+                )
+                for number, (entry, test) in enumerate(zip(entries, case.tests, strict=True))
             )
         except UnicodeEncodeError:
             raise NotTakenError("the answer holds half a surrogate pair") from None
@@ -225,7 +220,7 @@ class _Placer:
     def _evaluations(
         self, first: JudgedAnswer, sessions: tuple[str, ...], evaluation_id: str
     ) -> tuple[str, ...]:
-        history = self.placed.history
+        history = self.history
         if first.verdict is None:
             return ()
         words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
@@ -241,26 +236,17 @@ class _Placer:
         )
         return (history.add_evaluation(evaluation),)
 
-    def _turns_of(self, test: str) -> int:
-        """Return how many answers a conversation has."""
-        if test not in self._turns:  # of a test as it was before
-            _, text = self.placed.history.contents[test]
-            self._turns[test] = _count_turns(json.loads(text))
-        return self._turns[test]
-
     # --- rows
 
     def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
             self._rows[file] = rows = read_test_rows(self._project, file)
-            self._read_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
+            for batch in in_batches(
+                dict.fromkeys(test for case in rows.cases for test in case.tests)
+            ):
+                for test, content in self._project.versions.require("test", batch).items():
+                    self._turns[test] = _count_turns(content)
         return self._rows[file]
-
-    def _read_turns(self, tests: Iterable[str]) -> None:
-        """Count the answers of each of these conversations."""
-        for batch in in_batches(tests):
-            for test, content in self._project.versions.require("test", batch).items():
-                self._turns[test] = _count_turns(content)
 
     # --- result
 
@@ -278,22 +264,22 @@ class _Placer:
             if case := self._older_cases.get(place):
                 older.append((cell, case, self._began(counted[0])))
             else:
-                self.placed.history.cells.append(cell)
-        self.placed.history.older = by_age(older, self._project)
+                self.history.cells.append(cell)
+        self.history.older = by_age(older, self._project)
         self._project.reading.blobs |= self._older.files
         for path, lines in self._repeated.items():
             words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
             reason = f"{words} an answer of another test or file: each answer is stored once"
-            self.placed.warnings.append(SkippedItem(path, reason, lines[0]))
+            self.warnings.append(SkippedItem(path, reason, lines[0]))
         for (source, reason), (line, count) in self._left.items():
             words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
-            self.placed.left.append(SkippedItem(source, words, line))
+            self.left.append(SkippedItem(source, words, line))
         for (name, attempts), count in more.items():
             if count:
                 has = "has" if count == 1 else "have"
                 words = f"{plural(count, 'row')} {has} more recorded answers than are judged"
                 hint = f"'attempts: {attempts}' takes the oldest"
-                self.placed.warnings.append(SkippedItem(name, f"{words}: {hint}"))
+                self.warnings.append(SkippedItem(name, f"{words}: {hint}"))
 
     def _imported_case(self, place: _Place, counted: Sequence[_Attempt]) -> ImportedCase:
         """Return the cell of a place, with the recorded verdict of the answers that count."""
@@ -312,7 +298,7 @@ class _Placer:
         )
 
     def _began(self, attempt: _Attempt) -> int:
-        return self.placed.history.sessions[attempt.sessions[0]][0].started
+        return self.history.sessions[attempt.sessions[0]][0].started
 
 
 def _count_turns(test: Json) -> int:
@@ -396,8 +382,7 @@ class CandidateFinder:
         ]
 
     def _temperature_of(self, suggested: Mapping[str, Json]) -> float | None:
-        default = self._project.settings.candidates_temperature
-        value = suggested.get("temperature", default)
+        value = suggested.get("temperature", self._project.settings.candidates_temperature)
         return None if value is None else float(value)
 
 
@@ -505,8 +490,7 @@ def _base(rows: Rows, answer: JudgedAnswer) -> Case:
     except NotTakenError:
         texts = {name: as_text(value) for name, value in answer.values.items()}
         label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
-        key = hashing.row_key(dict(answer.values))
-        return rows.cases[0]._replace(row=label, key=key)
+        return rows.cases[0]._replace(row=label, key=hashing.row_key(dict(answer.values)))
 
 
 def by_age(

@@ -108,8 +108,7 @@ class ImportedHistory:
 
     def evaluator(self) -> str:
         """Return the id of the evaluator that stands for the other system."""
-        described = hashing.describe_evaluator(Evaluator(system=self.system))
-        return self.keep("evaluator", described)
+        return self.keep("evaluator", hashing.describe_evaluator(Evaluator(system=self.system)))
 
     def evaluation_of(self, judge: str) -> str:
         """Return the evaluation version's id for verdicts of the other system or its judge."""

@@ -101,5 +101,4 @@ class DatasetColumns:
         """Return a row by its names; raises `KeyError` for a key that is not a column."""
         if self.same and values.keys() <= self.known:
             return DataItem(values, self)
-        names = self.names
-        return DataItem({names[key]: value for key, value in values.items()}, self)
+        return DataItem({self.names[key]: value for key, value in values.items()}, self)

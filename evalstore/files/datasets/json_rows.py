@@ -186,7 +186,11 @@ class JsonLines:
                         continue
                     value, end = reader.read(text, _skip(text, 0), lines.number)
                     if end != len(text):
-                        raise self._more(text, end, lines.number)
+                        words, hint = (
+                            "there is more behind the row",
+                            "every row must be on its own line",
+                        )
+                        raise self._source.bad_row(words, lines.number, _skip(text, end) + 1, hint)
                     yield Record(lines.number, reader.check(value, lines.number, text))
                 except StopIteration:
                     return
@@ -194,11 +198,6 @@ class JsonLines:
                     if lines.number == 1 and text in ("[", "{"):
                         bad.hint = "if this is one document over several lines: 'format: json'"
                     yield bad
-
-    def _more(self, text: str, end: int, line: int) -> BadRow:
-        hint = "every row must be on its own line"
-        column = _skip(text, end) + 1
-        return self._source.bad_row("there is more behind the row", line, column, hint)
 
 
 class JsonDocument:

@@ -167,8 +167,7 @@ def read_dataset(
     the columns, and once for the rows. Raises like iterating.
     """
     path = spec.path.lower()
-    zipped = path.endswith(".gz")
-    source = TextSource(open_binary, file or spec.path, spec.encoding, zipped)
+    source = TextSource(open_binary, file or spec.path, spec.encoding, path.endswith(".gz"))
     format = spec.format
     if format == "auto":
         stem = path.removesuffix(".gz")

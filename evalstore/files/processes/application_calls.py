@@ -18,12 +18,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from evalstore.core.values import Json
 from evalstore.files.processes.application import PYTHON, Application
-from evalstore.files.processes.pool import PROGRAM, read_reply, request_line
+from evalstore.files.processes.pool import PROGRAM, kill_group, read_reply, request_line
 
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """The environment variables that every application gets."""
@@ -170,8 +169,7 @@ class _Process:
                 transport.close()
         process, self._process = self._process, None
         if process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
             process.kill()
             process.wait()
         self._folder.cleanup()
@@ -361,5 +359,4 @@ def _last_lines(errors: bytes, secrets: Sequence[str]) -> str:
     for secret in secrets:
         errors = errors.replace(secret.encode(), b"*" * len(secret.encode()))
     text = re.sub(r"\*{8,}", "***", errors[-_MOST_STDERR:].decode("utf-8", "replace"))
-    lines = text.splitlines()
-    return "\n".join([line for line in lines if line.strip()][-_LAST_LINES:])
+    return "\n".join([line for line in text.splitlines() if line.strip()][-_LAST_LINES:])

@@ -126,8 +126,7 @@ def _code(module: str, strict: bool) -> Code:
     """Return the program of a process, which loads the module before its time is taken."""
     from evalstore.files.processes.pool import Code
 
-    root = str(Path(__file__).parents[3])
-    source = _SOURCE.format(root=root, module=module).encode()
+    source = _SOURCE.format(root=str(Path(__file__).parents[3]), module=module).encode()
     return Code(source, module, MEMORY, longest=LONGEST_RESULT, strict=strict)
 
 

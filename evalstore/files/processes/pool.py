@@ -261,8 +261,7 @@ class _Worker:
         process, folder = self._process, self._folder
         self._process = self._folder = None
         if process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
             process.kill()
             for pipe in (process.stdin, process.stdout):
                 if pipe:
@@ -276,10 +275,15 @@ class _Worker:
         self._closed = True
         process = self._process
         if process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
         with self._lock:
             self._end()
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with those that it has started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def request_line(request: Json, number: int) -> bytes:

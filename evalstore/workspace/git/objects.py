@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from contextlib import closing
+from contextlib import closing, suppress
+from heapq import heapify, heappop, heappush
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import NamedTuple
 
-from evalstore.workspace.git.files import GitError, open_regular, read_bytes, read_text
+from evalstore.workspace.git.files import (
+    GitError,
+    find_repository,
+    open_regular,
+    read_bytes,
+    read_text,
+)
 
 _LARGEST = 16 * 2**20
 """Bytes of a commit or a tree."""
@@ -38,8 +46,7 @@ class Objects:
 
     def tree_of(self, commit: str) -> str:
         """Return the id of the tree of a commit; raises `GitError`."""
-        content = self._read(commit, "commit")
-        match = re.match(rb"tree ([0-9a-f]{40,64})\n", content)
+        match = re.match(rb"tree ([0-9a-f]{40,64})\n", self._read(commit, "commit"))
         if match is None:
             raise GitError("a commit without a tree")
         return match[1].decode()
@@ -77,7 +84,8 @@ class Objects:
         for folder in self._folders:
             loose = folder / digits[:2] / digits[2:]
             if loose.is_file():
-                return _read_loose(loose)
+                head, _, rest = _inflate(read_bytes(loose, _LARGEST), 0).partition(b"\0")
+                return head.split(b" ")[0].decode("ascii", "replace"), rest
         for index in self._packs:
             offset = _find_offset(index, id)
             if offset is not None:
@@ -100,11 +108,7 @@ class Objects:
                 object_type, content = _TYPES[kind], _inflate(pack, at)
                 break
             if kind == _OFFSET_DELTA:
-                byte, at = pack[at], at + 1
-                back = byte & 0x7F
-                while byte & 0x80:
-                    byte, at = pack[at], at + 1
-                    back = (back + 1) << 7 | byte & 0x7F
+                back, at = read_number(pack, at)
                 deltas.append(self._inflate_delta(pack, at))
                 if not 0 < back <= offset:
                     raise GitError("a delta without a base")
@@ -140,12 +144,6 @@ def _object_folders(objects: Path) -> list[Path]:
         if len(folders) > _MOST_FOLDERS:
             raise GitError("too many folders of objects")
     return folders
-
-
-def _read_loose(path: Path) -> tuple[str, bytes]:
-    content = _inflate(read_bytes(path, _LARGEST), 0)
-    head, _, rest = content.partition(b"\0")
-    return head.split(b" ")[0].decode("ascii", "replace"), rest
 
 
 def _inflate(data: bytes | mmap, at: int, largest: int = _LARGEST) -> bytes:
@@ -220,3 +218,82 @@ def _apply(delta: bytes, base: bytes) -> bytes:
         if total > _LARGEST:
             raise GitError("an object is too large")
     return b"".join(parts)
+
+
+def read_number(data: bytes | mmap, at: int) -> tuple[int, int]:
+    """Return a number of variable length, and the offset behind it."""
+    byte, at = data[at], at + 1
+    number = byte & 0x7F
+    while byte & 0x80:
+        byte, at = data[at], at + 1
+        number = (number + 1) << 7 | byte & 0x7F
+    return number, at
+
+
+# --- on which commits a commit builds
+
+
+class _Commit(NamedTuple):
+    age: int
+    """The negative time."""
+    id: str
+    parents: list[str]
+
+
+class Ancestors:
+    """A commit and those that it builds on, read as far as they are asked for.
+
+    Commits that a shallow clone lacks are not among them, but for the parents of those it has.
+    """
+
+    def __init__(self, folder: Path, commit: str) -> None:
+        """`folder` is in the checkout."""
+        self._objects: Objects | None = None
+        self._is_shallow = False
+        with suppress(GitError, OSError, ValueError):
+            if repository := find_repository(folder.resolve()):
+                self._objects = Objects(repository.common)
+                self._is_shallow = (repository.common / "shallow").exists()
+        self._known, self._others = {commit}, set[str]()
+        start = self._read(commit)
+        self._queue = [start] if start else []
+        """Known commits whose parents are not read yet, the newest first."""
+
+    def __contains__(self, commit: str) -> bool:
+        if commit not in self._known and commit not in self._others and not self._follow(commit):
+            self._others.add(commit)
+        return commit in self._known
+
+    def _follow(self, commit: str) -> bool:
+        """Follow both commits back until this one is met, or all that is left is behind it."""
+        start = self._read(commit)
+        if start is None and not self._is_shallow:
+            return False
+        behind, queue, shared = {commit}, [start] if start else [], list[_Commit]()
+        while self._queue and commit not in self._known:
+            if queue and queue[0] < self._queue[0]:
+                self._step(queue, behind)
+            elif self._queue[0].id in behind:
+                shared.append(heappop(self._queue))
+            else:
+                self._step(self._queue, self._known)
+        self._queue += shared
+        heapify(self._queue)
+        return commit in self._known
+
+    def _step(self, queue: list[_Commit], known: set[str]) -> None:
+        """Replace the newest commit of a queue by its parents that are not known yet."""
+        for id in heappop(queue).parents:
+            if id not in known:
+                known.add(id)
+                parent = self._read(id)
+                if parent and parent.parents:
+                    heappush(queue, parent)
+
+    def _read(self, id: str) -> _Commit | None:
+        """Return a commit; None for one that cannot be read."""
+        with suppress(GitError, OSError, ValueError):
+            if self._objects:
+                time, parents = self._objects.read_commit(id)
+                return _Commit(-time, id, parents)
+        return None

@@ -21,7 +21,7 @@ from evalstore.workspace.git.files import (
     read_bytes,
     read_text,
 )
-from evalstore.workspace.git.objects import Objects
+from evalstore.workspace.git.objects import Objects, read_number
 
 _SECTION = re.compile(r"\s*\[([^\]]*)\]")
 _USER_NAME = re.compile(r"\s*name\s*=\s*(.*)", re.IGNORECASE)
@@ -113,8 +113,7 @@ def _is_dirty(repository: Repository, commit: str, folder: Path, is_inner: bool)
     entries = [entry for entry in entries if entry.path.startswith(below)]
     if not all(entry.is_merged and entry.is_added for entry in entries):
         return True
-    staged = tree_id(entries, below)
-    if staged != _committed(Objects(repository.common), commit, below):
+    if tree_id(entries, below) != _committed(Objects(repository.common), commit, below):
         return True
     return _Files(repository, written, is_inner).differ(entries)
 
@@ -314,7 +313,7 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
             (more,) = struct.unpack_from(">H", data, at)
             at += 2
         if version == 4:
-            strip, at = _read_number(data, at)
+            strip, at = read_number(data, at)
             end = data.index(b"\0", at)
             path = path[: len(path) - strip] + data[at:end]
             at = end + 1
@@ -338,15 +337,6 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
         )
     _refuse_extensions(data, at, id_size)
     return entries
-
-
-def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    byte, at = data[at], at + 1
-    number = byte & 0x7F
-    while byte & 0x80:
-        byte, at = data[at], at + 1
-        number = (number + 1) << 7 | byte & 0x7F
-    return number, at
 
 
 def _refuse_extensions(data: bytes, at: int, id_size: int) -> None:

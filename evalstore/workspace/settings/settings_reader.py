@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,17 +146,18 @@ def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
         id = settings.text("id")
         if id is None:
             raise FileProblem(f"an entry of '{name}' has no 'id'", line)
+        is_given = "temperature" in settings.values
+        temperature = settings.number("temperature", 0, 2) if is_given else default
+        is_first = all(other.id != id for other in result)
         participant = Participant(
             id=id,
-            temperature=settings.number("temperature", 0, 2)
-            if "temperature" in settings.values
-            else default,
+            name=id if is_first else name_at(id, temperature),
+            temperature=temperature,
             required_tags=tuple(settings.names("requiredTags")),
             prohibited_tags=tuple(settings.names("prohibitedTags")),
             prompt=settings.text("prompt") or DEFAULT_PROMPT,
             line=line,
         )
-        participant = replace(participant, name=_name(participant, result))
         for other in result:
             if _place(participant) == _place(other) or (
                 name == "candidates" and participant.name == other.name
@@ -227,13 +228,6 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
 
 
 _TWICE = "a model can be listed again with another temperature"
-
-
-def _name(participant: Participant, before: Iterable[Participant]) -> str:
-    """Return the id, with the temperature if the model is listed before."""
-    if all(other.id != participant.id for other in before):
-        return participant.id
-    return name_at(participant.id, participant.temperature)
 
 
 def _place(participant: Participant) -> tuple[str, float | None, str]:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
 from evalstore.checks.expressions.check import expression_names, keys_of
 from evalstore.checks.parser import (
@@ -17,7 +16,7 @@ from evalstore.checks.parser import (
     read_check,
     split,
 )
-from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
+from evalstore.checks.placeholders import Place, fill_in, plain_copy, templates_in, value_at
 from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
 from evalstore.checks.types.judge import JUDGE, judge_of, without_judge
@@ -59,19 +58,12 @@ class CaseDraft(NamedTuple):
 
     values: dict[str, Json]
     """What tells the row from others: the values of its data that are used, and the author's."""
-    key: str
-    """The digest of the values."""
     id: str
     """Its value of the field `rowId`; empty without this field."""
-    tests: tuple[str, ...]
-    evaluation: str | None
-    judged_by: tuple[str, ...]
-    needs: tuple[str, ...]
-    recorded: str | None
-    judge_prompts: tuple[str, ...]
-    code: tuple[str, ...]
-    group: str
-    group_checks: tuple[Json, ...]
+    case: Case
+    """Its label is empty."""
+    group: str = ""
+    group_checks: tuple[Json, ...] = ()
 
 
 class _Judged(NamedTuple):
@@ -88,10 +80,15 @@ class CaseBuilder:
     """Builds the cases of a test file from its compiled texts."""
 
     def __init__(
-        self, test: TestFile, data: Dataset | None, tools: Sequence[str], schema: str | None
+        self,
+        test: TestFile,
+        data: Dataset | None,
+        tools: Sequence[str],
+        schema: str | None,
+        prompts: tuple[str | None, ...] = (),
     ) -> None:
-        """`tools` and `schema` are ids of versions."""
-        self._test = test
+        """`tools`, `schema` and `prompts` are ids of versions."""
+        self._test, self._prompts = test, prompts
         names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
         self.filler = filler = TemplateSet(
             test.path,
@@ -158,21 +155,25 @@ class CaseBuilder:
             }:
                 needs = tuple(sorted({*needs, *shown}))
         judged = self._judged or self._judge(row, project, shapes)
-        values = self.values(row)
-        return CaseDraft(
-            values,
-            hashing.row_key(values),
-            self.id_of(row),
-            tuple(tests),
-            judged.evaluation,
-            judged.by,
-            needs,
-            self._recorded(row, shapes, project) if self._answers else None,
-            judged.prompts,
-            judged.code,
-            "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
-            judged.group_checks,
+        values, id, options = self.values(row), self.id_of(row), self._test.options
+        case = Case(
+            row="",
+            key=hashing.row_key(values),
+            tests=tuple(tests),
+            evaluation=judged.evaluation,
+            tags=self._tags,
+            prompts=self._prompts,
+            needs=needs,
+            judged_by=judged.by,
+            temperature=options.temperature,
+            seed=options.seed,
+            limit=options.max_output_tokens,
+            recorded=self._recorded(row, shapes, project) if self._answers else None,
+            judge_prompts=judged.prompts,
+            code=judged.code,
         )
+        group = "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else ""
+        return CaseDraft(values, id, case, group, judged.group_checks)
 
     def _judge(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
@@ -289,20 +290,18 @@ class CaseBuilder:
 
     # --- names
 
-    def name(
-        self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
-    ) -> Iterator[Case]:
+    def name(self, drafts: Sequence[CaseDraft], project: FillContext) -> Iterator[Case]:
         """Yield the cases of the rows, followed by those of groups that are judged together."""
         texts = [self.naming_texts(draft.values, draft.id) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         used_labels: set[str] = set()
-        for label, row_draft in zip(labels(texts, self._test.row_id), drafts, strict=True):
+        for label, draft in zip(labels(texts, self._test.row_id), drafts, strict=True):
             if self.has_groups:
-                groups.setdefault(row_draft.group, []).append(row_draft)
-                if row_draft.evaluation is None:
+                groups.setdefault(draft.group, []).append(draft)
+                if draft.case.evaluation is None:
                     continue
             used_labels.add(label)
-            yield self.case(label, row_draft, prompts)
+            yield draft.case._replace(row=label)
         for group, members in groups.items():
             name = shorten_value(group) or "''"
             label = f"all of {name}" if self._group else "all rows"
@@ -312,40 +311,21 @@ class CaseBuilder:
                 label += "'"
             used_labels.add(label)
             key = hashing.row_key({"": group})  # no value of a row has an empty name
-            yield self.case(label, self._together(members, project)._replace(key=key), prompts)
+            yield self._together(members, project)._replace(row=label, key=key)
 
-    def case(self, label: str, draft: CaseDraft, prompts: tuple[str | None, ...]) -> Case:
-        """Return the case of a row."""
-        options = self._test.options
-        return Case(
-            row=label,
-            key=draft.key,
-            tests=draft.tests,
-            evaluation=draft.evaluation,
-            tags=self._tags,
-            prompts=prompts,
-            needs=draft.needs,
-            judged_by=draft.judged_by,
-            temperature=options.temperature,
-            seed=options.seed,
-            limit=options.max_output_tokens,
-            recorded=draft.recorded,
-            judge_prompts=draft.judge_prompts,
-            code=draft.code,
-        )
-
-    def _together(self, members: Sequence[CaseDraft], project: FillContext) -> CaseDraft:
-        """Combine the rows of a group to one draft; rows with the same test share its answers."""
+    def _together(self, members: Sequence[CaseDraft], project: FillContext) -> Case:
+        """Combine the rows of a group to one case; rows with the same test share its answers."""
+        cases = [member.case for member in members]
         counts: dict[str, int] = {}
-        for member in members:
-            for test in member.tests:
-                counts[test] = max(counts.get(test, 0), member.tests.count(test))
+        for case in cases:
+            for test in case.tests:
+                counts[test] = max(counts.get(test, 0), case.tests.count(test))
         evaluation = EvaluationVersion((), members[0].group_checks)
-        return members[0]._replace(
+        return cases[0]._replace(
             tests=tuple(test for test, count in counts.items() for _ in range(count)),
             evaluation=project.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
             judged_by=("checks",),
-            needs=tuple(sorted({need for member in members for need in member.needs})),
+            needs=tuple(sorted({need for case in cases for need in case.needs})),
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
@@ -374,24 +354,8 @@ class FormerCases:
         values = self._builder.values(row)
         if not _PLAIN.issuperset(map(type, values.values())):
             return None
-        key = hashing.row_key(values)
-        case = self._take(key)
-        if case is None:
-            return None
-        return CaseDraft(
-            values,
-            key,
-            self._builder.id_of(row),
-            case.tests,
-            case.evaluation,
-            case.judged_by,
-            case.needs,
-            case.recorded,
-            case.judge_prompts,
-            case.code,
-            group="",
-            group_checks=(),
-        )
+        case = self._take(hashing.row_key(values))
+        return CaseDraft(values, self._builder.id_of(row), case) if case else None
 
     def _take(self, key: str) -> Case | None:
         ahead = self._ahead
@@ -616,15 +580,16 @@ class _CheckTemplate:
                 self._line,
                 hint="models are shown it by their prompt",
             )
-        return defer(
-            self._definition,
-            fill_in(self._definition, values),
-            [place for place, _ in self._deferred],
-            [p for p, value in values if isinstance(value, dict) and is_place_of_settings(p)],
-            type=self.type,
-            revision=kind.revision,
-            scope=self.scope,
-        )
+        places = (place for place, _ in self._deferred)
+        data = [list(p) for p, v in values if isinstance(v, dict) and is_place_of_settings(p)]
+        return {
+            "type": self.type,
+            "revision": kind.revision,
+            "given": plain_copy(fill_in(self._definition, values)),
+            "templates": [[list(place), value_at(self._definition, place)] for place in places],
+            **({"data": data} if data else {}),
+            **({} if self.scope == "answer" else {"scope": self.scope}),
+        }
 
     def _mentioned(
         self, check: Mapping[str, Json], row: RowValues

@@ -84,6 +84,10 @@ class ExpandedFile:
         """Return whether there is a problem that makes the file invalid."""
         return any(problem.severity == "error" for problem in self.problems)
 
+    def report(self, path: str, message: str, line: int | None, *, hint: str | None) -> None:
+        """Add an error of a file."""
+        self.problems.append(Problem(path, message, line, hint=hint))
+
     def keep(self, kind: str, description: dict[str, Json]) -> str:
         """Keep the content of a version; returns its id."""
         id, content = hashing.identify(description)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -77,7 +78,7 @@ def expand_test(
     schemas = _resolve(
         test, "structuredResponseSchema", "schema", requested_schemas, library.schemas, result
     )
-    drafter = CaseBuilder(test, data, tools, schemas[0] if schemas else None)
+    drafter = CaseBuilder(test, data, tools, schemas[0] if schemas else None, prompts)
     result.problems += drafter.filler.problems
     if result.has_failed():
         result.problems = _data_problems(test, data) or result.problems
@@ -92,14 +93,17 @@ def expand_test(
     most = 0 if former else _MOST_AT_ONCE if can_store else MOST_CASES
     drafts = list(islice(rest, most + 1))
     if can_store and (former or len(drafts) > most):
-        _build_tree(test, drafter, data, prompts, project, chain(drafts, rest))
+        _build_tree(test, drafter, data, project, chain(drafts, rest))
         return result
     if data is not None:
         result.problems += data.problems
     if not result.has_failed() and differing_groups(drafts):
-        result.problems.append(_differing(test))
+        line = test.checks.line if test.checks else None
+        message = "a check of the scope 'group' is not the same for all rows of the group"
+        hint = "it can only mention values that all of them have; the field 'group' parts them"
+        result.report(test.path, message, line, hint=hint)
     elif not result.has_failed():
-        result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, prompts, project)))
+        result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, project)))
         is_unjudged = any(case.evaluation is None for case in result.file.cases)
         result.problems += _find_idle(test, drafter, data, is_unjudged=is_unjudged)
     return result
@@ -114,7 +118,6 @@ def _build_tree(
     test: TestFile,
     drafter: CaseBuilder,
     data: Dataset | None,
-    prompts: tuple[str | None, ...],
     project: FillContext,
     drafts: Iterable[CaseDraft],
 ) -> None:
@@ -135,8 +138,8 @@ def _build_tree(
     for number, draft in enumerate(drafts):
         _tell(number, count)
         label = labeller.label(drafter.naming_texts(draft.values, draft.id))
-        builder.add(drafter.case(label, draft, prompts))
-        unjudged = unjudged or draft.evaluation is None
+        builder.add(draft.case._replace(row=label))
+        unjudged = unjudged or draft.case.evaluation is None
     if data is not None:
         result.problems += data.problems
     if result.has_failed():
@@ -149,10 +152,25 @@ def _find_idle(
     test: TestFile, drafter: CaseBuilder, data: Dataset | None, *, is_unjudged: bool
 ) -> Iterator[Problem]:
     """Yield the problems of a file whose cases could be made."""
+    warn = partial(Problem, test.path, severity="warning")
     if test.is_cut and is_unjudged:
-        yield _unjudged(test)
-    if idle := _idle_group(test, drafter):
-        yield idle
+        yield warn(
+            "nothing below '---' says how to judge the answer, so it is never judged",
+            test.first_line,
+            hint="write the instructions for the judge below the line '---'",
+        )
+    if test.group is not None and not drafter.has_groups:
+        yield warn(
+            "'group' parts rows that are judged together, but no check has the scope 'group'",
+            test.line_of("group"),
+            hint="give one, as in '{allEqual: , scope: group}'",
+        )
+    elif test.group is not None and not drafter.group_differs:
+        yield warn(
+            "'group' is the same for all rows, so all of them are one group",
+            test.line_of("group"),
+            hint='write what a group has in common, such as "{{ item.template }}"; or leave it out',
+        )
     if repeated := _repeated_id(test, drafter, data):
         yield repeated
 
@@ -169,7 +187,7 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
             installed = result.dependencies[f"package:{package}"] = is_installed(package)
             if not installed:
                 message = f"the check '{kind}' needs the package '{package}', which is missing"
-                result.problems.append(Problem(test.path, message, entry.line, hint=INSTALL))
+                result.report(test.path, message, entry.line, hint=INSTALL)
 
 
 def _draft(
@@ -203,15 +221,6 @@ def _in_rows(problem: Problem, places: list[str]) -> Problem:
     if not first:
         return problem
     return replace(problem, message=f"{problem.message} ({first}{others})")
-
-
-def _differing(test: TestFile) -> Problem:
-    return Problem(
-        test.path,
-        "a check of the scope 'group' is not the same for all rows of the group",
-        test.checks.line if test.checks else None,
-        hint="it can only mention values that all of them have; the field 'group' parts them",
-    )
 
 
 def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Dataset | None:
@@ -261,21 +270,6 @@ def _place(data: Dataset | None, row: DatasetRow | None) -> str:
     return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
 
 
-def _idle_group(test: TestFile, drafter: CaseBuilder) -> Problem | None:
-    """Return why the field 'group' has no effect, if it has none."""
-    if test.group is None:
-        return None
-    if not drafter.has_groups:
-        message = "'group' parts rows that are judged together, but no check has the scope 'group'"
-        hint = "give one, as in '{allEqual: , scope: group}'"
-    elif not drafter.group_differs:
-        message = "'group' is the same for all rows, so all of them are one group"
-        hint = 'write what a group has in common, such as "{{ item.template }}"; or leave it out'
-    else:
-        return None
-    return Problem(test.path, message, test.line_of("group"), severity="warning", hint=hint)
-
-
 def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> Problem | None:
     """Return the first id that two rows have, if any.
 
@@ -309,16 +303,6 @@ def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> 
     return None
 
 
-def _unjudged(test: TestFile) -> Problem:
-    return Problem(
-        test.path,
-        "nothing below '---' says how to judge the answer, so it is never judged",
-        test.first_line,
-        severity="warning",
-        hint="write the instructions for the judge below the line '---'",
-    )
-
-
 def _resolve_prompts(
     test: TestFile, library: Definitions, result: ExpandedFile
 ) -> tuple[str | None, ...]:
@@ -333,13 +317,11 @@ def _resolve_prompts(
             hint = suggest(id, library.prompts, "system prompts")
             if id in library.evaluator_prompts:
                 hint = "it is a judge prompt (tag '_evaluator'), not a system prompt"
-            result.problems.append(
-                Problem(
-                    test.path,
-                    f"unknown system prompt '{id}'",
-                    test.line_of("systemPrompts", number),
-                    hint=hint,
-                )
+            result.report(
+                test.path,
+                f"unknown system prompt '{id}'",
+                test.line_of("systemPrompts", number),
+                hint=hint,
             )
         else:
             ids += versions
@@ -359,13 +341,11 @@ def _resolve(
         version = known.get(id)
         result.dependencies[f"{kind}:{id}"] = version
         if version is None:
-            result.problems.append(
-                Problem(
-                    test.path,
-                    f"unknown {kind} '{id}'",
-                    test.line_of(field_name, number),
-                    hint=suggest(id, known, f"{kind}s"),
-                )
+            result.report(
+                test.path,
+                f"unknown {kind} '{id}'",
+                test.line_of(field_name, number),
+                hint=suggest(id, known, f"{kind}s"),
             )
         else:
             versions.append(version)

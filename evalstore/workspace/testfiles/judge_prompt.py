@@ -18,8 +18,3 @@ def shows_question(content: Json) -> bool:
     parts = [part for message in restore_messages(content["messages"]) for part in message.parts]
     texts = [part.text for part in parts if isinstance(part, Text)]
     return any(name in text for text in texts for name in _OF_QUESTION)
-
-
-def shows_instructions(content: str) -> bool:
-    """Return whether an evaluator prompt shows the judge the instructions of a test."""
-    return SHOWN in content

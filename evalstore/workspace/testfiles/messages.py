@@ -82,7 +82,8 @@ def _message(
 ) -> Message:
     if turn.name is not None:
         return Message(turn.role, (), filled=True)
-    parts = fill_parts(template, row, project, verbatim=turn.verbatim)
+    filled = template.fill(row.lookup, row.typed)
+    parts = _as_parts(filled, project, {}, verbatim=turn.verbatim)
     if image is not None:
         path = "".join(str(piece) for piece in image.fill(row.lookup, row.typed))
         shown = project.keep_address(path) if _ADDRESS.match(path) else None
@@ -100,13 +101,6 @@ def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
                 turn.section.first,
                 hint=f"in a message of the role '{turn.role}' only text files are allowed",
             )
-
-
-def fill_parts(
-    template: Template, row: RowValues, project: FillContext, *, verbatim: bool = False
-) -> tuple[Part, ...]:
-    """Split a filled text into parts, trimmed at both ends; mentioned files are read."""
-    return _as_parts(template.fill(row.lookup, row.typed), project, {}, verbatim=verbatim)
 
 
 def fill_instructions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evalstore.core import hashing
-from evalstore.core.errors import FileProblem, LimitProblem, Problem
+from evalstore.core.errors import FileProblem, LimitProblem
 from evalstore.core.values import DEFAULT_PROMPT, REQUIRED_NAMES, PromptVersion
 from evalstore.files.templates import Template
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext
@@ -54,11 +54,9 @@ def _require_runtime_names(
     for name in REQUIRED_NAMES:
         # Another evaluator prompt may be for tests without instructions.
         if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
-            result.problems.append(
-                Problem(
-                    prompt.path,
-                    f"the judge prompt never uses '{name}'",
-                    prompt.turns[0].section.first,
-                    hint=f"write `{{{{{name}}}}}` where it belongs",
-                )
+            result.report(
+                prompt.path,
+                f"the judge prompt never uses '{name}'",
+                prompt.turns[0].section.first,
+                hint=f"write `{{{{{name}}}}}` where it belongs",
             )

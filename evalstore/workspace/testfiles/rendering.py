@@ -174,13 +174,10 @@ class TemplateSet:
             self.data = frozenset({ITEM, *(f"{ITEM}.{name}" for name in self.known)})
         self.problems: list[Problem] = []
         for name in self.known.keys() & self._columns.keys():
-            self.problems.append(
-                Problem(
-                    path,
-                    f"'{name}' is a replacement and a column of the dataset",
-                    self.known[name],
-                    hint="rename one of them; for the column 'dataset' has the field 'rename'",
-                )
+            self._report(
+                f"'{name}' is a replacement and a column of the dataset",
+                self.known[name],
+                hint="rename one of them; for the column 'dataset' has the field 'rename'",
             )
         self._used: set[str] = set()
         self._reserved: set[str] = set()
@@ -191,6 +188,9 @@ class TemplateSet:
                     self.values[name, written.text] = self._compile(
                         written.text, partial(_same_line, written.line)
                     )
+
+    def _report(self, message: str, line: int, **more: Any) -> None:
+        self.problems.append(Problem(self.path, message, line, **more))
 
     def _compile(
         self, text: str, line_at: Callable[[int], int], later: Collection[str] = ()
@@ -206,13 +206,10 @@ class TemplateSet:
         for name, line in template.reserved.items():
             if name not in self._reserved:
                 self._reserved.add(name)
-                self.problems.append(
-                    Problem(
-                        self.path,
-                        f"'{name}' is a reserved name that means nothing here; it stays text",
-                        line,
-                        severity="warning",
-                    )
+                self._report(
+                    f"'{name}' is a reserved name that means nothing here; it stays text",
+                    line,
+                    severity="warning",
                 )
         return template
 
@@ -229,13 +226,10 @@ class TemplateSet:
     def need(self, name: str, line: int, later: Collection[str] = ()) -> None:
         """Count a name as used, or report it."""
         if name in later and name in self._columns and name not in self.known:
-            self.problems.append(
-                Problem(
-                    self.path,
-                    f"'{name}' is a column of the dataset and a name of the answer",
-                    line,
-                    hint=f"write '{ITEM}.{name}' for the column",
-                )
+            self._report(
+                f"'{name}' is a column of the dataset and a name of the answer",
+                line,
+                hint=f"write '{ITEM}.{name}' for the column",
             )
         elif name in self.known or name in self.data:
             self._use(name)
@@ -250,7 +244,7 @@ class TemplateSet:
             self._reserved.add(ITEM)
             message = f"'{ITEM}' is the whole row here, and the dataset also has a column '{ITEM}'"
             hint = f"write '{{{{ {ITEM}.{ITEM} }}}}' for the column"
-            self.problems.append(Problem(self.path, message, line, severity="warning", hint=hint))
+            self._report(message, line, severity="warning", hint=hint)
 
     def _report_undefined(self, name: str, line: int, later: Collection[str]) -> None:
         """Report an undefined name, unless it is a runtime name of a prompt."""
@@ -260,7 +254,7 @@ class TemplateSet:
         if name in self._answers:
             words = f"'{name}' is an answer, so it can only be mentioned below '---'"
             hint = "in the messages the candidate sees its answers where it gave them"
-        self.problems.append(Problem(self.path, words, line, hint=hint, fragment=name))
+        self._report(words, line, hint=hint, fragment=name)
 
     def _hint(self, name: str, later: Collection[str]) -> str:
         """Return a hint for an unknown name."""
@@ -312,15 +306,12 @@ class TemplateSet:
         """Report a name that is neither a replacement nor a column."""
         names = {**self.known, **self._columns}
         if name not in names:
-            self.problems.append(
-                Problem(
-                    self.path,
-                    f"'rowId' names '{name}', which is neither a column nor a replacement",
-                    line,
-                    hint=f"write '{bare}'"
-                    if (bare := name.removeprefix(f"{ITEM}.")) in names
-                    else suggest(name, names, "columns and replacements"),
-                )
+            self._report(
+                f"'rowId' names '{name}', which is neither a column nor a replacement",
+                line,
+                hint=f"write '{bare}'"
+                if (bare := name.removeprefix(f"{ITEM}.")) in names
+                else suggest(name, names, "columns and replacements"),
             )
 
     def _names_in(self, name: str) -> set[str]:
@@ -351,13 +342,10 @@ class TemplateSet:
                     for item in self.replacements
                     if (written := item.get(name))
                 )
-                self.problems.append(
-                    Problem(
-                        self.path,
-                        f"replacement '{name}' is never used",
-                        line,
-                        hint=f"write `{{{{{name}}}}}` where it belongs, or remove it",
-                    )
+                self._report(
+                    f"replacement '{name}' is never used",
+                    line,
+                    hint=f"write `{{{{{name}}}}}` where it belongs, or remove it",
                 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.checks.judging.reply_formats import read_verdict
+from evalstore.checks.judging.reply_formats import Verdicts
 from evalstore.checks.judging.reply_parser import (
     Unreadable,
     finished_text,
@@ -62,7 +62,7 @@ NOT_ONE = "the judge's reply is not one JSON object and nothing else"
 )
 def test_why_no_verdict_is_read(reply: Reply, code: str | None, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
-        read_verdict(reply, code)
+        Verdicts().read(reply, code)
     assert caught.value.reason == str(caught.value) == reason
 
 
@@ -87,7 +87,7 @@ def test_why_no_verdict_is_read(reply: Reply, code: str | None, reason: str) -> 
 )
 def test_why_a_score_is_not_read(score: str, passed: str, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
-        read_verdict(Reply(f'{{"pass": {passed}, "score": {score}}}'), None, ["score"])
+        Verdicts(["score"]).read(Reply(f'{{"pass": {passed}, "score": {score}}}'))
     assert caught.value.reason == reason
 
 
@@ -107,7 +107,7 @@ def test_thoughts_may_have_several_lines_and_must_end_once() -> None:
 @pytest.mark.parametrize("reason", ["abort", "cancelled", "Incomplete", "recitation", "refusal"])
 def test_each_reason_for_an_unfinished_reply_is_known(reason: str) -> None:
     with pytest.raises(Unreadable, match=f"its finish reason is '{reason}'"):
-        read_verdict(Reply(GOOD, finish_reason=reason))
+        Verdicts().read(Reply(GOOD, finish_reason=reason))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_reply_that_its_server_did_not_hold_to_the_schema_is_known(
     text: str, code: str | None, is_structured: bool
 ) -> None:
     with pytest.raises(Unreadable) as caught:
-        read_verdict(Reply(text), code)
+        Verdicts().read(Reply(text), code)
     assert caught.value.is_structured is is_structured
 
 

@@ -15,12 +15,10 @@ from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.checks.judging.reply_formats import (
     AGAIN,
     JudgeReply,
+    Verdicts,
     ask_again,
-    ask_again_with,
     ask_for_code,
-    read_verdict,
     undecided_reply,
-    verdict_schema,
 )
 from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.core import hashing
@@ -56,7 +54,7 @@ BAD_WITH_CODE = '{"code": "c0de", "pass": false, "feedback": "wrong"}'
     ],
 )
 def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
-    assert read_verdict(Reply(text)) == opinion
+    assert Verdicts().read(Reply(text)) == opinion
 
 
 @pytest.mark.parametrize(
@@ -70,7 +68,7 @@ def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
 )
 def test_keys_that_the_prompt_names_may_be_there(member: str, opinion: JudgeReply) -> None:
     asked = ("score", "label", "mood")
-    assert read_verdict(Reply(f'{{"pass": true, {member}}}'), None, asked) == opinion
+    assert Verdicts(asked).read(Reply(f'{{"pass": true, {member}}}')) == opinion
 
 
 @pytest.mark.parametrize(
@@ -96,18 +94,18 @@ def test_a_key_that_was_not_asked_for_makes_an_object_unreadable(
 ) -> None:
     named = f'"code": "{code}", ' if code else ""
     with pytest.raises(Unreadable, match="which was not asked for"):
-        read_verdict(Reply(f'{{{named}"pass": true, {member}}}'), code)
+        Verdicts().read(Reply(f'{{{named}"pass": true, {member}}}'), code)
 
 
 @pytest.mark.parametrize("name", ["reasoning", "feedback", "label"])
 @pytest.mark.parametrize("value", ['{"pass": false}', '["no"]'])
 def test_a_key_for_a_text_holds_no_object(name: str, value: str) -> None:
     with pytest.raises(Unreadable, match=f"the judge's '{name}' is an? (object|list), not a text"):
-        read_verdict(Reply(f'{{"pass": true, "{name}": {value}}}'), None, ("label",))
+        Verdicts(("label",)).read(Reply(f'{{"pass": true, "{name}": {value}}}'))
 
 
 def test_a_code_that_looks_like_a_number_may_be_one() -> None:
-    assert read_verdict(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
+    assert Verdicts().read(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -138,38 +136,38 @@ def test_a_code_that_looks_like_a_number_may_be_one() -> None:
 )
 def test_no_verdict_is_guessed(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_verdict(Reply(text), None, ["score"])
+        Verdicts(["score"]).read(Reply(text))
 
 
 @pytest.mark.parametrize("text", ["{", '{"a":', "["])
 def test_no_verdict_is_found_in_endless_nesting(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_verdict(Reply(text * 20_000))
+        Verdicts().read(Reply(text * 20_000))
 
 
 @pytest.mark.parametrize("field", ['"pass"', '"pass": true, "score"'])
 def test_nesting_that_can_just_be_read_is_not_a_verdict(field: str) -> None:
     for depth in range(900, 1000):
         with pytest.raises(Unreadable):
-            read_verdict(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
+            Verdicts().read(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
 
 
 @pytest.mark.parametrize("text", [f"{GOOD}{BAD}", f"{BAD}{GOOD}", f"{GOOD}\n{GOOD}"])
 def test_of_two_objects_without_a_code_none_counts(text: str) -> None:
     with pytest.raises(Unreadable, match="is not one JSON object"):
-        read_verdict(Reply(text))
+        Verdicts().read(Reply(text))
 
 
 def test_a_refusal_is_not_a_verdict() -> None:
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
-        read_verdict(Reply(None, refusal="I cannot"))
+        Verdicts().read(Reply(None, refusal="I cannot"))
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
-        read_verdict(Reply(GOOD, refusal="I cannot"))
+        Verdicts().read(Reply(GOOD, refusal="I cannot"))
 
 
 def test_a_tool_call_is_not_a_verdict() -> None:
     with pytest.raises(Unreadable):
-        read_verdict(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
+        Verdicts().read(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
 
 
 @pytest.mark.parametrize(
@@ -181,17 +179,17 @@ def test_a_verdict_among_endless_brackets_is_given_up(
     text: str, times: int, code: str | None
 ) -> None:
     with pytest.raises(Unreadable):
-        read_verdict(Reply(text * times + BAD_WITH_CODE), code)
+        Verdicts().read(Reply(text * times + BAD_WITH_CODE), code)
 
 
 def test_a_huge_text_without_a_verdict_is_unreadable() -> None:
     with pytest.raises(Unreadable):
-        read_verdict(Reply("The answer is good. " * 100_000))
+        Verdicts().read(Reply("The answer is good. " * 100_000))
 
 
 def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
     text = '{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'
-    opinion = read_verdict(Reply(text), None, ["label"])
+    opinion = Verdicts(["label"]).read(Reply(text))
     hashing.identify(
         hashing.describe_evaluation_result(
             Evaluation(
@@ -210,17 +208,15 @@ def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
 
 
 def test_endless_feedback_is_cut() -> None:
-    opinion = read_verdict(
-        Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6})),
-        None,
-        ["label"],
+    opinion = Verdicts(["label"]).read(
+        Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6}))
     )
     assert len(opinion.feedback) == 20_000
     assert len(opinion.label or "") == 200
 
 
 def test_a_judge_held_to_the_schema_gives_its_reasons_first() -> None:
-    assert list(verdict_schema()["properties"])[:2] == ["reasoning", "pass"]
+    assert list(Verdicts().schema["properties"])[:2] == ["reasoning", "pass"]
 
 
 def test_what_a_judge_is_asked_for_is_this() -> None:
@@ -229,20 +225,20 @@ def test_what_a_judge_is_asked_for_is_this() -> None:
         "pass": {"type": "boolean", "description": "whether the instructions are met"},
         "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
     }
-    assert verdict_schema() == {
+    assert Verdicts().schema == {
         "type": "object",
         "properties": properties,
         "required": ["pass", "feedback"],
         "additionalProperties": False,
     }
-    assert verdict_schema(["label", "score", "other"])["properties"] == {
+    assert Verdicts(["label", "score", "other"]).schema["properties"] == {
         **properties,
         "score": {"type": "number", "minimum": 0, "maximum": 1},
         "label": {"type": "string"},
     }
     verdict = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
     assert "Answer with one JSON object and nothing else: {" + verdict == AGAIN
-    assert ask_again_with("c0de") == (
+    assert Verdicts().again("c0de") == (
         'Answer with one JSON object and nothing else: {"code": "c0de", ' + verdict
     )
     assert ask_for_code("c0de") == (
@@ -264,9 +260,9 @@ def test_what_a_judge_is_asked_for_is_this() -> None:
 )
 def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
     asked = ("score", "label")
-    assert Draft202012Validator(verdict_schema(asked)).is_valid(reply) is is_valid
+    assert Draft202012Validator(Verdicts(asked).schema).is_valid(reply) is is_valid
     if is_valid:
-        opinion = read_verdict(Reply(json.dumps(reply)), None, asked)
+        opinion = Verdicts(asked).read(Reply(json.dumps(reply)))
         assert opinion.score == reply.get("score")
         assert opinion.label == reply.get("label")
         assert opinion.reasoning == reply.get("reasoning", "")
@@ -279,7 +275,7 @@ def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
 def test_a_reply_that_its_model_did_not_end_is_not_a_verdict(finish_reason: str, text: str) -> None:
     for code in (None, CODE):
         with pytest.raises(Unreadable, match="cut off"):
-            read_verdict(Reply(text, finish_reason=finish_reason), code)
+            Verdicts().read(Reply(text, finish_reason=finish_reason), code)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +286,7 @@ def test_a_reply_that_its_model_did_not_end_is_not_a_verdict(finish_reason: str,
     ],
 )
 def test_a_reply_that_its_model_ended_is_a_verdict(finish_reason: str | None) -> None:
-    assert read_verdict(Reply(GOOD, finish_reason=finish_reason)) == YES
+    assert Verdicts().read(Reply(GOOD, finish_reason=finish_reason)) == YES
 
 
 @pytest.mark.parametrize("verdict", [GOOD, GOOD_WITH_CODE])
@@ -301,7 +297,7 @@ def test_a_pass_inside_of_an_object_that_is_not_json_does_not_count(verdict: str
     ):
         for code in (None, CODE):
             with pytest.raises(Unreadable):
-                read_verdict(Reply(text), code)
+                Verdicts().read(Reply(text), code)
 
 
 # --- asking again
@@ -311,7 +307,7 @@ def asked_again(reply: Reply) -> tuple[OutgoingMessage, ...]:
     first = OutgoingMessage("user", (Text("Judge."),))
     request = Request("code", (first,), temperature=0.5, json_mode=True)
     with pytest.raises(Unreadable) as unreadable:
-        read_verdict(reply)
+        Verdicts().read(reply)
     again = ask_again(request, reply, unreadable.value.reason)
     assert (again.code, again.temperature, again.json_mode) == ("code", 0.5, True)
     assert again.messages[0] == first
@@ -368,7 +364,7 @@ json_values = st.recursive(
 @given(json_values, st.text(max_size=10), st.text(max_size=10))
 def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: str) -> None:
     try:
-        opinion = read_verdict(Reply(before + json.dumps(value) + after))
+        opinion = Verdicts().read(Reply(before + json.dumps(value) + after))
     except Unreadable:
         return
     assert opinion.verdict in ("pass", "fail")

@@ -18,7 +18,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from evalstore.checks.judging.reply_formats import read_verdict
+from evalstore.checks.judging.reply_formats import Verdicts
 from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Reply
@@ -108,7 +108,7 @@ TARGETS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = 
     "reply": (REPLY, lambda document: decode_reply(document, latency=0)),
     "status": (JSON, lambda body: status_error(400, body)),
     "headers": (HEADERS, find_retry_after),
-    "opinion": (OPINION, lambda text: read_verdict(Reply(text))),
+    "opinion": (OPINION, lambda text: Verdicts().read(Reply(text))),
     **{f"data-{item}": (DATA, partial(_dataset, item)) for item in ("jsonl", "json", "csv", "tsv")},
     **{f"import-{item}": (MAPPING, partial(_import, item)) for item in SOURCES},
 }

@@ -57,12 +57,17 @@ class CheckerTest:
     custom: Mapping[str, bytes]
     """The Python files of the test by their path."""
 
-    def text(self, name: str, *, empty: bool = False) -> str:
-        """Return a text argument as a template; raises `NotTakenError`."""
+    def written(self, name: str, *, empty: bool = True) -> str:
+        """Return a text argument as it is written; raises `NotTakenError`."""
         value = self.definition.arguments.get(name)
         if not isinstance(value, str) or not (value or empty):
             raise NotTakenError(f"the checker needs the text '{name}'", ARGUMENTS, name)
-        return self.fill(parse(value, self.definition.columns, ARGUMENTS, name), {str})
+        return value
+
+    def text(self, name: str, *, empty: bool = False) -> str:
+        """Return a text argument as a template; raises `NotTakenError`."""
+        text = self.written(name, empty=empty)
+        return self.fill(parse(text, self.definition.columns, ARGUMENTS, name), {str})
 
     def fill(self, pieces: list[Piece], plain: Collection[type]) -> str:
         """Return a template; values of other types than `plain` are formatted as Python does."""
@@ -159,9 +164,7 @@ def _regex(test: CheckerTest) -> LveJudging:
 def _contains(test: CheckerTest) -> LveJudging:
     """Convert `ExactMatchChecker`, whose pattern LVE formats twice."""
     test.only("pattern", "match_safe")
-    pattern = test.definition.arguments.get("pattern")
-    if not isinstance(pattern, str):
-        raise NotTakenError("the checker needs the text 'pattern'", ARGUMENTS, "pattern")
+    pattern = test.written("pattern")
     place = (ARGUMENTS, "pattern")
     parameters = test.definition.columns
     pieces: list[Piece] = []
@@ -192,7 +195,7 @@ def _function(test: CheckerTest) -> LveJudging:
     """Convert a lambda over the last answer."""
     test.only("func", "extract")
     place = (ARGUMENTS, "func")
-    function = read_function(_code(test), test.definition, *place)
+    function = read_function(test.written("func"), test.definition, *place)
     extract = test.definition.arguments.get("extract")
     if extract is not None and extract not in _EXTRACT:
         message = f"'extract' cannot be {short_json(extract)}; there are {', '.join(_EXTRACT)}"
@@ -210,7 +213,7 @@ def _joint_function(test: CheckerTest) -> LveJudging:
     """Convert a lambda over the answers of all runs."""
     test.only("func")
     place = (ARGUMENTS, "func")
-    function = read_function(_code(test), test.definition, *place)
+    function = read_function(test.written("func"), test.definition, *place)
     is_plain = all(len(names) == 1 for names in test.turns)
     answers = "answers" if is_plain else _answers_by_name(test.turns)
     answer = answers if isinstance(answers, str) else answers(function.answer)
@@ -224,13 +227,6 @@ def _joint_function(test: CheckerTest) -> LveJudging:
     code = _class("MultiRunBaseChecker", function, answer, test.rows, place)
     check = {"python": check_of(function, test.names), "scope": "case"}
     return LveJudging([check], files={FILE: code.encode()})
-
-
-def _code(test: CheckerTest) -> str:
-    source = test.definition.arguments.get("func")
-    if not isinstance(source, str):
-        raise NotTakenError("the checker needs the text 'func'", ARGUMENTS, "func")
-    return source
 
 
 def _answers_by_name(

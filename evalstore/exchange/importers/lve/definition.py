@@ -10,6 +10,7 @@ import json
 import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from json import JSONDecodeError
 from string import Formatter
@@ -76,20 +77,16 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
 
 def mentioned(text: str) -> list[str]:
     """Return the names of the fields in a text; empty if it cannot be parsed."""
-    try:
-        parsed = list(Formatter().parse(text))
-    except ValueError:
-        return []
-    return [re.split(r"[.\[]", name)[0] for _, name, _, _ in parsed if name]
+    with suppress(ValueError):
+        return [re.split(r"[.\[]", name)[0] for _, name, _, _ in Formatter().parse(text) if name]
+    return []
 
 
 def _field(
     name: str, spec: str, conversion: str | None, known: set[str], place: tuple[str, ...]
 ) -> FormatField:
-    field_text = (
-        "{" + name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
-    )
-    field_text += "}"
+    format_text = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+    field_text = f"{{{name}{format_text}}}"
     if not name or name[0].isdigit():
         raise NotTakenError(
             f"'{field_text}' has no name; double the braces if they are text", *place
@@ -205,18 +202,20 @@ def read_prompt_file(text: str) -> LvePrompt:
     try:
         whole = parse_json(text)
     except ValueError as problem:
-        lines = text.removesuffix("\n").split("\n")
-        if (messages := _read_lines(lines)) is not None:
+        if (messages := _read_lines(text.removesuffix("\n").split("\n"))) is not None:
             return read_prompt_list(messages, on_lines=True)
         if _MEANT_AS_JSON.match(text):
-            line = problem.lineno if isinstance(problem, JSONDecodeError) else 1
-            reason = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
-            raise NotTakenError(f"is not JSON: {reason}", line=line) from None
+            line = getattr(problem, "lineno", 1)
+            raise NotTakenError(f"is not JSON: {_reason_of(problem)}", line=line) from None
         return plain
     if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
         raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
     entries = whole if isinstance(whole, list) else [whole]
     return read_prompt_list(entries) if all(isinstance(entry, dict) for entry in entries) else plain
+
+
+def _reason_of(error: ValueError) -> str:
+    return error.msg if isinstance(error, JSONDecodeError) else str(error)
 
 
 def _read_lines(lines: list[str]) -> list[Json] | None:
@@ -234,8 +233,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
         try:
             messages.append(parse_json(line))
         except ValueError as problem:
-            description = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
-            problems.append(NotTakenError(f"is not JSON: {description}", line=number))
+            problems.append(NotTakenError(f"is not JSON: {_reason_of(problem)}", line=number))
             if not line.lstrip().startswith("{"):
                 return None
     if not all(isinstance(message, dict) for message in messages):
@@ -260,7 +258,8 @@ def read_prompt_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
         try:
             turns.append(_turn(number, message))
         except NotTakenError as problem:
-            raise NotTakenError(problem.reason, line=number if on_lines else None) from None
+            problem.line = number if on_lines else None
+            raise
     names = dict.fromkeys(
         name for message in value for name in message if name not in _MESSAGE_FIELDS
     )
@@ -500,8 +499,10 @@ def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LveProm
             raise NotTakenError("the name of a prompt file must end in '.prompt'")
         text = read_file(path)
     except NotTakenError as problem:
-        raise NotTakenError(problem.reason, *place, name) from None
+        problem.place = (*place, name)
+        raise
     try:
         return read_prompt_file(text)
     except NotTakenError as problem:
-        raise NotTakenError(problem.reason, line=problem.line, file=path) from None
+        problem.file = path
+        raise

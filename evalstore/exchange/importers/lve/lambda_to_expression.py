@@ -254,8 +254,7 @@ class Offsets:
         return start, self._at(node.end_lineno, node.end_col_offset)
 
     def _at(self, line: int, column: int) -> int:
-        before = self._lines[line - 1].encode()[:column].decode()
-        return self._starts[line - 1] + len(before)
+        return self._starts[line - 1] + len(self._lines[line - 1].encode()[:column].decode())
 
 
 def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:

@@ -24,6 +24,7 @@ from evalstore.exchange.importers.base import (
     parse_json,
     read_source,
     short_json,
+    source_text,
     taking,
 )
 from evalstore.exchange.importers.lve.checkers import CheckerTest, translate_checker
@@ -48,7 +49,6 @@ from evalstore.exchange.importers.lve.test_writer import (
     write,
 )
 from evalstore.exchange.importers.template_writer import safe_file_name
-from evalstore.files.access import normalise
 
 _TEST = "test.json"
 _ROOT = "repository"
@@ -122,10 +122,9 @@ class _Reader:
         path = self.folder / _TEST
         text = ""
         try:
-            text = text_of(path)
+            text = source_text(path)
             definition = read_definition(text, self._prompt)
-            tags = self._import_test(definition, text)
-            models.setdefault(definition.model, {}).update(tags)
+            models.setdefault(definition.model, {}).update(self._import_test(definition, text))
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
@@ -138,7 +137,7 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is outside the test's folder")
         if not is_file(place):
             raise NotTakenError(f"the prompt file '{path}' does not exist")
-        return text_of(place)
+        return source_text(place)
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag for the temperatures of its answers."""
@@ -211,18 +210,19 @@ class _Reader:
     def _custom_files(self) -> dict[str, bytes]:
         """Return the Python files of custom checkers by their path below `checker`."""
         folder = self.folder / "checker"
-        return {
-            path.relative_to(folder).as_posix(): content_of(path)
-            for path in sorted(folder.rglob("*.py"))
-            if path.is_file() and path.name != "__init__.py"
-        }
+        with taking():
+            return {
+                path.relative_to(folder).as_posix(): read_source(path)
+                for path in sorted(folder.rglob("*.py"))
+                if path.is_file() and path.name != "__init__.py"
+            }
 
     def _lines(self) -> Iterator[RecordedLine]:
         """Yield the valid instances with their files."""
         folder = self.folder / "instances"
         for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
             try:
-                lines = text_of(path).split("\n")
+                lines = source_text(path).split("\n")
             except NotTakenError as problem:
                 self.imported.skip(path, problem)
                 continue
@@ -267,18 +267,6 @@ class _Reader:
                 raise NotTakenError(f"the values do not fill the prompt: {error}") from None
             for address in pictures:
                 check_picture(address)
-
-
-def content_of(path: Path) -> bytes:
-    """Return the content of a file; raises `NotTakenError`."""
-    with taking():
-        return read_source(path)
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file; raises `NotTakenError`."""
-    with taking():
-        return normalise(read_source(path))
 
 
 def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:

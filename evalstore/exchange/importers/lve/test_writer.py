@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError, ShownMessage
@@ -206,17 +207,11 @@ def _body(conversations: tuple[LveConversation, ...], names: Mapping[str, str]) 
 
 def _count_shared_turns(conversations: tuple[LveConversation, ...]) -> int:
     """Count the initial turns that all runs share; each run keeps at least one turn."""
-    first_turns = conversations[0].turns
-    count = 0
-    while (
-        all(
-            count < len(conversation.turns) - 1 and conversation.turns[count] == first_turns[count]
-            for conversation in conversations
-        )
-        and not first_turns[count][0].is_filled
-    ):
-        count += 1
-    return count
+    turns = zip(*(conversation.turns[:-1] for conversation in conversations), strict=False)
+    alike = takewhile(
+        lambda each: not each[0][0].is_filled and each.count(each[0]) == len(each), turns
+    )
+    return len(list(alike))
 
 
 def _section(

@@ -477,8 +477,7 @@ def _read_metric(
 
 def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     """Return a check of tool calls by name and arguments, in any order."""
-    reference = params.get("tool_calls_ground_truth", params.get("reference"))
-    expression = lone_expression(reference)
+    expression = lone_expression(params.get("tool_calls_ground_truth", params.get("reference")))
     if expression is None:
         raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:

@@ -23,10 +23,10 @@ from evalstore.exchange.importers.base import (
     is_file,
     parse_json,
     positive_int,
-    read_source,
     read_unpacked,
     reason_of,
     require_readable,
+    source_text,
     taking,
 )
 from evalstore.exchange.importers.json_lines import (
@@ -159,10 +159,7 @@ class EvalSources:
     def text(self, name: str) -> str | None:
         """Return the text of a file; None if it does not exist. Raises `NotTakenError`."""
         path = self.find(name)
-        if path is None:
-            return None
-        with taking(f"'{name}' "):
-            return normalise(read_source(path))
+        return None if path is None else source_text(path, f"'{name}' ")
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
         """Return the rows of a data file; raises `NotTakenError` if it does not exist."""

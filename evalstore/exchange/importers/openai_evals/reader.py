@@ -50,10 +50,9 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
                 f"'{path.name}' is not a file of OpenAI Evals",
                 hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
             )
-    if not importer.imported.files and not importer.imported.left:
-        raise EvalstoreError(
-            f"no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
-        )
+    importer.imported.require_any(
+        f"no evals in '{paths[0].name}'", "an eval has a 'class' and 'args'"
+    )
     return importer.imported
 
 

@@ -16,16 +16,15 @@ from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
+from evalstore.exchange.importers import base
 from evalstore.exchange.importers.base import (
     NotTakenError,
     parse_json,
-    read_source,
     require_pattern,
     require_readable,
     taking,
 )
 from evalstore.exchange.importers.json_lines import json_as_yaml
-from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
 
 PREFIX = "file://"
@@ -113,8 +112,7 @@ def _patterns(pattern: str) -> Iterator[str]:
 
 def read_source_text(path: Path) -> str:
     """Return the text of a file; raises `NotTakenError`."""
-    with taking(f"'{path.name}' "):
-        return normalise(read_source(path))
+    return base.source_text(path, f"'{path.name}' ")
 
 
 def read_document(path: Path) -> Document:

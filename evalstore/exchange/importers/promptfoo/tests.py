@@ -522,8 +522,7 @@ class PromptfooTests:
         value = document.value
         try:
             if isinstance(value, str):
-                path = files.find_files(value, self.folder)[0]
-                document = files.read_document(path)
+                document = files.read_document(files.find_files(value, self.folder)[0])
                 value = document.value
             if not isinstance(value, dict):
                 return
