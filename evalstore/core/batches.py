@@ -30,14 +30,17 @@ def _divide(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def in_weighed_batches(
-    items: Iterable[T], weigh: Callable[[T], int], most: int, count: int = SIZE
+    items: Iterable[T], weigh: Callable[[T], int], most: int, count: int | None = None
 ) -> Iterator[list[T]]:
-    """Yield the items in lists of at most `count`, that weigh at most `most` or are of one item."""
+    """Yield the items in lists of at most `count`, or `SIZE`, that weigh at most `most`.
+
+    A list of one item may weigh more.
+    """
     batch: list[T] = []
     total = 0
     for item in items:
         weight = weigh(item)
-        if batch and (total + weight > most or len(batch) >= count):
+        if batch and (total + weight > most or len(batch) >= (count or SIZE)):
             yield batch
             batch, total = [], 0
         batch.append(item)
