@@ -6,7 +6,8 @@ Each method calls the same operation as its command, and returns its value.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
@@ -298,10 +299,7 @@ class Workspace(ResultSharing):
         flight may finish, the run is recorded as interrupted, and the error is raised. The
         other options are those of `RunSettings`, named as on the command line.
         """
-        options.require_known("run", settings, RunSettings.__optional_keys__)
-        return self._carry_out(
-            {**settings, "max_cost": max_cost, "yes": yes}, on_progress, judge_only=False
-        )
+        return self._carry_out("run", settings, max_cost, yes, on_progress)
 
     def judge(
         self,
@@ -312,10 +310,7 @@ class Workspace(ResultSharing):
         **settings: Unpack[RunSettings],
     ) -> RunReport:
         """Judge stored answers that have no verdict, as `run` does, and ask for no answer."""
-        options.require_known("judge", settings, RunSettings.__optional_keys__)
-        return self._carry_out(
-            {**settings, "max_cost": max_cost, "yes": yes}, on_progress, judge_only=True
-        )
+        return self._carry_out("judge", settings, max_cost, yes, on_progress)
 
     def judge_text(
         self,
@@ -349,15 +344,18 @@ class Workspace(ResultSharing):
 
     def _carry_out(
         self,
-        settings: Mapping[str, Json],
+        method: str,
+        settings: RunSettings,
+        max_cost: float | None,
+        yes: bool,
         on_progress: Callable[[Progress], object] | None,
-        *,
-        judge_only: bool,
     ) -> RunReport:
         from evalstore.runs.run import run
 
+        options.require_known(method, settings, RunSettings.__optional_keys__)
         selection = options.selection_of(settings)
-        run_options = options.run_options_of(settings, judge_only=judge_only)
+        named = {**settings, "max_cost": max_cost, "yes": yes}
+        run_options = options.run_options_of(named, judge_only=method == "judge")
         listener = CallbackListener(on_progress) if on_progress else ProgressListener()
         with self._use() as location:
             report = outside_of_a_loop(lambda: run(location, selection, run_options, listener))
@@ -504,19 +502,13 @@ def outside_of_a_loop(call: Callable[[], _T]) -> _T:
 
     A notebook has one in its thread: there the call is made in a thread of its own.
     """
+    import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
-    if not _is_in_a_loop():
+    is_inside = False
+    with suppress(RuntimeError):
+        is_inside = bool(asyncio.get_running_loop())
+    if not is_inside:
         return call()
     with ThreadPoolExecutor(1, "evalstore") as executor:
         return executor.submit(call).result()
-
-
-def _is_in_a_loop() -> bool:
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -11,10 +11,10 @@ import json
 import re
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -95,17 +95,10 @@ class SelectionArguments(TextArguments):
     @property
     def options(self) -> SelectionOptions:
         """Return the selection as an operation takes it."""
-        return SelectionOptions(
-            paths=tuple(self.paths),
-            tags=tuple(self.tags),
-            exclude_tags=tuple(self.exclude_tags),
-            name=self.name,
-            models=tuple(self.models),
-            changed=self.changed,
-            last_failed=self.last_failed,
-            retry_errors=self.retry_errors,
-            limit=self.max_cases,
-        )
+        own = SelectionArguments.model_fields.keys() - TextArguments.model_fields.keys()
+        given: dict[str, Any] = {name: getattr(self, name) for name in own - {"max_cases"}}
+        given |= {name: tuple(it) for name, it in given.items() if isinstance(it, list)}
+        return SelectionOptions(**given, limit=self.max_cases)
 
 
 class StatusArguments(SelectionArguments, PageArguments):
@@ -286,16 +279,17 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
     )
     with find_filtered(location, arguments.run, wanted) as (project, found):
         chosen, total = found.page(arguments.offset, arguments.limit)
-        items = [_describe(row) for row in describe_results(location, project, [chosen])]
+        named = ("model", "prompt", "verdict", "score", "sessions", "promptName", "feedback")
+        items = [
+            {
+                "case": f"{row['file']}::{row['row']}" if row["row"] else row["file"],
+                **{name: row[name] for name in named},
+            }
+            for row in describe_results(location, project, [chosen])
+        ]
         run = found.run
     document: Document = {"run": run.id, "verdicts": to_json(run.verdicts)}
     return with_page(document, "results", items, total, arguments)
-
-
-def _describe(row: Document) -> Document:
-    file, label = row["file"], row["row"]
-    named = ("model", "prompt", "verdict", "score", "sessions", "promptName", "feedback")
-    return {"case": f"{file}::{label}" if label else file, **{name: row[name] for name in named}}
 
 
 def explain_case(location: Location, arguments: ExplainArguments) -> Document:
@@ -415,6 +409,7 @@ _NOTICE = (
 )
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 """Categories of characters that a person does not see."""
+_LEFT_OUT = "… {:,} of {:,} are left out"
 _NOT_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
@@ -465,16 +460,12 @@ def _shorten(value: Json, max_text: int, offset: int, most_items: int) -> Json:
             for name, inner in islice(value.items(), most_items)
         }
         more = len(value) - len(members)
-        return {**members, "…": _left_out(more, len(value))} if more else members
+        return {**members, "…": _LEFT_OUT.format(more, len(value))} if more else members
     if isinstance(value, list):
         kept = [_shorten(inner, max_text, offset, most_items) for inner in value[:most_items]]
         more = len(value) - len(kept)
-        return [*kept, _left_out(more, len(value))] if more else kept
+        return [*kept, _LEFT_OUT.format(more, len(value))] if more else kept
     return value
-
-
-def _left_out(more: int, count: int) -> str:
-    return f"… {more:,} of {count:,} are left out"
 
 
 def _cut(text: str, longest: int, offset: int) -> str:
@@ -501,11 +492,105 @@ def describe_error(error: EvalstoreError) -> Json:
 def as_text(value: Json) -> str:
     """Return JSON on one line, with characters that cannot be seen as escapes."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _NOT_ASCII.sub(lambda match: _visible(match[0]), text)
+    rare = set(_NOT_ASCII.findall(text))
+    hidden = [it for it in rare if unicodedata.category(it) in _HIDDEN]
+    return text.translate({ord(it): json.dumps(it)[1:-1] for it in hidden})
 
 
-def _visible(character: str) -> str:
-    """Return a character, or its escape in JSON when it cannot be seen."""
-    if unicodedata.category(character) not in _HIDDEN:
-        return character
-    return json.dumps(character)[1:-1]
+# --- the tools, as a client lists them
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    call: Callable[..., dict[str, Json]] | None = None
+    """Reads, with a location and the arguments; None: the tool runs, within a budget."""
+
+
+READ_TOOLS = (
+    Tool(
+        "status",
+        "What a run would do",
+        "What changed since the newest run, what a run would ask and judge, why, and the "
+        "estimated price in USD. Calls no model. 'untrusted' lists code that waits for the user's "
+        "trust, 'refused' the keys that a run would not send.",
+        StatusArguments,
+        status,
+    ),
+    Tool(
+        "check",
+        "Problems of the files",
+        "The errors and warnings of test files, models and settings, with line and hint. Use it "
+        "after editing a file.",
+        FileCheckArguments,
+        check,
+    ),
+    Tool(
+        "list_runs",
+        "Runs, newest first",
+        "The recorded runs with their ids, times, verdicts, costs and commits.",
+        PageArguments,
+        list_runs,
+    ),
+    Tool(
+        "list_results",
+        "Results of a run",
+        "The results of a run by file and row, by default only those that did not pass, each with "
+        "the feedback of its checks or judge.",
+        ResultsArguments,
+        list_results,
+    ),
+    Tool(
+        "explain_case",
+        "Why a case passed or failed",
+        "A case with its conversation, answer, verdicts and failed checks, where the answer "
+        "differs from what was expected, the run since which it fails, by whom, and what "
+        "changed then. Of several candidates it explains one that failed.",
+        ExplainArguments,
+        explain_case,
+    ),
+    Tool(
+        "show",
+        "A stored object",
+        "A run, an answer with its verdicts, a version or a failed call, by the start of its id.",
+        ShowArguments,
+        show,
+    ),
+    Tool(
+        "diff",
+        "Compare runs or candidates",
+        "What broke, was fixed or changed between two runs, a run and the workspace, or two "
+        "candidates of one run, with the edits that explain it and the difference of the pass "
+        "rates with its 95 % interval and p-value.",
+        DiffArguments,
+        diff,
+    ),
+    Tool(
+        "stats",
+        "Pass rates, costs and times",
+        "The results of a run added up by candidate, prompt, tag or file: pass rates with 95 % "
+        "intervals, costs in USD, latency and flakiness.",
+        StatsArguments,
+        stats,
+    ),
+    Tool(
+        "search",
+        "Search stored texts",
+        "The stored answers, feedback and tests that contain all words of a pattern. Of more than "
+        "10,000 the newest ones, answers first; 'leftOut' counts the others.",
+        SearchArguments,
+        search,
+    ),
+    Tool(
+        "list_failed_calls",
+        "Failed calls, newest first",
+        "Calls to models that failed, with the error, the case, and how to fix it.",
+        PageArguments,
+        list_failed_calls,
+    ),
+)

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,20 +39,13 @@ from evalstore.files.fields import suggest
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.api.result_reader import system_errors
 from evalstore.interfaces.api.workspace import CallbackListener, Progress
-from evalstore.interfaces.mcp import read_tools
 from evalstore.interfaces.mcp.read_tools import (
     PAGE,
+    READ_TOOLS,
     Arguments,
-    DiffArguments,
-    ExplainArguments,
-    FileCheckArguments,
     PageArguments,
-    ResultsArguments,
     RunArguments,
-    SearchArguments,
-    ShowArguments,
-    StatsArguments,
-    StatusArguments,
+    Tool,
     describe_error,
     fenced,
     fit,
@@ -314,45 +307,38 @@ class RunBudget:
         Raises `BudgetSpentError` when nothing remains, and `EvalstoreError` when another run is
         not finished, a price is not known, or a key may not be sent.
         """
+        from evalstore.planning.open_project import open_workspace
+        from evalstore.runs.run import run
+
         if not self._running.acquire(blocking=False):
             raise EvalstoreError("a run is not finished yet", hint="wait for its result")
+        listener = CallbackListener(report)
         try:
-            return self._run(location, arguments, report)
+            setting = open_workspace(location).settings.max_cost
+            limits = [limit for limit in (arguments.max_cost, setting) if limit is not None]
+            if self.limit and not self.remaining:
+                raise BudgetSpentError(
+                    f"the budget of {money(self.limit)} is spent",
+                    hint="the user can start the server again with another '--max-cost'",
+                )
+            options = RunOptions(
+                judge_only=arguments.judge_only,
+                max_cost=min([self.remaining, *limits]),
+                message=arguments.message,
+                yes=True,  # within the budget
+            )
+            done = run(location, arguments.options, options, listener)
+            if listener.error is not None:
+                raise listener.error
         finally:
+            self.spent += listener.usd
             self._running.release()
+        return {"budget": self.document(), **_describe(done, arguments.max_text)}
 
     def close(self) -> None:
         """Stop the run in progress, wait until it is recorded, and allow no other."""
         self.is_closing.set()
         self._running.acquire()
-
-    def _run(
-        self, location: Location, arguments: RunArguments, report: Callable[[Progress], object]
-    ) -> dict[str, Json]:
-        from evalstore.planning.open_project import open_workspace
-        from evalstore.runs.run import run
-
-        setting = open_workspace(location).settings.max_cost
-        limits = [limit for limit in (arguments.max_cost, setting) if limit is not None]
-        if self.limit and not self.remaining:
-            raise BudgetSpentError(
-                f"the budget of {money(self.limit)} is spent",
-                hint="the user can start the server again with another '--max-cost'",
-            )
-        listener = CallbackListener(report)
-        options = RunOptions(
-            judge_only=arguments.judge_only,
-            max_cost=min([self.remaining, *limits]),
-            message=arguments.message,
-            yes=True,  # within the budget
-        )
-        try:
-            done = run(location, arguments.options, options, listener)
-        finally:
-            self.spent += listener.usd
-        if listener.error is not None:
-            raise listener.error
-        return {"budget": self.document(), **_describe(done, arguments.max_text)}
 
 
 def _describe(report: RunReport, max_text: int) -> dict[str, Json]:
@@ -400,100 +386,6 @@ MAY_RUN = """\
 user the price that 'status' gives before a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool."""
-
-    name: str
-    title: str
-    description: str
-    arguments: type[Arguments]
-    call: Callable[..., dict[str, Json]] | None = None
-    """Reads, with a location and the arguments; None: the tool runs, within a budget."""
-
-
-READ_TOOLS = (
-    Tool(
-        "status",
-        "What a run would do",
-        "What changed since the newest run, what a run would ask and judge, why, and the "
-        "estimated price in USD. Calls no model. 'untrusted' lists code that waits for the user's "
-        "trust, 'refused' the keys that a run would not send.",
-        StatusArguments,
-        read_tools.status,
-    ),
-    Tool(
-        "check",
-        "Problems of the files",
-        "The errors and warnings of test files, models and settings, with line and hint. Use it "
-        "after editing a file.",
-        FileCheckArguments,
-        read_tools.check,
-    ),
-    Tool(
-        "list_runs",
-        "Runs, newest first",
-        "The recorded runs with their ids, times, verdicts, costs and commits.",
-        PageArguments,
-        read_tools.list_runs,
-    ),
-    Tool(
-        "list_results",
-        "Results of a run",
-        "The results of a run by file and row, by default only those that did not pass, each with "
-        "the feedback of its checks or judge.",
-        ResultsArguments,
-        read_tools.list_results,
-    ),
-    Tool(
-        "explain_case",
-        "Why a case passed or failed",
-        "A case with its conversation, answer, verdicts and failed checks, where the answer "
-        "differs from what was expected, the run since which it fails, by whom, and what "
-        "changed then. Of several candidates it explains one that failed.",
-        ExplainArguments,
-        read_tools.explain_case,
-    ),
-    Tool(
-        "show",
-        "A stored object",
-        "A run, an answer with its verdicts, a version or a failed call, by the start of its id.",
-        ShowArguments,
-        read_tools.show,
-    ),
-    Tool(
-        "diff",
-        "Compare runs or candidates",
-        "What broke, was fixed or changed between two runs, a run and the workspace, or two "
-        "candidates of one run, with the edits that explain it and the difference of the pass "
-        "rates with its 95 % interval and p-value.",
-        DiffArguments,
-        read_tools.diff,
-    ),
-    Tool(
-        "stats",
-        "Pass rates, costs and times",
-        "The results of a run added up by candidate, prompt, tag or file: pass rates with 95 % "
-        "intervals, costs in USD, latency and flakiness.",
-        StatsArguments,
-        read_tools.stats,
-    ),
-    Tool(
-        "search",
-        "Search stored texts",
-        "The stored answers, feedback and tests that contain all words of a pattern. Of more than "
-        "10,000 the newest ones, answers first; 'leftOut' counts the others.",
-        SearchArguments,
-        read_tools.search,
-    ),
-    Tool(
-        "list_failed_calls",
-        "Failed calls, newest first",
-        "Calls to models that failed, with the error, the case, and how to fix it.",
-        PageArguments,
-        read_tools.list_failed_calls,
-    ),
-)
 RUN = Tool(
     "run",
     "Ask and judge what is new",
