@@ -136,21 +136,15 @@ def _luminance(colour: Color) -> float:
 # --- named styles of parts of a text, with the colours of the theme
 
 
-class TextStyles:
-    """Named styles.
+def find_style(app: App[Any], rules: Mapping[str, tuple[str, str]], name: str) -> Style:
+    """Return a style in the theme of the browser; raises `KeyError` for an unknown name.
 
-    Component classes can do the same, but each is matched against all rules whenever a widget that
-    has it is mounted or focused: that took a third of the time in which a screen opens.
+    `rules` are names with a variable of the theme, or nothing, and a text style. Component classes
+    can do the same, but each is matched against all rules whenever a widget that has it is mounted
+    or focused: that took a third of the time in which a screen opens.
     """
-
-    def __init__(self, rules: Mapping[str, tuple[str, str]]) -> None:
-        """`rules` are names with a variable of the theme, or nothing, and a text style."""
-        self.rules = rules
-
-    def find(self, app: App[Any], name: str) -> Style:
-        """Return a style in the theme of the browser; raises `KeyError` for an unknown name."""
-        variable, text_style = self.rules[name]
-        return _make_style(app.theme_variables[variable] if variable else "", text_style)
+    variable, text_style = rules[name]
+    return _make_style(app.theme_variables[variable] if variable else "", text_style)
 
 
 @cache

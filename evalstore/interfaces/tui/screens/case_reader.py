@@ -30,8 +30,6 @@ from evalstore.results.answer.answer_text import conversation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from textual import events
-
     from evalstore.core.results import Decision, Result
     from evalstore.interfaces.tui.screens.base import Page
     from evalstore.results.answer.answer import AnswerView
@@ -178,7 +176,7 @@ class CaseReader(TextView):
         if self._fit is not None and _FEEDBACK not in self._page.pauses:
             self._show_again()
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Show the answer again if the new size of the pane has room for more, or for less."""
         if self._fit is not None and self._fit != self._measure():
             self._show_again()

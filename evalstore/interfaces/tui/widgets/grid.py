@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.core.display import StyledSpan
-from evalstore.interfaces.tui.contrast import TextStyles
+from evalstore.interfaces.tui.contrast import find_style
 from evalstore.interfaces.tui.widgets.grid_columns import (
     Column,
     VisibleColumns,
@@ -34,20 +34,18 @@ _BESIDE = 72
 """Columns that a list leaves to what stands beside it: images have room there."""
 
 
-_TEXT_STYLES = TextStyles(
-    {
-        "mark": ("text-accent", "bold"),
-        "faint": ("faint", ""),
-        "pass": ("text-success", ""),
-        "fail": ("text-error", ""),
-        "error": ("text-error", "bold"),
-        "undecided": ("text-warning", ""),
-        "pending": ("text-warning", "italic"),
-        "group": ("text-accent", "bold"),
-        "picked": ("", "reverse bold"),
-        "picked-plain": ("", "bold underline"),
-    }
-)
+_TEXT_STYLES = {
+    "mark": ("text-accent", "bold"),
+    "faint": ("faint", ""),
+    "pass": ("text-success", ""),
+    "fail": ("text-error", ""),
+    "error": ("text-error", "bold"),
+    "undecided": ("text-warning", ""),
+    "pending": ("text-warning", "italic"),
+    "group": ("text-accent", "bold"),
+    "picked": ("", "reverse bold"),
+    "picked-plain": ("", "bold underline"),
+}
 """What has a style of its own."""
 _CSS = """
     Grid {
@@ -100,10 +98,10 @@ class Grid(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="list.page_down"),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="list.page_up"),
-        Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="list.half_down"),
-        Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="list.half_up"),
+        Binding("pagedown,ctrl+f", "pages(1)", "Page down", show=False, id="list.page_down"),
+        Binding("pageup,ctrl+b", "pages(-1)", "Page up", show=False, id="list.page_up"),
+        Binding("ctrl+d", "pages(0.5)", "Half a page down", show=False, id="list.half_down"),
+        Binding("ctrl+u", "pages(-0.5)", "Half a page up", show=False, id="list.half_up"),
         Binding("home,g", "go(0)", "Start", show=False, id="list.first"),
         Binding("end,G", "go(-1)", "End", show=False, id="list.last"),
         Binding("right,l", "pick(1)", "Next column", show=False, id="list.right"),
@@ -128,7 +126,7 @@ class Grid(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._columns: Sequence[Column] = ()
         self._visible = VisibleColumns((), (), 0)
-        self._count = 0
+        self.row_count = 0
         self._cells: Callable[[int], Sequence[StyledCell]] = lambda _row: ()
         self.cursor = 0
         self._picks: list[int] = []
@@ -164,9 +162,9 @@ class Grid(ScrollView, can_focus=True):
 
         Where it `fits`, it is as high as they are.
         """
-        if bool(count) != bool(self._count):  # without rows, none can be opened
+        if bool(count) != bool(self.row_count):  # without rows, none can be opened
             self.refresh_bindings()
-        self._count, self._cells, self._fits = count, cells, fits
+        self.row_count, self._cells, self._fits = count, cells, fits
         self._take_columns(columns)
         self.marked = set()
         self.cursor = max(0, min(cursor, count - 1))
@@ -220,13 +218,8 @@ class Grid(ScrollView, can_focus=True):
         is_moved, self._picked = number != self._picked, number
         self._measure()
         self.refresh()
-        if is_moved and self._count:
+        if is_moved and self.row_count:
             self.post_message(self.Moved(self, self.cursor))
-
-    @property
-    def row_count(self) -> int:
-        """Return how many rows there are."""
-        return self._count
 
     @property
     def titles(self) -> list[str]:
@@ -246,19 +239,19 @@ class Grid(ScrollView, can_focus=True):
         self._visible = fit_columns(self._columns, width, self._picked, self._visible.first)
         self._head_lines = self._visible.head_lines
         if self._fits:
-            most = self._count + self._head_lines + self.gutter.height
+            most = self.row_count + self._head_lines + self.gutter.height
             self.styles.max_height = None if self._is_beside else most
-        self.virtual_size = Size(width, self._count + self._head_lines)
+        self.virtual_size = Size(width, self.row_count + self._head_lines)
 
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text again: the scrollbar takes room from it."""
         self._measure()
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Fit the columns again."""
         self._measure()
         self._scroll_to_cursor()
-        if self._count:
+        if self.row_count:
             self.post_message(self.Resized(self, self.cursor))
 
     def render_line(self, y: int) -> Strip:
@@ -266,22 +259,17 @@ class Grid(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         row = y - self._head_lines + self.scroll_offset.y
         if y < self._head_lines:
-            numbers = range(len(self._columns))
-            cells: Sequence[StyledCell] = [
-                _title_cell(self._visible.title(number, y)) for number in numbers
-            ]
-            style = LineStyle(
-                self.get_component_rich_style("grid--header"), self._colour, is_title=True
-            )
-        elif row >= self._count:
+            titles = (self._visible.title(number, y) for number in range(len(self._columns)))
+            cells: Sequence[StyledCell] = [*map(_title_cell, titles)]
+            base = self.get_component_rich_style("grid--header")
+            style = LineStyle(base, self._colour, is_title=True)
+        elif row >= self.row_count:
             return Strip.blank(width, self.rich_style)
         else:
             cells = self._cells(row)
-            mark = "●" if row in self.marked else " "
-            base = self.rich_style
-            if row == self.cursor:
-                base = self.get_component_rich_style("grid--cursor")
-            style = LineStyle(base, self._colour, row == self.cursor, mark)
+            mark, is_cursor = "●" if row in self.marked else " ", row == self.cursor
+            base = self.get_component_rich_style("grid--cursor") if is_cursor else self.rich_style
+            style = LineStyle(base, self._colour, is_cursor, mark)
         if is_heading(cells, self._columns):
             return draw_heading(cells[0], style, width)
         has_several = len(self._picks) > 1 and self._picked < len(self._picks)
@@ -291,14 +279,14 @@ class Grid(ScrollView, can_focus=True):
     def _colour(self, name: str) -> Style:
         if name == "picked" and self.app.no_color:
             name = "picked-plain"
-        return _TEXT_STYLES.find(self.app, name)
+        return find_style(self.app, _TEXT_STYLES, name)
 
     # --- the cursor
 
     def move_to(self, row: int) -> None:
         """Put the cursor on a row."""
-        row = max(0, min(row, self._count - 1))
-        if self._count and row != self.cursor:
+        row = max(0, min(row, self.row_count - 1))
+        if self.row_count and row != self.cursor:
             self.cursor = row
             self._scroll_to_cursor()
             self.refresh()
@@ -312,7 +300,7 @@ class Grid(ScrollView, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available; a row without anything to open is not opened."""
-        return action != "choose" or (self._can_open and self._count > 0)
+        return action != "choose" or (self._can_open and self.row_count > 0)
 
     def _scroll_to_cursor(self) -> None:
         top, height = self.scroll_offset.y, self._height
@@ -324,17 +312,13 @@ class Grid(ScrollView, can_focus=True):
         """Move the cursor."""
         self.move_to(self.cursor + by)
 
-    def action_page(self, by: int) -> None:
-        """Move it by what can be seen."""
-        self.move_to(self.cursor + by * self._height)
-
-    def action_half(self, by: int) -> None:
-        """Move it by half of that."""
-        self.move_to(self.cursor + by * max(1, self._height // 2))
+    def action_pages(self, by: float) -> None:
+        """Move it by so much of what can be seen, and by one row at least."""
+        self.move_to(self.cursor + (int(by * self._height) or (1 if by > 0 else -1)))
 
     def action_go(self, row: int) -> None:
         """Move it to the first row, or to the last (-1)."""
-        self.move_to(row if row >= 0 else self._count - 1)
+        self.move_to(row if row >= 0 else self.row_count - 1)
 
     def action_pick(self, by: int) -> None:
         """Move the cursor to another of the columns that can be picked."""
@@ -344,12 +328,12 @@ class Grid(ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         """Open the row."""
-        if self._count:
+        if self.row_count:
             self.post_message(self.Chosen(self, self.cursor))
 
     def action_mark(self) -> None:
         """Mark the row, or take the mark away, and go on."""
-        if self._count and self._has_marks:
+        if self.row_count and self._has_marks:
             self.marked ^= {self.cursor}
             self.post_message(self.Marked(self, self.cursor))
             self.refresh()
@@ -360,10 +344,7 @@ class Grid(ScrollView, can_focus=True):
     def on_focus(self) -> None:
         """Remember for the press that may have brought the focus, which is handled next."""
         self._gains_focus = True
-        self.call_later(self._forget_focus)
-
-    def _forget_focus(self) -> None:
-        self._gains_focus = False
+        self.call_later(setattr, self, "_gains_focus", False)
 
     def on_mouse_down(self) -> None:
         """Begin a click."""
@@ -395,7 +376,7 @@ class Grid(ScrollView, can_focus=True):
             self._take_column(offset.x)
             return
         row = offset.y - self._head_lines + self.scroll_offset.y
-        if row < self._count:
+        if row < self.row_count:
             is_title = is_heading(self._cells(row), self._columns)
             is_selected = row == self.cursor
             if not is_title:
@@ -417,5 +398,5 @@ class Grid(ScrollView, can_focus=True):
         """Keep the cursor within what is seen when the wheel moves it."""
         super().watch_scroll_y(old_value, new_value)
         top = round(new_value)
-        if self._count and not top <= self.cursor < top + self._height:
+        if self.row_count and not top <= self.cursor < top + self._height:
             self.move_to(max(top, min(self.cursor, top + self._height - 1)))

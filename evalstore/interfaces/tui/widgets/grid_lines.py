@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rich.segment import Segment
@@ -50,6 +50,10 @@ class LineStyle(NamedTuple):
     is_title: bool = False
     """Whether it names the columns: its texts are cut, but not shortened as names are."""
 
+    def of(self, colour: str) -> Style:
+        """Return the style of a part by the name of its colour, if it has one."""
+        return self.base + self.colours(colour) if colour else self.base
+
 
 def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
     """Return whether there is one text, for the whole width."""
@@ -58,8 +62,8 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
     """Draw a text as wide as the table, below its title and the other texts of the screen."""
-    full = style.base + style.colours(cell.colour) if cell.colour else style.base
-    return _strip([Segment(f" {clip(steady(cell.text), width - 1)}", full)], style.base, width)
+    text = Segment(f" {clip(steady(cell.text), width - 1)}", style.of(cell.colour))
+    return Strip([text]).adjust_cell_length(width, style.base)
 
 
 def draw_line(
@@ -70,7 +74,7 @@ def draw_line(
     width: int,
 ) -> Strip:
     """Draw a line with a cell for each visible column; the cursor is in the column `picked`."""
-    segments = [Segment(f"{style.mark} ", style.base + style.colours("mark"))]
+    segments = [Segment(f"{style.mark} ", style.of("mark"))]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = _steady(cells[number]) if number < len(cells) else StyledCell("")
         if cell.seen and columns_of(cell.drawn) > column.width:
@@ -81,15 +85,15 @@ def draw_line(
             text = clip(cell.drawn, column.width)
         blank = " " * (column.width - columns_of(text))
         if parts := _cut_parts(cell, text):
-            segments += _parts(parts, style.base, style.colours)
+            segments += (Segment(part.text, style.of(part.colour)) for part in parts)
             segments.append(Segment(blank + " " * GAP, style.base))
             continue
-        full = style.base + style.colours(cell.colour) if cell.colour else style.base
+        full = style.of(cell.colour)
         if style.is_highlighted and number == picked:
             full += style.colours("picked")
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
-    return _strip(segments, style.base, width)
+    return Strip(segments).adjust_cell_length(width, style.base)
 
 
 def _steady(cell: StyledCell) -> StyledCell:
@@ -119,17 +123,13 @@ def _around(cell: StyledCell, first: int, last: int, columns: int) -> StyledCell
         end = begin + len(clip(text[begin:], columns - len(head))) - 1
         blank = text.rfind(" ", last, end + 1)
         end = blank if blank >= last else end
-    parts = (*_cut_spans(cell.parts, begin, end), StyledSpan("…" if end < len(text) else ""))
-    shown = f"{head}{text[begin:end]}{parts[-1].text}"
-    return cell._replace(text=shown, parts=(StyledSpan(head), *parts) if cell.parts else ())
-
-
-def _cut_spans(spans: Sequence[StyledSpan], begin: int, end: int) -> Iterator[StyledSpan]:
-    """Yield the parts of a text from one place to another."""
-    at = 0
-    for span in spans:
-        yield span._replace(text=span.text[max(0, begin - at) : max(0, end - at)])
+    parts, at = [StyledSpan(head)], 0
+    for span in cell.parts:
+        parts.append(span._replace(text=span.text[max(0, begin - at) : max(0, end - at)]))
         at += len(span.text)
+    parts.append(StyledSpan("…" if end < len(text) else ""))
+    shown = f"{head}{text[begin:end]}{parts[-1].text}"
+    return cell._replace(text=shown, parts=tuple(parts) if cell.parts else ())
 
 
 def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:
@@ -146,15 +146,3 @@ def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:
         if kept <= 0:
             break
     return (*cut, cut[-1]._replace(text="…"))
-
-
-def _parts(
-    parts: Sequence[StyledSpan], base: Style, colours: Callable[[str], Style]
-) -> Iterator[Segment]:
-    """Yield the parts of a cell, each in its colour."""
-    for part in parts:
-        yield Segment(part.text, base + colours(part.colour) if part.colour else base)
-
-
-def _strip(segments: list[Segment], base: Style, width: int) -> Strip:
-    return Strip(segments).adjust_cell_length(width, base).crop(0, width)

@@ -9,40 +9,37 @@ from typing import ClassVar
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.core.display import BADGE, StyledLine, StyledSpan, safe, steady
-from evalstore.interfaces.tui.contrast import TextStyles
+from evalstore.interfaces.tui.contrast import find_style
 
-TEXT_STYLES = TextStyles(
-    {
-        "heading": ("text-primary", "bold"),
-        "faint": ("faint", ""),
-        "pass": ("text-success", "bold"),
-        "fail": ("text-error", "bold"),
-        "error": ("text-error", "bold"),
-        "undecided": ("text-warning", "bold"),
-        "pending": ("text-warning", "italic"),
-        f"{BADGE}pass": ("text-success", "bold reverse"),
-        f"{BADGE}fail": ("text-error", "bold reverse"),
-        f"{BADGE}error": ("text-error", "bold reverse"),
-        f"{BADGE}undecided": ("text-warning", "bold reverse"),
-        "old": ("faint", ""),
-        "new": ("text-primary", ""),
-        "strong": ("", "bold"),
-        "emphasis": ("", "italic"),
-        "link": ("", "underline"),
-        "code": ("text-accent", ""),
-        "code-keyword": ("text-primary", "bold"),
-        "code-string": ("text-secondary", ""),
-        "code-number": ("text-warning", ""),
-        "code-name": ("text-accent", ""),
-    }
-)
+TEXT_STYLES = {
+    "heading": ("text-primary", "bold"),
+    "faint": ("faint", ""),
+    "pass": ("text-success", "bold"),
+    "fail": ("text-error", "bold"),
+    "error": ("text-error", "bold"),
+    "undecided": ("text-warning", "bold"),
+    "pending": ("text-warning", "italic"),
+    f"{BADGE}pass": ("text-success", "bold reverse"),
+    f"{BADGE}fail": ("text-error", "bold reverse"),
+    f"{BADGE}error": ("text-error", "bold reverse"),
+    f"{BADGE}undecided": ("text-warning", "bold reverse"),
+    "old": ("faint", ""),
+    "new": ("text-primary", ""),
+    "strong": ("", "bold"),
+    "emphasis": ("", "italic"),
+    "link": ("", "underline"),
+    "code": ("text-accent", ""),
+    "code-keyword": ("text-primary", "bold"),
+    "code-string": ("text-secondary", ""),
+    "code-number": ("text-warning", ""),
+    "code-name": ("text-accent", ""),
+}
 """What has a style of its own."""
 _COMPARED_AROUND = 10
 """Lines in each direction by which equal lines are told apart."""
@@ -103,26 +100,18 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         inserted above it. Copied and saved are the `written` lines when they differ, as those of
         Markdown do.
         """
-        before, (number, row) = self._lines, self._first_shown() if stay else (0, 0)
+        before, top = self._lines, self.scroll_offset.y if stay and self._lines else 0
+        number = bisect_right(self._starts, top) - 1 if top else 0
+        row = top - self._starts[number] if top else 0
         self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
         self._revealed = None
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
-        elif number or row:
-            same = find_same_line(before, number, self._lines)
-            if same is not None:
-                self.scroll_to(y=self._starts[same] + row, animate=False, immediate=True)
+        elif top and (same := find_same_line(before, number, self._lines)) is not None:
+            self.scroll_to(y=self._starts[same] + row, animate=False, immediate=True)
         self.refresh()
-
-    def _first_shown(self) -> tuple[int, int]:
-        """Return the number of the first line on the screen, and the row of it that is there."""
-        top = self.scroll_offset.y
-        if not top or not self._lines:
-            return 0, 0
-        number = bisect_right(self._starts, top) - 1
-        return number, top - self._starts[number]
 
     def reveal(self, colour: str, number: int) -> None:
         """Scroll to the first part of this colour from a line on, unless it is on the screen.
@@ -157,32 +146,28 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._wrapped, self._starts = [], []
         for line in self._lines:
             self._starts.append(len(self._wrapped))
-            self._wrapped += wrap_line(_with_badges(_steady(line)), width)
+            self._wrapped += wrap_line(_drawn(line), width)
         self.virtual_size = Size(width, len(self._wrapped))
-
-    def watch_show_vertical_scrollbar(self) -> None:
-        """Fit the text again: the scrollbar takes room from it."""
-        self._wrap_again()
 
     def action_half(self, by: int) -> None:
         """Scroll by half of what can be seen."""
         step = by * max(1, self.scrollable_content_region.height // 2)
         self.scroll_relative(y=step, animate=False, immediate=True)
 
-    def on_resize(self, _event: events.Resize) -> None:
-        """Fit the text to the room that it has now."""
-        self._wrap_again()
-
-    def _wrap_again(self) -> None:
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Fit the text to the room that it has now: the scrollbar takes some from it."""
         self._wrap()
         if self._revealed and self.scroll_offset.y == self._revealed_at:
             self.reveal(*self._revealed)
 
+    def on_resize(self) -> None:
+        """Fit the text again."""
+        self.watch_show_vertical_scrollbar()
+
     def _style(self, colour: str) -> Style:
         """Return the style of a name, or of the two colours of a piece of an image."""
-        if colour.startswith("#"):
-            return Style.parse(colour)
-        return TEXT_STYLES.find(self.app, colour)
+        is_of_image = colour.startswith("#")
+        return Style.parse(colour) if is_of_image else find_style(self.app, TEXT_STYLES, colour)
 
     def render_line(self, y: int) -> Strip:
         """Draw a line."""
@@ -195,7 +180,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
             Segment(span.text, base + self._style(span.colour) if span.colour else base)
             for span in self._wrapped[number]
         ]
-        return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+        return Strip(segments).adjust_cell_length(width, base)
 
 
 def indented_text(lines: Iterable[StyledLine]) -> str:
@@ -241,23 +226,14 @@ def _printable(line: StyledLine) -> StyledLine:
     return line._replace(spans=tuple(span._replace(text=safe(span.text)) for span in line.spans))
 
 
-def _steady(line: StyledLine) -> StyledLine:
-    """Return a line of which all terminals agree how wide it is."""
-    if all(span.text.isascii() for span in line.spans):
+def _drawn(line: StyledLine) -> StyledLine:
+    """Return a line as it is drawn: as wide in all terminals, with blanks around each badge."""
+    if all(span.text.isascii() and not span.colour.startswith(BADGE) for span in line.spans):
         return line
-    return line._replace(spans=tuple(it._replace(text=steady(it.text)) for it in line.spans))
-
-
-def _with_badges(line: StyledLine) -> StyledLine:
-    """Return a line with a blank at both ends of each badge, which is drawn and not copied."""
-    if not any(span.colour.startswith(BADGE) for span in line.spans):
-        return line
-    return line._replace(
-        spans=tuple(
-            span._replace(text=f" {span.text} ") if span.colour.startswith(BADGE) else span
-            for span in line.spans
-        )
-    )
+    blanks = (" " if span.colour.startswith(BADGE) else "" for span in line.spans)
+    texts = (f"{end}{steady(it.text)}{end}" for it, end in zip(line.spans, blanks, strict=True))
+    spans = map(StyledSpan, texts, (span.colour for span in line.spans))
+    return line._replace(spans=tuple(spans))
 
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
@@ -346,6 +322,6 @@ class FittedView(TextView):
         if size.width and size.height:
             self.show(self._make(self.text_width, size.height), stay=stay)
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Make the lines again."""
         self.refit()

@@ -180,7 +180,7 @@ def test_every_letter_of_any_text_is_shown_and_every_style_exists(text: str) -> 
         assert not missing(text, rendered.lines)
         assert all(line.text == safe(line.text) for line in rendered.lines)
         colours = {span.colour for line in rendered.lines for span in line.spans if span.colour}
-        assert colours <= TEXT_STYLES.rules.keys()
+        assert colours <= TEXT_STYLES.keys()
 
 
 REPEATED = [
