@@ -46,7 +46,7 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.background_run import BackgroundRun, RunProgress
+    from evalstore.interfaces.tui.state.background_run import BackgroundRun
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.status.status_report import Status
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -188,7 +188,7 @@ def _untrusted_lines(files: Iterable[Untrusted]) -> Iterator[StyledLine]:
 # --- the progress
 
 
-def progress_lines(progress: RunProgress, width: int) -> Iterator[StyledLine]:
+def progress_lines(progress: BackgroundRun, width: int) -> Iterator[StyledLine]:
     """Yield the progress of a run."""
     if not progress.is_planned:
         yield from text_lines("reading and planning …", "faint")
@@ -205,15 +205,15 @@ def progress_lines(progress: RunProgress, width: int) -> Iterator[StyledLine]:
                     StyledSpan(f"  {done:,}/{total:,}"),
                 )
             )
-    if progress.verdicts:
-        yield StyledLine((StyledSpan("so far   "), *verdict_spans(progress.verdicts, SIGNS)))
+    if verdicts := verdict_spans(progress.verdict_counts, SIGNS):
+        yield StyledLine((StyledSpan("so far   "), *verdicts))
     failed = progress.done["failed"]
     calls = f", {SIGNS['error']} {plural(failed, 'call')} failed"
     usd, seconds = (
         known_price(progress.usd, not progress.is_priced, brief=True),
         int(progress.seconds),
     )
-    if progress.usd and progress.is_simulated:
+    if progress.usd and progress.preview.status.is_simulated:
         usd = simulated(usd)
     yield StyledLine(
         (
@@ -227,7 +227,7 @@ def progress_lines(progress: RunProgress, width: int) -> Iterator[StyledLine]:
         yield from text_lines("c once more stops at once, without waiting.", "faint")
 
 
-def run_texts(progress: RunProgress) -> tuple[str, ...]:
+def run_texts(progress: BackgroundRun) -> tuple[str, ...]:
     """Return what a run does in a line, in ever fewer words."""
     if not progress.is_planned:
         return ("reading and planning …",)
@@ -236,8 +236,8 @@ def run_texts(progress: RunProgress) -> tuple[str, ...]:
         for kind, label in (("asked", "asking"), ("judged", "judging"))
         if (total := progress.totals[kind])
     )
-    verdicts = "".join(span.text for span in verdict_spans(progress.verdicts, SIGNS))
-    so_far = f"so far {verdicts}" if progress.verdicts else ""
+    verdicts = "".join(span.text for span in verdict_spans(progress.verdict_counts, SIGNS))
+    so_far = f"so far {verdicts}" if verdicts else ""
     texts = "; ".join(filter(None, (calls, so_far))), calls, "running"
     return tuple(filter(None, texts))
 

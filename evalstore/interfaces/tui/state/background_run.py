@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING
 
 from evalstore.core.progress import ProgressListener
@@ -14,33 +14,6 @@ if TYPE_CHECKING:
     from evalstore.core.errors import EvalstoreError
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
-
-
-@dataclass(frozen=True)
-class RunProgress:
-    """How far a run was at one moment."""
-
-    is_planned: bool
-    is_over: bool
-    totals: Mapping[str, int]
-    """How many answers are asked for and how many are judged."""
-    done: Mapping[str, int]
-    """How many of each are done, and how many calls have failed."""
-    verdicts: Mapping[str, int]
-    """How many new judgements have each verdict, in the order of verdicts."""
-    usd: float
-    is_priced: bool
-    is_simulated: bool
-    """Whether its costs are simulated."""
-    seconds: float
-    notes: Sequence[str]
-    stops: int
-    """How often the user has asked to stop it."""
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Return how many answers and judgements are done or have failed, and of how many."""
-        return sum(self.done.values()), sum(self.totals.values())
 
 
 class BackgroundRun(ProgressListener):
@@ -61,7 +34,7 @@ class BackgroundRun(ProgressListener):
         self._started = time.monotonic()
         self._stop: Callable[[], None] | None = None
         self._lock = threading.Lock()
-        self.shown = self.progress
+        self.shown = self.copy()
         """How far it was when screens were last drawn: all of them show the same moment."""
 
     @property
@@ -70,21 +43,15 @@ class BackgroundRun(ProgressListener):
         return time.monotonic() - self._started
 
     @property
-    def progress(self) -> RunProgress:
-        """Return how far it is."""
-        return RunProgress(
-            is_planned=self.is_planned,
-            is_over=self.is_over,
-            totals=self.totals,
-            done=dict(self.done),
-            verdicts=self.verdict_counts,
-            usd=self.usd,
-            is_priced=self.is_priced,
-            is_simulated=self.preview.status.is_simulated,
-            seconds=self.seconds,
-            notes=tuple(self.notes),
-            stops=self.stops,
-        )
+    def counts(self) -> tuple[int, int]:
+        """Return how many answers and judgements are done or have failed, and of how many."""
+        return sum(self.done.values()), sum(self.totals.values())
+
+    def copy(self) -> BackgroundRun:
+        """Return how far it is: a copy that the run does not change."""
+        copied = copy(self)
+        copied.done, copied.notes = dict(self.done), list(self.notes)
+        return copied
 
     def start(self, asks: int, judgements: int) -> None:
         """Take the totals of the plan."""
