@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -21,10 +21,9 @@ from textual.widgets import Input, TextArea
 from evalstore.core.errors import EvalstoreError, hide_passwords
 from evalstore.interfaces.tui.contrast import readable_variables
 from evalstore.interfaces.tui.keys import Appearance, KeyRegistry
-from evalstore.interfaces.tui.render.run import end_summary, run_texts
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, Page
+from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.choice import Choice
 from evalstore.interfaces.tui.screens.compare import ComparePage
@@ -37,11 +36,10 @@ from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
-from evalstore.interfaces.tui.state.background_run import BackgroundRun
 from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.footer import TitleLine, key_name
+from evalstore.interfaces.tui.widgets.footer import key_name
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
+from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
@@ -49,11 +47,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
-    from evalstore.interfaces.tui.state.navigation import CaseNavigator
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.runs.interactive_run import RunRequest
-    from evalstore.runs.run import PlanPreview
+    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 
 
 _GARBAGE = (10_000, 5, 1 << 30)
@@ -135,7 +129,7 @@ class Browser(BrowserApp):
         self.source = source
         self.appearance = appearance or Appearance()
         self._revision = revision
-        self.runs: BrowserRuns = BrowserRuns(self)
+        self.runs = BrowserRuns(self)
         self._is_behind = False
         self.unsaved_labels = []
         self.pages = PAGES
@@ -150,10 +144,10 @@ class Browser(BrowserApp):
             self.theme = self.appearance.theme
         self.push_screen(RunsPage())
         if self._revision is not None:
-            self.show_cases(None if self._revision == WORK else self._revision)
+            self.open("CasesPage", None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
-        self.set_interval(_AGE_SECONDS, lambda: refresh_ages(self))
+        self.set_interval(_AGE_SECONDS, self.refresh_ages)
         self.check_store()
 
     def check_store(self) -> None:
@@ -185,10 +179,10 @@ class Browser(BrowserApp):
     def show_store_problem(self, problem: EvalstoreError | None) -> None:
         """Show why the store cannot be read; None: it can be read again."""
         self.problem = problem
-        for page in self.screen_stack:
-            if isinstance(page, Page) and problem is None:
+        for page in self.open_pages:
+            if problem is None:
                 page.clear_problem(STORE_CHECKS)
-            elif page is self.screen and isinstance(page, Page) and problem:
+            elif page is self.screen:
                 page.report_problem(STORE_CHECKS, problem)
 
     def show_changes(self) -> None:
@@ -202,6 +196,12 @@ class Browser(BrowserApp):
         if page is not None and not self._is_behind:
             for screen in shown:
                 screen.reload()
+
+    def refresh_ages(self) -> None:
+        """Draw the ages on the shown page again, and those of a dialog above it."""
+        for screen in {self.shown_page, self.screen}:
+            if isinstance(screen, Page):
+                screen.refresh_ages()
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the colours of the theme, with texts that can be read."""
@@ -269,12 +269,6 @@ class Browser(BrowserApp):
 
     # --- from screen to screen
 
-    def show_cases(
-        self, revision: str | None, typed: str = "", place: CasePlace | None = None
-    ) -> None:
-        """Open the cases of a run, or of the workspace; with a filter, at a row of a file."""
-        self.push_screen(CasesPage(revision, typed, place))
-
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""
         below = self.screen_stack[self.screen_stack.index(page) - 1]
@@ -287,54 +281,7 @@ class Browser(BrowserApp):
             place = CasePlace(result.file, result.row, result.model, page.prompt_name(result))
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
-        self.show_cases(run, place=place)
-
-    def show_status(self) -> None:
-        """Open the pending work, unless it is shown."""
-        if not isinstance(self.screen, StatusPage):
-            self.push_screen(StatusPage())
-
-    def show_search(self, typed: str = "") -> None:
-        """Open the search in all stored texts."""
-        self.push_screen(SearchPage(typed))
-
-    def show_answer(self, navigator: CaseNavigator) -> None:
-        """Open an answer, at a place among cases."""
-        self.push_screen(AnswerPage(navigator))
-
-    def show_test_history(self, file: str, row: str, model: str = "") -> None:
-        """Open the runs at which a test changed, from a candidate's answer."""
-        self.push_screen(TestHistoryPage(file, row, model))
-
-    def show_comparison(
-        self, was: str | None, now: str | None, models: Models = None, among: Among = None
-    ) -> None:
-        """Open a run beside a run or the workspace (None), or two candidates of one of them."""
-        self.push_screen(ComparePage(was, now, models, among))
-
-    def show_stats(self, run: str | None) -> None:
-        """Open the statistics of a run, or of the workspace."""
-        self.push_screen(StatsPage(run))
-
-    def show_plan(
-        self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None
-    ) -> None:
-        """Open the plan of a run; `edit` opens the file that was edited, at a line."""
-        self.push_screen(PlanPage(read, edit=edit))
-
-    def go_back_to_case(self, case: CaseRow, model: str) -> None:
-        """Leave the screen; a list of cases below it moves its cursor to this case."""
-        below = self.screen_stack[-2]
-        if isinstance(below, CasesPage):
-            below.highlight(case, model)
-        self.go_back()
-
-
-def refresh_ages(browser: Browser) -> None:
-    """Draw the ages on the shown page again, and those of a dialog above it."""
-    for screen in {browser.shown_page, browser.screen}:
-        if isinstance(screen, Page):
-            screen.refresh_ages()
+        self.open("CasesPage", run, place=place)
 
 
 PAGES: Sequence[type[Page]] = (
@@ -414,145 +361,3 @@ def _resume_after_stops_only() -> None:
 
     signal.signal(signal.SIGTSTP, stop)
     signal.signal(signal.SIGCONT, resume)
-
-
-# --- runs that the browser starts, at most one at a time, in the background
-
-
-_DRAW_SECONDS = 0.2
-"""How often the progress is drawn."""
-
-
-class BrowserRuns:
-    """Starts runs, shows their progress and stops them before the browser ends."""
-
-    def __init__(self, app: Browser) -> None:
-        self._app = app
-        self.runner: BackgroundRun | None = None
-        self._drawn: tuple[str, ...] = ()
-        """What is drawn of the run in titles and above the runs."""
-        self.is_leaving = False
-        """Whether the browser ends as soon as the run has stopped."""
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether a run is in progress."""
-        return self.runner is not None and not self.runner.is_over
-
-    @property
-    def progress_text(self) -> str:
-        """Return the progress in few characters; empty without a run."""
-        if self.runner is None or self.runner.shown.is_over:
-            return ""
-        shown = self.runner.shown
-        done, total = shown.counts
-        progress = f"{done:,}/{total:,}" if shown.is_planned else "…"
-        return f"▶ {progress}" + (" stopping" if shown.stops else "")
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """Return what the run does in ever fewer words; empty without a run."""
-        if self.runner is None or self.runner.shown.is_over:
-            return ()
-        return run_texts(self.runner.shown)
-
-    def draw(self) -> None:
-        """Draw what all screens show of the run, as it is at this moment.
-
-        Titles, and the state above the runs, are left as they are when they would not change.
-        """
-        if self.runner is None:
-            return
-        before = self._drawn
-        self.runner.shown = self.runner.progress
-        self._drawn = self.progress_text, *self.texts
-        for page in self._app.screen_stack:
-            if self._drawn != before:
-                for line in page.query(TitleLine):
-                    line.refresh()
-                for view in page.query("#dashboard").results(FittedView):
-                    view.refit()
-            if isinstance(page, RunPage | QuitConfirmation) and page.is_mounted:
-                page.show_progress()
-
-    def refuse_second(self) -> bool:
-        """Show a message if a run is in progress; returns whether there is one."""
-        if self.is_running:
-            key = self._app.key_of("page.run")
-            text = f"A run is already in progress: {key} shows its progress."
-            self._app.notify(text, severity="warning", markup=False)
-        return self.is_running
-
-    def begin(self, request: RunRequest, preview: PlanPreview) -> None:
-        """Start what was planned, and show its progress."""
-        if self.refuse_second():
-            return
-        self.runner = runner = BackgroundRun(request, preview)
-        self._app.push_screen(RunPage(runner))
-        self.draw()
-        self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
-        work = partial(self._carry_out, runner)
-        self._app.run_worker(work, thread=True, group="run", exit_on_error=False)
-
-    def _carry_out(self, runner: BackgroundRun) -> None:
-        try:
-            runner.end = self._app.source.carry_out(runner.request, runner, runner.preview)
-        except EvalstoreError as problem:
-            runner.problem = problem
-        except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
-            runner.problem = EvalstoreError(f"a bug in evalstore: {bug!r}")
-        finally:
-            runner.is_over = True
-            self._app.call_later(self._show_end, runner)
-
-    def _show_end(self, runner: BackgroundRun) -> None:
-        """Show how the run ended, and what it has changed."""
-        self._timer.stop()
-        self.draw()
-        if self.is_leaving:
-            self._app.exit()
-            return
-        is_shown = False
-        for page in self._app.screen_stack:
-            if isinstance(page, RunPage) and page.runner is runner:
-                page.show_end()
-                is_shown = True
-            elif isinstance(page, Page):
-                page.reload()
-        if not is_shown:
-            self._app.notify(end_summary(runner), markup=False, timeout=10)
-
-    def show(self) -> None:
-        """Show the progress on a screen of its own."""
-        assert self.runner is not None
-        if not any(isinstance(page, RunPage) for page in self._app.screen_stack):
-            self._app.push_screen(RunPage(self.runner))
-
-    # --- leaving
-
-    def may_leave(self) -> bool:
-        """Return whether the browser may end; during a run the user is asked, then it stops."""
-        if self.runner is None or self.runner.is_over or self.is_leaving:
-            return True
-        questions = [page for page in self._app.screen_stack if isinstance(page, QuitConfirmation)]
-        if not questions:
-            self._app.push_screen(QuitConfirmation(self.runner))
-            return False
-        self.is_leaving = True
-        if not self.runner.stops:
-            self.runner.interrupt()
-        self.draw()
-        return False
-
-    def leave(self) -> None:
-        """End the browser; calls in flight of a run are finished and stored first."""
-        if self.runner is None or self.runner.is_over or self.is_leaving:
-            self._app.exit()
-        else:
-            self.is_leaving = True
-            self.runner.interrupt()
-
-    def stop(self) -> None:
-        """Stop the run after the browser has ended, unless it was awaited before."""
-        if self.runner is not None and not self.runner.is_over:
-            self.runner.interrupt()

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -23,18 +24,18 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.render.run import end_summary, run_texts
 from evalstore.interfaces.tui.render.verdicts import READING, problem_text, reading_text
+from evalstore.interfaces.tui.state.background_run import BackgroundRun
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, TitleLine, TitlePart
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
 from evalstore.store.wanted import Reached, telling, while_wanted
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from evalstore.interfaces.tui.state.case_listing import CasePlace
-    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
-    from evalstore.interfaces.tui.state.navigation import CaseNavigator
+    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.runs.interactive_run import RunRequest
     from evalstore.runs.run import PlanPreview
@@ -59,7 +60,7 @@ class BrowserApp(App[None]):
     """
 
     source: WorkspaceSource
-    runs: RunControl
+    runs: BrowserRuns
     pages: Sequence[type[Page]]
     """All screens that help tells about, the first one first."""
     problem: EvalstoreError | None = None
@@ -90,16 +91,19 @@ class BrowserApp(App[None]):
     # --- the pages that are open
 
     @property
+    def open_pages(self) -> list[Page]:
+        """Return the pages that are open, the one on top last."""
+        return [page for page in self.screen_stack if isinstance(page, Page)]
+
+    @property
     def shown_page(self) -> Page | None:
         """Return the page that is shown, also below a dialog."""
-        pages = (page for page in reversed(self.screen_stack) if isinstance(page, Page))
-        return next((page for page in pages if not page.is_modal), None)
+        return next((page for page in reversed(self.open_pages) if not page.is_modal), None)
 
     def mark_stale(self, page: Page) -> None:
         """Let all other pages read again when they are shown again."""
-        for screen in self.screen_stack:
-            if isinstance(screen, Page) and screen is not page:
-                screen.is_stale = True
+        for other in self.open_pages:
+            other.is_stale |= other is not page
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""
@@ -122,13 +126,14 @@ class BrowserApp(App[None]):
         else:
             gc.collect()
 
-    def go_back_to_case(self, case: CaseRow, model: str) -> None:
-        """Leave the screen; a list of cases below it moves its cursor to this case."""
+    def open(self, name: str, *args: object, **options: object) -> None:
+        """Open a page by the name of its class, with the arguments of the class.
 
-    def show_cases(
-        self, revision: str | None, typed: str = "", place: CasePlace | None = None
-    ) -> None:
-        """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
+        A page without arguments, such as that of pending work, is not opened above itself.
+        """
+        kinds: dict[str, Callable[..., Page]] = {kind.__name__: kind for kind in self.pages}
+        if args or type(self.screen) is not kinds[name]:
+            self.push_screen(kinds[name](*args, **options))
 
     def show_new_run(self, run: str) -> None:
         """Open the cases of a run that has just ended, in place of those of an older run."""
@@ -136,35 +141,6 @@ class BrowserApp(App[None]):
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""
         raise NotImplementedError
-
-    def show_status(self) -> None:
-        """Open the pending work."""
-
-    def show_search(self, typed: str = "") -> None:
-        """Open the search in all stored texts."""
-
-    def show_answer(self, navigator: CaseNavigator) -> None:
-        """Open an answer, at a place among cases."""
-
-    def show_test_history(self, file: str, row: str, model: str = "") -> None:
-        """Open the runs at which a test changed, from a candidate's answer."""
-
-    def show_comparison(
-        self, was: str | None, now: str | None, models: Models = None, among: Among = None
-    ) -> None:
-        """Open a run beside a run or the workspace (None), or two candidates of one of them.
-
-        A `PromptPair` is two system prompts in place of candidates; these are compared `among` some
-        of the cases, if they are given.
-        """
-
-    def show_stats(self, run: str | None) -> None:
-        """Open the statistics of a run, or of the workspace."""
-
-    def show_plan(
-        self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None
-    ) -> None:
-        """Open the plan of a run; `edit` opens the file that was edited, at a line."""
 
 
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
@@ -224,6 +200,11 @@ class Page(Screen[None]):
     is_stale = False
     """Whether the store or files of the workspace have changed since the page was read."""
 
+    runner: BackgroundRun | None = None
+    """The run that the page is about; its progress is drawn there, too."""
+    asks_to_quit = False
+    """Whether it asks whether to quit during a run."""
+
     has_told = False
     """Whether the screen has shown a message since it was covered last."""
 
@@ -239,7 +220,7 @@ class Page(Screen[None]):
     class Fetched(Message):
         """Something that was read has arrived."""
 
-        then: Callable[[Any], None] | None
+        then: Callable[[Any], object] | None
         """None: it could not be read, and the value says why."""
         value: Any
         group: str
@@ -294,7 +275,7 @@ class Page(Screen[None]):
     def fetch(
         self,
         read: Callable[[], T],
-        then: Callable[[T], None],
+        then: Callable[[T], object],
         *,
         group: str = "read",
         writes: bool = False,
@@ -451,8 +432,19 @@ class Page(Screen[None]):
     def reload(self) -> None:
         """Read again; the cursor keeps its place."""
 
+    def show_progress(self) -> None:
+        """Show the progress of the run, as far as all screens show it."""
+
+    def show_end(self) -> bool:
+        """Show what a run that has ended has changed; returns whether the page says how it did."""
+        self.reload()
+        return False
+
     def refresh_ages(self) -> None:
         """Draw again how long ago something was: a minute has passed."""
+
+    def highlight(self, case: CaseRow, model: str) -> None:
+        """Move the cursor to a case and a candidate, on a page that lists cases."""
 
     def action_reload(self) -> None:
         """Read again."""
@@ -463,38 +455,138 @@ class Page(Screen[None]):
         self.browser.go_back()
 
 
-# --- the run of the browser, as screens know it
+# --- runs that the browser starts, at most one at a time, in the background
 
 
-class RunControl(Protocol):
-    """Starts runs, at most one at a time, and says what the screens show of it."""
+_DRAW_SECONDS = 0.2
+"""How often the progress is drawn."""
 
-    is_leaving: bool
-    """Whether the browser ends as soon as the run has stopped."""
+
+class BrowserRuns:
+    """Starts runs, shows their progress and stops them before the browser ends."""
+
+    def __init__(self, app: BrowserApp) -> None:
+        self._app = app
+        self.runner: BackgroundRun | None = None
+        self._drawn: tuple[str, ...] = ()
+        """What is drawn of the run in titles and above the runs."""
+        self.is_leaving = False
+        """Whether the browser ends as soon as the run has stopped."""
 
     @property
     def is_running(self) -> bool:
         """Return whether a run is in progress."""
+        return self.runner is not None and not self.runner.is_over
 
     @property
     def progress_text(self) -> str:
         """Return the progress in few characters; empty without a run."""
+        if self.runner is None or self.runner.shown.is_over:
+            return ""
+        shown = self.runner.shown
+        done, total = shown.counts
+        progress = f"{done:,}/{total:,}" if shown.is_planned else "…"
+        return f"▶ {progress}" + (" stopping" if shown.stops else "")
 
     @property
     def texts(self) -> Sequence[str]:
         """Return what the run does in ever fewer words; empty without a run."""
+        if self.runner is None or self.runner.shown.is_over:
+            return ()
+        return run_texts(self.runner.shown)
 
-    def show(self) -> None:
-        """Show the progress on a screen of its own."""
+    def draw(self) -> None:
+        """Draw what all screens show of the run, as it is at this moment.
+
+        Titles, and the state above the runs, are left as they are when they would not change.
+        """
+        if self.runner is None:
+            return
+        before = self._drawn
+        self.runner.shown = self.runner.copy()
+        self._drawn = self.progress_text, *self.texts
+        for page in self._app.open_pages:
+            if self._drawn != before:
+                for line in page.query(TitleLine):
+                    line.refresh()
+                for view in page.query("#dashboard").results(FittedView):
+                    view.refit()
+            if page.runner and page.is_mounted:
+                page.show_progress()
 
     def refuse_second(self) -> bool:
         """Show a message if a run is in progress; returns whether there is one."""
+        if self.is_running:
+            key = self._app.key_of("page.run")
+            text = f"A run is already in progress: {key} shows its progress."
+            self._app.notify(text, severity="warning", markup=False)
+        return self.is_running
 
     def begin(self, request: RunRequest, preview: PlanPreview) -> None:
         """Start what was planned, and show its progress."""
+        if self.refuse_second():
+            return
+        self.runner = runner = BackgroundRun(request, preview)
+        self._app.open("RunPage", runner)
+        self.draw()
+        self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
+        work = partial(self._carry_out, runner)
+        self._app.run_worker(work, thread=True, group="run", exit_on_error=False)
 
-    def draw(self) -> None:
-        """Draw what all screens show of the run, as it is at this moment."""
+    def _carry_out(self, runner: BackgroundRun) -> None:
+        try:
+            runner.end = self._app.source.carry_out(runner.request, runner, runner.preview)
+        except EvalstoreError as problem:
+            runner.problem = problem
+        except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
+            runner.problem = EvalstoreError(f"a bug in evalstore: {bug!r}")
+        finally:
+            runner.is_over = True
+            self._app.call_later(self._show_end, runner)
+
+    def _show_end(self, runner: BackgroundRun) -> None:
+        """Show how the run ended, and what it has changed."""
+        self._timer.stop()
+        self.draw()
+        if self.is_leaving:
+            self._app.exit()
+            return
+        is_shown = [page.show_end() for page in self._app.open_pages]
+        if not any(is_shown):
+            self._app.notify(end_summary(runner), markup=False, timeout=10)
+
+    def show(self) -> None:
+        """Show the progress on a screen of its own."""
+        if not any(page.runner for page in self._app.open_pages):
+            self._app.open("RunPage", self.runner)
+
+    # --- leaving
+
+    def may_leave(self) -> bool:
+        """Return whether the browser may end; during a run the user is asked, then it stops."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            return True
+        if not any(page.asks_to_quit for page in self._app.open_pages):
+            self._app.open("QuitConfirmation", self.runner)
+            return False
+        self.is_leaving = True
+        if not self.runner.stops:
+            self.runner.interrupt()
+        self.draw()
+        return False
+
+    def leave(self) -> None:
+        """End the browser; calls in flight of a run are finished and stored first."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            self._app.exit()
+        else:
+            self.is_leaving = True
+            self.runner.interrupt()
+
+    def stop(self) -> None:
+        """Stop the run after the browser has ended, unless it was awaited before."""
+        if self.runner is not None and not self.runner.is_over:
+            self.runner.interrupt()
 
 
 # --- pages with panels: each has a title, and a frame where there is room; the focus has a sign

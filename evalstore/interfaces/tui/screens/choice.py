@@ -120,7 +120,7 @@ def compare_in_run(
 
     def compare(chosen: str | None) -> None:
         if chosen:
-            page.browser.show_comparison(revision, revision, choices[chosen], among)
+            page.browser.open("ComparePage", revision, revision, choices[chosen], among)
 
     if len(choices) == 1:
         compare(*choices)
@@ -147,7 +147,7 @@ def compare_with_previous(page: Page, cases: Cases) -> None:
         ids = [run.id for run in runs]
         before = ids[ids.index(cases.run) + 1 :] if cases.run in ids else ids
         if before:
-            page.browser.show_comparison(before[0], cases.run)
+            page.browser.open("ComparePage", before[0], cases.run)
         else:
             page.notify(NO_EARLIER_RUN, markup=False)
 

@@ -161,9 +161,12 @@ class QuitConfirmation(Dialog):
 begun, stores their answers and quits; a third time it quits at once. {page.back} continues the run.
 """
 
+    runner: BackgroundRun
+    asks_to_quit = True
+
     def __init__(self, runner: BackgroundRun) -> None:
         super().__init__()
-        self._runner = runner
+        self.runner = runner
 
     def on_mount(self) -> None:
         """Show the progress; from now on it is drawn with that of all other screens."""
@@ -196,10 +199,10 @@ begun, stores their answers and quits; a third time it quits at once. {page.back
 
     def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")
-        shown = self._runner.shown
+        shown = self.runner.shown
         done, total = shown.counts
         progress = f"{done:,} of {total:,} are done" if shown.is_planned else "it is planned"
-        if self._runner.is_over:
+        if self.runner.is_over:
             yield from text_lines(f"The run has ended meanwhile. {key} quits.")
         elif self.browser.runs.is_leaving:
             yield from text_lines(f"The run is being stopped: {progress}.")

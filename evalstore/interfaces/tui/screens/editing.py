@@ -55,7 +55,8 @@ def _open(page: Page, file: str, line: int | None) -> None:
             page.notify(f"{file} has not changed.", markup=False)
             return
         page.reload()
-        page.browser.show_plan(
+        page.browser.open(
+            "PlanPage",
             lambda: page.source.missing(file),
             edit=lambda problem_line: _open(page, file, problem_line or line),
         )

@@ -222,7 +222,7 @@ class PlaceCommands(_ListedCommands):
             Command(
                 f"Run {run.id[:8]} {run.message}".strip(),
                 when(run.started),
-                partial(self.browser.show_cases, run.id),
+                partial(self.browser.open, "CasesPage", run.id),
                 "Run",
             )
             for run in self.browser.source.runs()
@@ -264,14 +264,14 @@ class PlaceCommands(_ListedCommands):
         if isinstance(self.screen, CasesPage):
             self.screen.filter.set(typed)
         else:
-            self.browser.show_cases(None, typed)
+            self.browser.open("CasesPage", None, typed)
 
     def _show_case(self, cases: Cases, case: CaseRow) -> None:
         """Move the cursor of the page to a case; a filter that hides it is removed."""
         page = self.screen
         if not isinstance(page, CasesPage):
             place = CasePlace(case.file, case.row, prompt=case.prompt)
-            self.browser.show_cases(cases.run, place=place)
+            self.browser.open("CasesPage", cases.run, place=place)
             return
         if page.listing.line_of(case) is None:
             page.filter.remove()

@@ -155,7 +155,7 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
     def action_status(self) -> None:
         """Show all pending work, each item with its reason, in place of the plan."""
         self.app.pop_screen()
-        self.browser.show_status()
+        self.browser.open("StatusPage")
 
     def action_edit(self) -> None:
         """Open the file that was edited, or the one with the problem, where that is."""
@@ -192,6 +192,8 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
     RunPage.-going > #box { height: 10; }
     """
 
+    runner: BackgroundRun
+
     def __init__(self, runner: BackgroundRun) -> None:
         super().__init__(classes="-going")
         self.runner = runner
@@ -225,7 +227,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         if self.runner.end is not None:
             self.body.show(result_lines(self.runner.end, self._changes), stay=True)
 
-    def show_end(self) -> None:
+    def show_end(self) -> bool:
         """Show how the run ended."""
         self.remove_class("-going")
         runner = self.runner
@@ -239,6 +241,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
             run = runner.end.summary.run
             self.fetch(lambda: self._read_changes(run), self._show_changes, group="changes")
         self.refresh_bindings()
+        return True
 
     def _read_changes(self, run: str) -> VerdictChanges | None:
         from evalstore.runs.interactive_run import flips
@@ -295,4 +298,4 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Show what broke and what was fixed."""
         if self.runner.end is not None and self._changes is not None:
             self.app.pop_screen()
-            self.browser.show_comparison(self._changes.since, self.runner.end.summary.run)
+            self.browser.open("ComparePage", self._changes.since, self.runner.end.summary.run)

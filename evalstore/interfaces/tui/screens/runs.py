@@ -273,7 +273,7 @@ class RunsPage(ActionsPage):
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:
         """Show the cases of the highlighted run."""
-        self.browser.show_cases(self.highlighted)
+        self.browser.open("CasesPage", self.highlighted)
 
     # --- keys
 
@@ -311,17 +311,17 @@ class RunsPage(ActionsPage):
         grid.marked = set()
         grid.refresh()
         self._show_title()
-        self.browser.show_comparison(self._runs[older - 1].id, now)
+        self.browser.open("ComparePage", self._runs[older - 1].id, now)
 
     def action_broken(self) -> None:
         """Show the cases that broke in the last runs, or in the highlighted run."""
         if self._has_runs():
-            self.browser.show_cases(self.highlighted, f"verdict:{BROKE}")
+            self.browser.open("CasesPage", self.highlighted, f"verdict:{BROKE}")
 
     def action_stats(self) -> None:
         """Show the statistics of the highlighted run, or of the workspace."""
         if self._has_runs():
-            self.browser.show_stats(self.highlighted)
+            self.browser.open("StatsPage", self.highlighted)
 
 
 def _sign(run: RunLine) -> str:

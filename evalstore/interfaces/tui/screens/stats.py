@@ -196,7 +196,9 @@ runs has what the run itself paid."""
     def open_group(self) -> None:
         """Show the cases of the run that belong to the group."""
         if self.group:
-            self.browser.show_cases(self.revision, _filter_of(_DIMENSIONS[self._shown], self.group))
+            self.browser.open(
+                "CasesPage", self.revision, _filter_of(_DIMENSIONS[self._shown], self.group)
+            )
 
     @property
     def copy_text(self) -> tuple[str, str]:

@@ -273,7 +273,7 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
         await press(pilot, "x", "j", "enter")
         assert "› one -> six" in screen(pilot)
         assert isinstance(pilot.app, Browser)
-        pilot.app.show_comparison(None, None, BOTH)
+        pilot.app.open("ComparePage", None, None, BOTH)
         await settled(pilot)
         assert screen(pilot).startswith(" compare › workspace › one -> two")
 
@@ -333,14 +333,14 @@ def test_what_opens_is_the_session_of_the_newer_side(
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         opened = []
+        await press(pilot, "down", "d")
         monkeypatch.setattr(
             pilot.app,
-            "show_answer",
-            lambda place: opened.append(
+            "open",
+            lambda _name, place: opened.append(
                 (place.cases.run, [pair.row for pair in place.listed], place.case.row, place.model)
             ),
         )
-        await press(pilot, "down", "d")
         diff = page_of(pilot)._diff
         assert diff
         await press(pilot, "enter", "i", "enter")

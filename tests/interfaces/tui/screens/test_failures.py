@@ -160,7 +160,7 @@ def test_earlier_verdicts_are_read_for_all_lines_of_a_list_that_grew(workspace: 
         await press(pilot, "slash", *"verdict:x")
         await press(pilot, *["backspace"] * 1, "f")
         await settled(pilot)
-        history = page_of(pilot).figures.history
+        history = page_of(pilot).history
         lines = page_of(pilot).listing.rows
         assert len(lines) == 2
         assert all(len(history.of(it)) == 2 for row in lines for it in row.results if it)

@@ -419,7 +419,7 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
 def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.interfaces.tui.app._DRAW_SECONDS", 600)
+    monkeypatch.setattr("evalstore.interfaces.tui.screens.base._DRAW_SECONDS", 600)
 
     async def scenario(pilot: Pilot[None]) -> None:
         app = pilot.app
@@ -455,7 +455,7 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
 def test_all_that_is_shown_of_a_run_is_of_one_moment(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.interfaces.tui.app._DRAW_SECONDS", 600)
+    monkeypatch.setattr("evalstore.interfaces.tui.screens.base._DRAW_SECONDS", 600)
 
     async def scenario(pilot: Pilot[None]) -> None:
         app = cast(Browser, pilot.app)
@@ -481,7 +481,7 @@ def test_all_that_is_shown_of_a_run_is_of_one_moment(
 def test_bars_have_the_width_of_the_terminal_right_after_it_was_resized(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.interfaces.tui.app._DRAW_SECONDS", 600)
+    monkeypatch.setattr("evalstore.interfaces.tui.screens.base._DRAW_SECONDS", 600)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")

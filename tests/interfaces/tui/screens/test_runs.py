@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.app import Browser, refresh_ages
+from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.render.run_details import STAR_NOTE
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
@@ -137,7 +137,7 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
             before = screen(pilot).split()
             assert "1 minute ago" in screen(pilot)
             now_is("7 minutes ago")
-            refresh_ages(cast("Browser", pilot.app))
+            cast("Browser", pilot.app).refresh_ages()
             await settled(pilot)
             expected = " ".join(before).replace("1 minute ago", "7 minutes ago")
             assert " ".join(screen(pilot).split()) == expected
