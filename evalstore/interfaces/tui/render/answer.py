@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -52,9 +52,8 @@ from evalstore.results.rendering import LONGEST
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.comparison.word_diff import Pieces
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.navigation import CaseNavigator, Position
+    from evalstore.interfaces.tui.state.navigation import CaseNavigator
     from evalstore.interfaces.tui.widgets.footer import TitlePart
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.judgements import Judgement
@@ -134,18 +133,18 @@ def answer_lines(
 
 def closing_lines(view: AnswerView) -> Iterator[StyledLine]:
     """Yield what stands last on the page: the other verdicts on the answer, and the facts."""
-    _, blocks = criteria(view, SIGNS)
+    now, (_, blocks) = time.time_ns() // 1000, criteria(view, SIGNS)
     for title, others in other_judgements(view):
         yield BLANK
         yield heading(title)
         for judgement in others:
-            yield from judgement_lines(judgement, _now(), signs=SIGNS)
+            yield from judgement_lines(judgement, now, signs=SIGNS)
         blocks += reasoning(others)
     for block in blocks:
         yield BLANK
         yield from block_lines(block, {}, rendered=False)
     yield BLANK
-    yield from footer_lines(view, _now())
+    yield from footer_lines(view, now)
 
 
 def block_lines(
@@ -181,7 +180,11 @@ def lack_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLi
 
 def reason_lines(view: AnswerView) -> Iterator[StyledLine]:
     """Yield in one line what each judge said, of checks the first that did not pass."""
-    said = [(each, reason) for each in own_judgements(view) if (reason := _reason(each))]
+    said: list[tuple[Judgement, str]] = []
+    for judgement in own_judgements(view):
+        failed = (check_text(check) for check in judgement.checks if check.verdict != "pass")
+        if reason := next(failed, "") or judgement.feedback:
+            said.append((judgement, reason))
     spans: list[StyledSpan] = []
     for judgement, reason in said:
         sign = verdict_span(judgement.verdict, SIGNS)
@@ -190,11 +193,6 @@ def reason_lines(view: AnswerView) -> Iterator[StyledLine]:
         spans += [sign._replace(text=f"{sign.text.partition(' ')[0]} "), StyledSpan(safe(text))]
     if spans:
         yield StyledLine(tuple(spans))
-
-
-def _reason(judgement: Judgement) -> str:
-    failed = (check_text(check) for check in judgement.checks if check.verdict != "pass")
-    return next(failed, "") or judgement.feedback
 
 
 def verdict_lines(view: AnswerView, most: int | None = None) -> Iterator[StyledLine]:
@@ -209,11 +207,7 @@ def verdict_lines(view: AnswerView, most: int | None = None) -> Iterator[StyledL
 
 def _judgement(judgement: Judgement, most: int | None = None) -> Iterator[StyledLine]:
     yield BLANK
-    yield from judgement_lines(judgement, _now(), signs=SIGNS, most=most)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+    yield from judgement_lines(judgement, time.time_ns() // 1000, signs=SIGNS, most=most)
 
 
 # --- two answers side by side
@@ -254,7 +248,12 @@ def compared_lines(
             if differ:
                 meaning = StyledSpan(f" only in the answer of {safe(result.model)}", "faint")
                 lines.append(StyledLine((*marked_spans("words", colour), meaning)))
-            lines += [_piece_line(pieces, colour) for pieces in differences[number]]
+            for pieces in differences[number]:
+                spans: list[StyledSpan] = []
+                for piece in pieces:
+                    text = safe(piece.text, lines=True).expandtabs(4)
+                    spans += marked_spans(text, colour) if piece.differs else [StyledSpan(text)]
+                lines.append(StyledLine(tuple(spans)))
         else:
             lines += text_lines(view.answer)
         for judgement in view.judgements:
@@ -265,46 +264,23 @@ def compared_lines(
     return sides[0], sides[1]
 
 
-def _piece_line(pieces: Pieces, colour: str) -> StyledLine:
-    spans: list[StyledSpan] = []
-    for piece in pieces:
-        text = safe(piece.text, lines=True).expandtabs(4)
-        spans += marked_spans(text, colour) if piece.differs else [StyledSpan(text)]
-    return StyledLine(tuple(spans))
-
-
 # --- the title of the page of an answer
 
 
 def answer_title(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ...]:
     """Return the parts of the title; with an answer beside another one their candidates first."""
-    case, run = navigator.case, navigator.cases.run
-    place = _place_texts(navigator)
-    models = navigator.cases.models
-    short = dict(zip(models, short_names(models), strict=True))
-    beside = ""
-    if navigator.other:
-        beside = " beside ".join(short_names([navigator.model, navigator.other]))
-    owner = f"run {run[:8]}" if run else "workspace"
-    return (
-        "" if beside else owner,
-        place,
-        progress,
-        beside,
-        (owner, "") if beside else "",
-        case.file,
-        case.row,
-        case.prompt,
-        "" if beside else (navigator.model, short[navigator.model]),
-    )
-
-
-def _place_texts(navigator: CaseNavigator) -> TitlePart:
-    """Return which of the listed cases this is, with and without which of its system prompts."""
+    case, run, model = navigator.case, navigator.cases.run, navigator.model
     (number, count), (prompt, prompts) = navigator.case_number, navigator.prompt_number
-    case = f"case {number:,} of {count:,}" if count > 1 else ""
-    numbered = f"prompt {prompt} of {prompts}" if prompts > 1 else ""
-    return ", ".join(filter(None, (case, numbered))), case
+    numbered = f"case {number:,} of {count:,}" if count > 1 else ""
+    of_prompts = f"prompt {prompt} of {prompts}" if prompts > 1 else ""
+    place = ", ".join(filter(None, (numbered, of_prompts))), numbered
+    owner = f"run {run[:8]}" if run else "workspace"
+    names = case.file, case.row, case.prompt
+    if navigator.other:
+        beside = " beside ".join(short_names([model, navigator.other]))
+        return place, progress, beside, (owner, ""), *names
+    models = navigator.cases.models
+    return owner, place, progress, *names, (model, short_names(models)[models.index(model)])
 
 
 # --- the texts of the page of an answer: one answer, or two side by side
@@ -332,7 +308,6 @@ class AnswerTexts:
     """Where the answer differs from what was expected, and the history; empty until read."""
     asked: Sequence[StyledLine] = ()
     """The question and the instructions of two answers side by side."""
-    other_results: Sequence[StyledLine] = ()
 
     @property
     def lines(self) -> list[StyledLine]:
@@ -349,13 +324,7 @@ class AnswerTexts:
     @property
     def rest(self) -> list[StyledLine]:
         """Return the verdicts in full, their history, and the facts."""
-        return [*self.verdicts, *self.explained, *self.other_results, *self.closing]
-
-    def with_explanation(self, before: AnswerTexts | None) -> AnswerTexts:
-        """Return the texts with the explanation that was shown, until it is read again."""
-        if before is None or self.other:
-            return self
-        return replace(self, explained=before.explained, other_results=before.other_results)
+        return [*self.verdicts, *self.explained, *self.closing]
 
     @property
     def is_rendered(self) -> bool:
@@ -369,15 +338,15 @@ class AnswerTexts:
         return f"the answer {'is too long to be rendered' if is_long else 'is not Markdown'}"
 
 
-def head_lines(position: Position, result: Result) -> Iterator[StyledLine]:
+def head_lines(place: CaseNavigator) -> Iterator[StyledLine]:
     """Yield the place among cases, the verdict, and whether the files have the case no longer."""
-    case, labels = position.case, position.labels
-    return place_lines(case, result, position.attempt, labels, position.mixed, position.gone)
+    cases, result = place.cases, place.result
+    mixed = cases.mixed.get(result.evaluations)
+    return place_lines(place.case, result, place.attempt, cases.labels, mixed, place.gone)
 
 
 def answer_texts(
-    position: Position,
-    result: Result,
+    place: CaseNavigator,
     view: AnswerView,
     files: Mapping[str, Sequence[StyledLine]],
     hint: str,
@@ -388,7 +357,7 @@ def answer_texts(
     """
     return AnswerTexts(
         view,
-        head=[*head_lines(position, result), *lack_lines(view, result, hint)],
+        head=[*head_lines(place), *lack_lines(view, place.result, hint)],
         reasons=list(reason_lines(view)),
         verdicts=list(verdict_lines(view)),
         written=list(answer_lines(view, files)),
@@ -398,17 +367,17 @@ def answer_texts(
 
 
 def compared_texts(
-    position: Position, results: tuple[Result, Result], views: tuple[AnswerView, AnswerView]
+    place: CaseNavigator, beside: Result, view: AnswerView, other: AnswerView
 ) -> AnswerTexts:
     """Return the answers of two candidates, with their differences marked."""
-    left, right = compared_lines(*zip(results, views, strict=True))
-    case, labels = position.case, position.labels
+    left, right = compared_lines((place.result, view), (beside, other))
+    case, labels = place.case, place.cases.labels
     return AnswerTexts(
-        views[0],
-        head=[*place_lines(case, results[0], position.attempt, labels)][1:],
+        view,
+        head=[*place_lines(case, place.result, place.attempt, labels)][1:],
         verdicts=left,
-        other=[*[*place_lines(case, results[1], position.attempt_beside, labels)][1:], *right],
-        asked=list(asked_lines(case, views[0], position.gone)),
+        other=[*[*place_lines(case, beside, place.attempt_beside, labels)][1:], *right],
+        asked=list(asked_lines(case, view, place.gone)),
     )
 
 

@@ -36,42 +36,34 @@ LabelWord = Literal["pass", "fail", "none"]
 class Labelling:
     """A person's verdict on results that a page shows."""
 
-    def __init__(self, page: CaseActionsPage) -> None:
+    def __init__(self, page: CaseActionsPage, word: LabelWord) -> None:
         """Take the selected results that can have a label; with a session, that answer alone."""
         self._page = page
         self._results = [it for it in page.selected if it.sessions and it.evaluation]
         self._session = page.session
-        self._word: LabelWord = "none"
-        self._title = "removing labels"
+        self._word = word
 
-    @property
-    def _can_label(self) -> bool:
-        """Return whether anything can be labelled; otherwise a message says so."""
+    def begin(self) -> None:
+        """Ask for a note, unless labels are removed, then store the label.
+
+        The note of a label that is there can be edited.
+        """
         if not self._results:
             self._page.warn(
                 "Nothing here can be labelled: no answer yet, or nothing judges the case."
             )
-        return bool(self._results)
-
-    def ask(self, word: LabelWord) -> None:
-        """Ask for a note, then store the label; the note of a label that is there can be edited."""
-        if not self._can_label:
-            return
-        self._word, self._title = word, f"{word}: {self._subject}"
-        if len(self._results) > 1:
-            self._ask_for_note()
-            return
-        window = self._ask_for_note(waits=True)
-
-        def fill(note: str) -> None:
-            window.call_later(window.fill, note)
-
-        self._page.fetch(self._read_note, fill, group="note")
-
-    def remove(self) -> None:
-        """Remove this person's labels."""
-        if self._can_label:
+        elif self._word == "none":
             self._store("")
+        elif len(self._results) > 1:
+            self._ask_for_note()
+        else:
+            window = self._ask_for_note(waits=True)
+            show = partial(window.call_later, window.fill)
+            self._page.fetch(self._read_note, show, group="note")
+
+    @property
+    def _title(self) -> str:
+        return "removing labels" if self._word == "none" else f"{self._word}: {self._subject}"
 
     @property
     def _subject(self) -> str:
@@ -197,15 +189,15 @@ class ActionsPage(PanelPage):
         if self.browser.runs.is_running:
             self.browser.runs.show()
         else:
-            self.browser.show_plan(self.source.missing)
+            self.browser.open("PlanPage", self.source.missing)
 
     def action_status(self) -> None:
         """Show the pending work."""
-        self.browser.show_status()
+        self.browser.open("StatusPage")
 
     def action_search(self) -> None:
         """Search answers, feedback, tests and instructions of all runs."""
-        self.browser.show_search(self.search_words)
+        self.browser.open("SearchPage", self.search_words)
 
     # --- copy
 
@@ -308,11 +300,11 @@ class CaseActionsPage(ActionsPage):
 
     def action_label(self, verdict: LabelWord) -> None:
         """Ask for a note, then label the selected results."""
-        Labelling(self).ask(verdict)
+        Labelling(self, verdict).begin()
 
     def action_unlabel(self) -> None:
         """Remove this person's labels on the selected results."""
-        Labelling(self).remove()
+        self.action_label("none")
 
     # --- judge again, edit, copy
 
@@ -322,7 +314,7 @@ class CaseActionsPage(ActionsPage):
             return
         results = self.selected
         if results:
-            self.browser.show_plan(partial(self.source.again, results, self.prompts))
+            self.browser.open("PlanPage", partial(self.source.again, results, self.prompts))
         else:
             self.warn("Nothing here can be judged again: the candidate has no such case.")
 

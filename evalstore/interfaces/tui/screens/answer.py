@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,6 +28,7 @@ from evalstore.interfaces.tui.render.answer import (
 )
 from evalstore.interfaces.tui.render.export import ExportedAnswer
 from evalstore.interfaces.tui.render.image import IMAGE_WIDTH, render_images
+from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.other_runs import DatedPage
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
@@ -39,10 +41,9 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.interfaces.tui.render.export import Exported
-    from evalstore.interfaces.tui.state.navigation import CaseNavigator, Position
+    from evalstore.interfaces.tui.state.navigation import CaseNavigator
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.flips.result_history import NewerRun
-    from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.table.cases import Cases
 
 _SPLIT = 120
@@ -163,18 +164,16 @@ class AnswerPage(DatedPage):
         """Read again; the case may have other labels, and in the workspace answers, by now."""
         cases = self.navigator.cases
 
-        def show_cases(cases: Cases) -> None:
+        def read() -> Cases:
+            if cases.run is None:
+                return self._read_listed(None)
+            return replace(cases, labels=self.source.labels())
+
+        def show(cases: Cases) -> None:
             self.navigator.renew(cases)
             self.read(stay=True)
 
-        def show_labels(labels: LabelIndex) -> None:
-            self.navigator.cases = replace(cases, labels=labels)
-            self.read(stay=True)
-
-        if cases.run is None:
-            self.fetch(lambda: _read_listed(self, None), show_cases, group="cases")
-        else:
-            self.fetch(self.source.labels, show_labels, group="cases")
+        self.fetch(read, show, group="cases")
 
     def refresh_ages(self) -> None:
         """Read the shown answer again, which says how long ago it was given and judged."""
@@ -186,18 +185,43 @@ class AnswerPage(DatedPage):
 
         The title says so where it `is_noted`.
         """
-        position = self.navigator.position
+        place = self.navigator.place
         self._show_title(reading=is_noted)
         if not stay:
             self._texts = None
-            place = head_lines(position, self.navigator.result)
-            self._show_lines([*place, *text_lines("reading …", "faint")], ())
-        self.fetch(_reading_of(self), lambda texts: self._show(position, texts, stay=stay))
+            head = head_lines(self.navigator)
+            self._show_lines([*head, *text_lines("reading …", "faint")], ())
+        self.fetch(self._reading(), lambda texts: self._show(place, texts, stay=stay))
 
-    def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
-        if not self.navigator.note_shown(position, texts.view.id):
+    def _reading(self) -> Callable[[], AnswerTexts]:
+        """Return what reads the answer that is to be shown, and the one beside it."""
+        place, source = copy(self.navigator), self.source
+        run, beside = place.cases.run, place.beside
+        shows_images = not self.app.no_color and self.size.width > IMAGE_WIDTH
+        hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
+
+        def read() -> AnswerTexts:
+            view = source.answer(place.result, place.session, run, is_chosen=place.is_chosen)
+            place.attempt = attempt_of(view, place.result)
+            if beside is None:
+                files = render_text_files(view, source.files_of_test)
+                files |= render_images(view, source.files_of_test) if shows_images else {}
+                return answer_texts(place, view, files, hint)
+            other = source.answer(beside, place.session_beside, run, is_chosen=True)
+            return compared_texts(place, beside, view, other)
+
+        return read
+
+    def _read_listed(self, run: str | None) -> Cases:
+        """Return the cases of a run; of many only those that the reader can go to."""
+        return self.source.cases_at(run, {(row.file, row.row) for row in self.navigator.listed})
+
+    def _show(self, place: tuple[object, ...], texts: AnswerTexts, *, stay: bool) -> None:
+        if not self.navigator.note_shown(place, texts.view.id):
             return
-        self._texts = texts.with_explanation(self._texts) if stay else texts
+        if stay and self._texts and not texts.other:  # the explanation stays until it is read again
+            texts = replace(texts, explained=self._texts.explained)
+        self._texts = texts
         self._show_texts(stay=stay)
         self._show_title()
         self.look_for_newer(self.navigator.cases.run, self.navigator.result)
@@ -212,9 +236,9 @@ class AnswerPage(DatedPage):
             if self.navigator.cases is cases:
                 self.read()
             elif cases.run:  # the case has another name there
-                self.browser.show_cases(cases.run)
+                self.browser.open("CasesPage", cases.run)
 
-        self.fetch(lambda: _read_listed(self, newer.run), show, group="cases")
+        self.fetch(lambda: self._read_listed(newer.run), show, group="cases")
 
     def _add_explanation(self, texts: AnswerTexts) -> None:
         """Read the explanation in a worker, then show the texts with it below the verdict.
@@ -222,7 +246,7 @@ class AnswerPage(DatedPage):
         Nothing is shown when the reader has moved on, or when the explanation cannot be read.
         """
         navigator, location = self.navigator, self.source.location
-        position, result, run = navigator.position, navigator.result, navigator.cases.run
+        place, result, run = navigator.place, navigator.result, navigator.cases.run
         cells, labels = navigator.results_of_case, navigator.cases.labels
 
         def read() -> VerdictExplanation | None:
@@ -233,13 +257,15 @@ class AnswerPage(DatedPage):
             return None
 
         def add(explanation: VerdictExplanation | None) -> None:
-            if explanation and position == navigator.position:
+            if explanation and place == navigator.place:
                 now = time.time_ns() // 1000
                 sections = explanation_sections(explanation, now, SIGNS)
-                explained = [line for section in sections for line in _section(*section)]
                 others = [*other_lines(explanation, SIGNS, labels)]
-                listed = [*_section(OTHERS, others)] if others else []
-                self._texts = replace(texts, explained=explained, other_results=listed)
+                lines: list[StyledLine] = []
+                for title, section in [*sections, *([(OTHERS, others)] if others else [])]:
+                    lines += [BLANK, heading(title)]
+                    lines += [StyledLine(it.spans, max(0, it.indent - 2)) for it in section]
+                self._texts = replace(texts, explained=lines)
                 self._show_texts(stay=True)
 
         self.fetch(read, add, group="explanation")
@@ -366,14 +392,14 @@ class AnswerPage(DatedPage):
             sides = (self.query_one(id, TextView).indented_text for id in ids)
             return "\n\n".join(sides).rstrip()
         text = indented_text(self._texts.lines)
-        position, result = self.navigator.position, self.navigator.result
-        markdown = as_markdown(position.case, result, position.attempt, self._texts.view)
+        place = self.navigator
+        markdown = as_markdown(place.case, place.result, place.attempt, self._texts.view)
         return ExportedAnswer(text, markdown)
 
     def action_versions(self) -> None:
         """Show the versions of this test."""
         result = self.navigator.result
-        self.browser.show_test_history(result.file, result.row, result.model)
+        self.browser.open("TestHistoryPage", result.file, result.row, result.model)
 
     @property
     def footer_words(self) -> Mapping[str, str]:
@@ -385,37 +411,7 @@ class AnswerPage(DatedPage):
         if self.navigator.leave_beside():
             self.read()
             return
-        self.browser.go_back_to_case(self.navigator.case, self.navigator.model)
-
-
-def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
-    """Return what reads the answer that is to be shown, and the one beside it."""
-    navigator, source = page.navigator, page.source
-    position, result, beside = navigator.position, navigator.result, navigator.beside
-    session, run = navigator.session, navigator.cases.run
-    session_beside, is_chosen = navigator.session_beside, navigator.is_chosen
-    shows_images = not page.app.no_color and page.size.width > IMAGE_WIDTH
-    hint = page.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
-
-    def read() -> AnswerTexts:
-        view = source.answer(result, session, run, is_chosen=is_chosen)
-        place = position._replace(attempt=attempt_of(view, result))
-        if beside is None:
-            files = render_text_files(view, source.files_of_test)
-            files |= render_images(view, source.files_of_test) if shows_images else {}
-            return answer_texts(place, result, view, files, hint)
-        other = source.answer(beside, session_beside, run, is_chosen=True)
-        return compared_texts(place, (result, beside), (view, other))
-
-    return read
-
-
-def _read_listed(page: AnswerPage, run: str | None) -> Cases:
-    """Return the cases of a run; of many only those that the reader can go to."""
-    return page.source.cases_at(run, {(row.file, row.row) for row in page.navigator.listed})
-
-
-def _section(title: str, lines: Iterable[StyledLine]) -> Iterator[StyledLine]:
-    yield BLANK
-    yield heading(title)
-    yield from (StyledLine(line.spans, max(0, line.indent - 2)) for line in lines)
+        below = self.app.screen_stack[-2]
+        if isinstance(below, Page):
+            below.highlight(self.navigator.case, self.navigator.model)
+        super().action_back()

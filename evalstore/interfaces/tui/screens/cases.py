@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.core.errors import EvalstoreError
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.case_filter import LookedUp, Query
+    from evalstore.interfaces.tui.state.case_filter import Query
     from evalstore.interfaces.tui.widgets.grid_columns import Column
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
     from evalstore.results.flips.result_history import NewerRun
@@ -95,6 +95,12 @@ _BINDINGS: list[BindingType] = [
 ]
 
 
+_MANY = 5_000
+"""Listed cases whose rates are read only after a pause in typing."""
+_PAUSE_SECONDS = 0.15
+_RATES = "rates"
+
+
 class CasesPage(DatedPage):
     """The cases of a run, or of the workspace as it is now."""
 
@@ -123,7 +129,14 @@ class CasesPage(DatedPage):
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
         )
-        self.figures = CaseFigures(self)
+        self.history = HistoryReader(self, self._show_history)
+        self._rates: Sequence[Rate] = ()
+        """The pass rates of the candidates in the listed cases, once they are known."""
+        self._whole: Sequence[Rate] = ()
+        """Those in all cases, if the listed ones are chosen by verdicts or words."""
+        self._is_by_outcome = False
+        self._rated: tuple[object, ...] = ()
+        """The cases and the filter that they are about."""
         self.filter.run, self.filter.came_with = revision, typed
 
     def compose(self) -> ComposeResult:
@@ -134,7 +147,7 @@ class CasesPage(DatedPage):
     def on_mount(self) -> None:
         """Read the cases."""
         self.show_title()
-        self.reader.history = self.figures.history.of
+        self.reader.history = self.history.of
         self.grid.focus()
         self.reload()
         if self.filter.came_with:
@@ -143,7 +156,10 @@ class CasesPage(DatedPage):
     def on_unmount(self) -> None:
         """Free the cases."""
         self.filter.look_up = None
-        self.figures.forget()
+        self.listing.clear()
+        if self.app.is_running:
+            self.browser.collect_later()
+        self._rated = ()
 
     @property
     def reader(self) -> CaseReader:
@@ -159,7 +175,9 @@ class CasesPage(DatedPage):
         """Show cases that were read; say how many of those listed no longer match the filter."""
         self.listing.load(read.cases, read.filtered)
         self.filter.load(read, self.listing, self.reload)
-        self.figures.renew(read.cases)
+        self.history.renew(read.cases.run)
+        if len(self._rates) != len(read.cases.models):
+            self._rates = ()
         self._pick(self._first_model)
         self._first_model = ""
         self.show_matches()
@@ -183,10 +201,10 @@ class CasesPage(DatedPage):
         grid = self.grid
         listing.save_marks(grid.marked)
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
-        grid.show(self.figures.columns(), len(listing.lines), self.figures.cells, cursor=cursor)
+        grid.show(self._columns(), len(listing.lines), self._cells, cursor=cursor)
         self._pick_match()
         grid.marked = listing.marked
-        self.figures.request_rates(query, self.filter.matches)
+        self._request_rates(query)
         is_empty = not listing.case_count
         self.set_empty(self.filter.why_empty(listing.filtered) if is_empty else "")
         self.filter.show_table(is_shown=not is_empty)
@@ -219,6 +237,71 @@ class CasesPage(DatedPage):
         """Mark a case with several tags in all its groups, or in none."""
         message.grid.marked = self.listing.spread_mark(message.grid.marked, message.row)
         message.grid.refresh()
+
+    # --- what it shows besides verdicts: pass rates of candidates, and earlier verdicts
+
+    def _request_rates(self, query: Query) -> None:
+        """Read the pass rates in the listed cases, unless they are about the same as before."""
+        self._is_by_outcome = query.is_by_outcome
+        listing, now = self.listing, (self.listing.cases, query, self.filter.matches)
+        is_same = bool(self._rated) and all(map(is_, now, self._rated))
+        if listing.cases is None or is_same:
+            return
+        self._rated = now
+        self.end_pause(_RATES)
+        if listing.cases.is_cut:  # the rates of some would be taken for those of all
+            self._show_rates(())
+        elif len(listing.matching) > _MANY:
+            self.pause(_RATES, _PAUSE_SECONDS, self._read_rates)
+        else:
+            self.call_after_refresh(self._read_rates)
+
+    def _read_rates(self) -> None:
+        cases, rows = self.listing.cases, self.listing.matching
+        if cases is not None:
+            every = cases.rows if self._is_by_outcome else ()
+
+            def read(cases: Cases = cases) -> tuple[tuple[Rate, ...], ...]:
+                return tuple(candidate_rates(cases, some) for some in (rows, every))
+
+            self.fetch(read, lambda found: self._show_rates(*found), group=_RATES)
+
+    def _show_rates(self, rates: Sequence[Rate], whole: Sequence[Rate] = ()) -> None:
+        self._rates, self._whole = rates, whole if self._is_by_outcome else ()
+        self.grid.set_columns(self._columns())
+
+    def _show_history(self) -> None:
+        self.grid.set_columns(self._columns())
+        self.follow_cursor()
+
+    def _columns(self) -> list[Column]:
+        listing = self.listing
+        if listing.cases is None or listing.filtered is None:
+            return []
+        return case_columns(
+            listing.cases,
+            listing.filtered,
+            self._rates,
+            self._whole,
+            by_file=self._by_file,
+            only_file=listing.only_file,
+            with_history=self.history.has_several,
+            picked=self.grid.picked,
+            answered=listing.answered,
+        )
+
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        listing, grid = self.listing, self.grid
+        assert listing.cases is not None
+        line, width = listing.lines[row], grid.scrollable_content_region.width
+        result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
+        words = self.history.of(result) if result else ()
+        return case_cells(listing.cases, line, width, words, by_file=self._by_file)
+
+    @property
+    def _by_file(self) -> bool:
+        """Return whether the name of the file stands above the cases, or in the title."""
+        return self.listing.grouping == "file" or bool(self.listing.only_file)
 
     # --- the filter
 
@@ -314,12 +397,14 @@ class CasesPage(DatedPage):
     def follow_cursor(self) -> None:
         """Show the answer to the highlighted case, and read the last verdicts of what is seen."""
         self.reader.show_case(self.listing.cases, self.case, self.grid.picked)
-        self.figures.request_seen()
+        if self.listing.cases and len(self.listing.cases.models) > 1 and self.history.has_several:
+            self.grid.set_columns(self._columns())  # which name the candidate
+        self.request_history()
 
     @on(Grid.Resized, "#cases")
-    def read_seen(self) -> None:
-        """Read the last verdicts of what is seen: the list was laid out after the cursor moved."""
-        self.figures.request_history()
+    def request_history(self) -> None:
+        """Read the last verdicts of what is seen: the list is laid out after the cursor moved."""
+        self.history.request(self.listing.small_files(self.listing.lines[self.grid.seen_rows]))
 
     @on(Grid.Chosen, "#cases")
     def open_line(self) -> None:
@@ -332,7 +417,7 @@ class CasesPage(DatedPage):
             listing, number = self.listing, self.listing.row_number(self.grid.cursor)
             meant = [cases.models[n] for n in listing.candidates(self.filter.query)]
             navigator = CaseNavigator(cases, listing.rows, number, result.model, meant)
-            self.browser.show_answer(navigator)
+            self.browser.open("AnswerPage", navigator)
 
     def refresh_ages(self) -> None:
         """Read the shown answer again, which says how long ago it was judged."""
@@ -380,7 +465,7 @@ class CasesPage(DatedPage):
     def action_stats(self) -> None:
         """Show the statistics of the run, or of the workspace."""
         if self.listing.cases is not None:
-            self.browser.show_stats(self.listing.cases.run)
+            self.browser.open("StatsPage", self.listing.cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
@@ -395,121 +480,4 @@ class CasesPage(DatedPage):
         """Show the versions of the highlighted test."""
         if self.case and self.listing.cases:
             model = self.listing.cases.models[self.grid.picked]
-            self.browser.show_test_history(self.case.file, self.case.row, model)
-
-
-# --- what the table shows besides verdicts: pass rates of candidates, and earlier verdicts
-
-
-_MANY = 5_000
-"""Listed cases whose rates are read only after a pause in typing."""
-_PAUSE_SECONDS = 0.15
-_RATES = "rates"
-
-
-class CaseFigures:
-    """Reads these figures when the cases are shown, and makes columns and cells of them."""
-
-    def __init__(self, page: CasesPage) -> None:
-        self._page = page
-        self.history = HistoryReader(page, self._show_history)
-        self._rates: Sequence[Rate] = ()
-        """The pass rates of the candidates in the listed cases, once they are known."""
-        self._whole: Sequence[Rate] = ()
-        """Those in all cases, if the listed ones are chosen by verdicts or words."""
-        self._is_by_outcome = False
-        self._rated: tuple[object, ...] = ()
-        """The cases and the filter that they are about."""
-
-    def renew(self, cases: Cases) -> None:
-        """Read the figures of cases that were read again."""
-        self.history.renew(cases.run)
-        if len(self._rates) != len(cases.models):
-            self._rates = ()
-
-    def forget(self) -> None:
-        """Free the cases of a page that was left."""
-        self._page.listing.clear()
-        if self._page.app.is_running:
-            self._page.browser.collect_later()
-        self._rated = ()
-
-    def request_rates(self, query: Query, matches: LookedUp) -> None:
-        """Read the pass rates in the listed cases, unless they are about the same as before."""
-        self._is_by_outcome = query.is_by_outcome
-        listing, now = self._page.listing, (self._page.listing.cases, query, matches)
-        is_same = bool(self._rated) and all(map(is_, now, self._rated))
-        if listing.cases is None or is_same:
-            return
-        self._rated = now
-        self._page.end_pause(_RATES)
-        if listing.cases.is_cut:  # the rates of some would be taken for those of all
-            self._show_rates(())
-            return
-        if len(listing.matching) > _MANY:
-            self._page.pause(_RATES, _PAUSE_SECONDS, self._read_rates)
-        else:
-            self._page.call_after_refresh(self._read_rates)
-
-    def _read_rates(self) -> None:
-        cases, rows = self._page.listing.cases, self._page.listing.matching
-        if cases is not None:
-            every = cases.rows if self._is_by_outcome else ()
-
-            def read(cases: Cases = cases) -> tuple[tuple[Rate, ...], ...]:
-                return tuple(candidate_rates(cases, some) for some in (rows, every))
-
-            self._page.fetch(read, lambda found: self._show_rates(*found), group=_RATES)
-
-    def _show_rates(self, rates: Sequence[Rate], whole: Sequence[Rate] = ()) -> None:
-        self._rates, self._whole = rates, whole if self._is_by_outcome else ()
-        self._page.grid.set_columns(self.columns())
-
-    def _show_history(self) -> None:
-        self._page.grid.set_columns(self.columns())
-        self._page.follow_cursor()
-
-    def request_seen(self) -> None:
-        """Read the last verdicts of the cases that can be seen, and name their candidate."""
-        cases = self._page.listing.cases
-        if cases and len(cases.models) > 1 and self.history.has_several:
-            self._page.grid.set_columns(self.columns())
-        self.request_history()
-
-    def request_history(self) -> None:
-        """Read the last verdicts of the cases that can be seen."""
-        seen = self._page.listing.lines[self._page.grid.seen_rows]
-        self.history.request(self._page.listing.small_files(seen))
-
-    # --- the table
-
-    def columns(self) -> list[Column]:
-        """Return the columns of the table."""
-        listing = self._page.listing
-        if listing.cases is None or listing.filtered is None:
-            return []
-        return case_columns(
-            listing.cases,
-            listing.filtered,
-            self._rates,
-            self._whole,
-            by_file=self._by_file,
-            only_file=listing.only_file,
-            with_history=self.history.has_several,
-            picked=self._page.grid.picked,
-            answered=listing.answered,
-        )
-
-    def cells(self, row: int) -> Sequence[StyledCell]:
-        """Return the cells of a line."""
-        listing, grid = self._page.listing, self._page.grid
-        assert listing.cases is not None
-        line, width = listing.lines[row], grid.scrollable_content_region.width
-        result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
-        words = self.history.of(result) if result else ()
-        return case_cells(listing.cases, line, width, words, by_file=self._by_file)
-
-    @property
-    def _by_file(self) -> bool:
-        """Return whether the name of the file stands above the cases, or in the title."""
-        return self._page.listing.grouping == "file" or bool(self._page.listing.only_file)
+            self.browser.open("TestHistoryPage", self.case.file, self.case.row, model)

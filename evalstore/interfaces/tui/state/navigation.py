@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.state.case_listing import CellPlace, failing_candidates, next_cell
-from evalstore.results.attempts import MixedAttempts
-from evalstore.results.labels.labels import LabelIndex
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases
-
-
-class Position(NamedTuple):
-    """A place among cases."""
-
-    case: CaseRow
-    model: str
-    attempt: int
-    """Which answer of the candidate, from 0."""
-    other: str | None
-    """The candidate whose answer stands beside."""
-    attempt_beside: int = 0
-    """Which answer of that candidate, from 0."""
-    mixed: MixedAttempts | None = None
-    """How many attempts of the candidate pass, if they differ."""
-    labels: LabelIndex = LabelIndex()
-    """The labels of people on the answers."""
-    gone: str = ""
-    """That the files have the case no longer; empty if they have it."""
 
 
 class CaseNavigator:
@@ -52,25 +30,22 @@ class CaseNavigator:
         self.number = number
         self.model = model
         self.attempt = self._first_attempt()
+        """Which answer of the candidate, from 0."""
         self.is_chosen = False
         """Whether the reader has gone to this answer; else it stands for the result."""
         self.other: str | None = None
+        """The candidate whose answer stands beside."""
         self._now: Cases | None = None
         """The cases as they were read last, when they lack the shown one."""
 
     @property
-    def position(self) -> Position:
+    def place(self) -> tuple[object, ...]:
         """Return the case, the candidate, the answer and the candidate beside."""
-        results = self._results(self.case)
-        result, beside = results.get(self.model), results.get(self.other or "")
-        mixed = self.cases.mixed.get(result.evaluations) if result else None
-        attempt_beside = self.cases.shown_attempt(beside) if beside else 0
-        place = self.case, self.model, self.attempt, self.other
-        return Position(*place, attempt_beside, mixed, self.cases.labels, self._gone)
+        return self.case, self.model, self.attempt, self.other
 
     @property
-    def _gone(self) -> str:
-        """Return that the case was not among those that were read last, if it was not."""
+    def gone(self) -> str:
+        """Return that the case was not among those that were read last; empty if it was."""
         case, now = self.case, self._now.rows if self._now else None
         if now is None or any(_place(row) == _place(case) for row in now):
             return ""
@@ -116,10 +91,15 @@ class CaseNavigator:
         return sessions[self.attempt] if self.attempt < len(sessions) else None
 
     @property
+    def attempt_beside(self) -> int:
+        """Return which answer of the candidate beside it is shown, from 0."""
+        return self.cases.shown_attempt(self.beside) if self.beside else 0
+
+    @property
     def session_beside(self) -> str | None:
         """Return the id of the answer beside it; None when there is none."""
         sessions = self.beside.sessions if self.beside else ()
-        return sessions[self.position.attempt_beside] if sessions else None
+        return sessions[self.attempt_beside] if sessions else None
 
     def _first_attempt(self) -> int:
         result = self._results(self.case).get(self.model)
@@ -204,12 +184,12 @@ class CaseNavigator:
                     self.model, self.attempt, self.is_chosen = model, attempt, True
                     return
 
-    def note_shown(self, position: Position, session: str | None) -> bool:
+    def note_shown(self, place: tuple[object, ...], session: str | None) -> bool:
         """Note which answer was opened at a place; False when the reader has moved on from there.
 
         Of several that are judged together it need not be the first.
         """
-        if position != self.position:
+        if place != self.place:
             return False
         if session in self.result.sessions:
             self.attempt = self.result.sessions.index(session)
