@@ -64,16 +64,20 @@ _FOOTER = (
     *("case.copy_answer", "page.save"),
 )
 _BINDINGS: list[BindingType] = [
-    Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
+    Binding("right,l", "go('candidate', 1)", "Next candidate", show=False, id="session.candidate"),
     Binding(
-        "left,h", "candidate(-1)", "Previous candidate", show=False, id="session.last_candidate"
+        *("left,h", "go('candidate', -1)", "Previous candidate"),
+        show=False,
+        id="session.last_candidate",
     ),
-    Binding("right_square_bracket", "case(1)", "Next case", show=False, id="session.next"),
-    Binding("left_square_bracket", "case(-1)", "Previous case", show=False, id="session.last"),
-    Binding("n", "failure(1)", "Next failure", id="session.next_failure"),
-    Binding("N", "failure(-1)", "Previous failure", show=False, id="session.last_failure"),
-    Binding("a", "attempt(1)", "Next answer", show=False, id="session.attempt"),
-    Binding("A", "attempt(-1)", "Previous answer", show=False, id="session.last_attempt"),
+    Binding("right_square_bracket", "go('case', 1)", "Next case", show=False, id="session.next"),
+    Binding(
+        "left_square_bracket", "go('case', -1)", "Previous case", show=False, id="session.last"
+    ),
+    Binding("n", "go('failure', 1)", "Next failure", id="session.next_failure"),
+    Binding("N", "go('failure', -1)", "Previous failure", show=False, id="session.last_failure"),
+    Binding("a", "go('attempt', 1)", "Next answer", show=False, id="session.attempt"),
+    Binding("A", "go('attempt', -1)", "Previous answer", show=False, id="session.last_attempt"),
     Binding("b", "beside", "Side by side", id="session.beside"),
     Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
     Binding("v", "versions", "Versions", id="session.versions"),
@@ -347,22 +351,16 @@ class AnswerPage(DatedPage):
         else:
             self.notify(otherwise, markup=False)
 
-    def action_candidate(self, by: int) -> None:
-        """Show the next candidate of this case."""
-        self._step(self.navigator.to_candidate(by), "no other candidate has this case")
-
-    def action_case(self, by: int) -> None:
-        """Show the next case, or the one before."""
-        which = "last" if by > 0 else "first"
-        self._step(self.navigator.to_case(by), f"this is the {which} case")
-
-    def action_failure(self, by: int) -> None:
-        """Show the next case that did not pass, or the one before."""
-        self._step(self.navigator.to_failure(by), "no listed case failed")
-
-    def action_attempt(self, by: int) -> None:
-        """Show the next answer to the same case, or the one before."""
-        self._step(self.navigator.to_attempt(by), "no other answer")
+    def action_go(self, what: str, by: int) -> None:
+        """Show the next candidate, case, failure or answer to the case, or the one before."""
+        steps = {
+            "candidate": (self.navigator.to_candidate, "no other candidate has this case"),
+            "case": (self.navigator.to_case, f"this is the {'last' if by > 0 else 'first'} case"),
+            "failure": (self.navigator.to_failure, "no listed case failed"),
+            "attempt": (self.navigator.to_attempt, "no other answer"),
+        }
+        step, otherwise = steps[what]
+        self._step(step(by), otherwise)
 
     def action_beside(self) -> None:
         """Show the answer of the next candidate beside this one; after the last, none."""

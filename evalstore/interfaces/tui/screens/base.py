@@ -314,6 +314,20 @@ class Page(Screen[None]):
         with telling(tell):
             yield
 
+    def reporter(self, words: str, show: Callable[[str], object]) -> Callable[[int, int], bool]:
+        """Return what shows the progress of this thread in percent, until it is cancelled."""
+        worker, shown = get_current_worker(), -1
+
+        def report(done: int, total: int) -> bool:
+            nonlocal shown
+            percent = min(100 * done // total, 99) if total else shown
+            if percent != shown and not worker.is_cancelled:
+                shown = percent
+                self.post_message(self.Fetched(show, words.format(percent), "news"))
+            return not worker.is_cancelled
+
+        return report
+
     def pause(self, group: str, seconds: float, do: Callable[[], None]) -> None:
         """Do something after a pause; of one group only the last."""
 

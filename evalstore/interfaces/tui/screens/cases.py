@@ -338,8 +338,7 @@ class CasesPage(DatedPage):
     @property
     def line(self) -> CaseRow | CaseGroup | None:
         """Return the highlighted line."""
-        lines, number = self.listing.lines, self.grid.cursor
-        return lines[number] if number < len(lines) else None
+        return self.grid.at_cursor(self.listing.lines)
 
     @property
     def case(self) -> CaseRow | None:

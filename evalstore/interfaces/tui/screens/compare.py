@@ -233,8 +233,7 @@ class ComparePage(DatedPage):
     @property
     def highlighted(self) -> ListedPair | None:
         """Return the highlighted pair."""
-        number = self.grid.cursor
-        return self._pairs[number] if number < len(self._pairs) else None
+        return self.grid.at_cursor(self._pairs)
 
     @property
     def selected(self) -> list[Result]:

@@ -128,29 +128,18 @@ class HelpPage(Page):
         for key, active in self._active.items():
             binding = active.binding
             if binding.description and binding.id:  # else it is Textual's own
-                group = groups[_task_of(binding.id)]
+                starts = ((start, task) for task, each in _TASKS.items() for start in each)
+                fitting = ((len(it), task) for it, task in starts if binding.id.startswith(it))
+                group = groups[max(fitting, default=(0, "Go"))[1]]
                 group.setdefault(binding.description, []).append(key_name(key))
         for task, keys in groups.items():
-            entries = [_entry(_some_keys(names), text, least=_KEY) for text, names in keys.items()]
+            entries: list[StyledLine] = []
+            for text, names in keys.items():
+                lists = (", ".join(names[:count]) for count in range(len(names), 1, -1))
+                fits = next((listed for listed in lists if len(listed) <= _KEY), names[0])
+                entries.append(_entry(fits, text, least=_KEY))
             if entries:
                 yield [heading(task), *entries, BLANK]
-
-
-def _task_of(id: str) -> str:
-    """Return the task of an action."""
-    fitting = (
-        (len(start), task)
-        for task, starts in _TASKS.items()
-        for start in starts
-        if id.startswith(start)
-    )
-    return max(fitting, default=(0, "Go"))[1]
-
-
-def _some_keys(names: Sequence[str]) -> str:
-    """Return as many of the keys of an action as there is room for."""
-    texts = (", ".join(names[:count]) for count in range(len(names), 1, -1))
-    return next((text for text in texts if len(text) <= _KEY), names[0])
 
 
 def _entry(name: str, text: str, colour: str = "heading", least: int = _KEYS) -> StyledLine:

@@ -27,7 +27,6 @@ from textual.command import (
 )
 from textual.content import Content
 from textual.css.query import NoMatches
-from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 from textual.worker import Worker, get_current_worker
 
@@ -70,6 +69,16 @@ class Command:
     kind: str = ""
     """The first word of the name, such as `File`, when it is not a part of what is named."""
 
+    @property
+    def plain(self) -> str:
+        """Return as much of the name as is shown."""
+        return clip(self.name, _WIDTH)
+
+    @property
+    def kind_length(self) -> int:
+        """Return how many characters stand before what is named."""
+        return len(self.kind) + 1 if self.kind else 0
+
 
 class _ListedCommands(Provider):
     """Commands that are known before anything is typed."""
@@ -88,26 +97,23 @@ class _ListedCommands(Provider):
     async def discover(self) -> Hits:
         """Yield the commands that are listed before anything is typed."""
         for command in self.commands[: self.shown_first]:
-            name = _plain(command)
-            shown = self._with_hint(Content(name), command)
-            yield DiscoveryHit(shown, command.run, name)
+            shown = self._with_hint(Content(command.plain), command)
+            yield DiscoveryHit(shown, command.run, command.plain)
 
     async def search(self, query: str) -> Hits:
         """Yield the commands that match best: names that begin so before names that have it."""
         matches = []
         for command in await _with_words(self.commands, query):
-            match = match_name(_plain(command), query, kind_length=_kind_length(command))
-            if match:
+            if match := match_name(command.plain, query, kind_length=command.kind_length):
                 matches.append((match, command))
         matches.sort(key=lambda pair: -pair[0].score)
         style = self.matcher(query).match_style
         for match, command in matches[:_LISTED]:
-            name = _plain(command)
-            shown = Content(name)
+            shown = Content(command.plain)
             for place in match.places:
                 shown = shown.stylize(style, place, place + 1)
             shown = self._with_hint(shown, command)
-            yield Hit(match.score + self.bonus, shown, command.run, name)
+            yield Hit(match.score + self.bonus, shown, command.run, command.plain)
 
     def _with_hint(self, shown: Content, command: Command) -> Content:
         """Return a name in a line with its key, or another hint, at the right."""
@@ -134,21 +140,13 @@ async def _with_words(commands: Sequence[Command], query: str) -> Sequence[Comma
         for command in commands[first : first + _AT_ONCE]:
             name = command.name.casefold()
             if all(word in name for word in words):
-                begins = name.startswith(typed) or name.startswith(typed, _kind_length(command))
+                begins = name.startswith(typed) or name.startswith(typed, command.kind_length)
                 (starts if begins else others).append(command)
         if len(starts) >= _RATED:
             break
         del others[_RATED:]
         await asyncio.sleep(0)
     return [*starts, *others][:_RATED]
-
-
-def _kind_length(command: Command) -> int:
-    return len(command.kind) + 1 if command.kind else 0
-
-
-def _plain(command: Command) -> str:
-    return clip(command.name, _WIDTH)
 
 
 class ActionCommands(_ListedCommands):
@@ -218,41 +216,30 @@ class PlaceCommands(_ListedCommands):
             self.app.screen.search_again()
 
     def _runs(self) -> list[Command]:
+        runs, show = self.browser.source.runs(), partial(self.browser.open, "CasesPage")
+        names = (f"Run {run.id[:8]} {run.message}".strip() for run in runs)
         return [
-            Command(
-                f"Run {run.id[:8]} {run.message}".strip(),
-                when(run.started),
-                partial(self.browser.open, "CasesPage", run.id),
-                "Run",
-            )
-            for run in self.browser.source.runs()
+            Command(name, when(run.started), partial(show, run.id), "Run")
+            for name, run in zip(names, runs, strict=True)
         ]
 
     def _files(self) -> list[Command]:
-        return [
-            Command(
-                f"File {file}", "show cases", partial(self._show_filtered, "file", file), "File"
-            )
-            for file in self.browser.source.files()
-        ]
+        return [self._filter("File", "file", file) for file in self.browser.source.files()]
 
     def _cases(self) -> list[Command]:
         """Return the cases of the page, else those of the workspace, with their models and tags."""
-        cases = _cases_of(self.screen) or self.browser.source.cases(None, CaseWindow())
+        cases = self.screen.listing.cases if isinstance(self.screen, CasesPage) else None
+        if isinstance(self.screen, AnswerPage):
+            cases = self.screen.navigator.cases
+        cases = cases or self.browser.source.cases(None, CaseWindow())
         tags = dict.fromkeys(tag for case in cases.rows for tag in case.tags)
-        return [
-            *(self._filter("Model", "model", model) for model in cases.models),
-            *(self._filter("Tag", "tag", tag) for tag in tags),
-            *(
-                Command(
-                    f"Case {case_name(case.file, case.row, case.prompt)}",
-                    "go to its line",
-                    partial(self._show_case, cases, case),
-                    "Case",
-                )
-                for case in cases.rows
-            ),
-        ]
+        found = [self._filter("Model", "model", model) for model in cases.models]
+        found += [self._filter("Tag", "tag", tag) for tag in tags]
+        for case in cases.rows:
+            name = f"Case {case_name(case.file, case.row, case.prompt)}"
+            show = partial(self._show_case, cases, case)
+            found.append(Command(name, "go to its line", show, "Case"))
+        return found
 
     def _filter(self, title: str, field: str, value: str) -> Command:
         show = partial(self._show_filtered, field, value)
@@ -277,12 +264,6 @@ class PlaceCommands(_ListedCommands):
             page.filter.remove()
             page.filter.change("")
         page.highlight(case, "")
-
-
-def _cases_of(page: Screen[object]) -> Cases | None:
-    if isinstance(page, CasesPage):
-        return page.listing.cases
-    return page.navigator.cases if isinstance(page, AnswerPage) else None
 
 
 class _PaletteLine(CommandInput, TypedLine):
@@ -389,17 +370,16 @@ def match_name(name: str, typed: str, *, kind_length: int = 0) -> Match | None:
     sought = " ".join(_fold(typed).split())
     if not sought:
         return None
-    starts = sorted({0, kind_length})
-    for start in reversed(starts):
-        if folded[start:].strip() == sought:
-            return _match(_WHOLE, name, _span(folded, sought, start))
-    for start in reversed(starts):
-        if folded.startswith(sought, start):
-            return _match(_START, name, range(start, start + len(sought)))
+    starts = kind_length, 0
     word_starts = [match.start() for match in _WORD.finditer(folded)]
-    for start in word_starts:
-        if folded.startswith(sought, start):
-            return _match(_WORD_START, name, range(start, start + len(sought)))
+    ways = (
+        (_WHOLE, (folded.find(sought, at) for at in starts if folded[at:].strip() == sought)),
+        (_START, (at for at in starts if folded.startswith(sought, at))),
+        (_WORD_START, (at for at in word_starts if folded.startswith(sought, at))),
+    )
+    for way, places in ways:
+        if (start := next(places, -1)) >= 0:
+            return _match(way, name, range(start, start + len(sought)))
     words = sought.split()
     beginnings = [
         next((start for start in word_starts if folded.startswith(word, start)), -1)
@@ -407,16 +387,16 @@ def match_name(name: str, typed: str, *, kind_length: int = 0) -> Match | None:
     ]
     if -1 not in beginnings:
         return _match(_WORD_STARTS, name, _spans(beginnings, words))
-    if sought in folded:
-        return _match(_PART, name, _span(folded, sought, 0))
+    if (start := folded.find(sought)) >= 0:
+        return _match(_PART, name, range(start, start + len(sought)))
     parts = [folded.find(word) for word in words]
     if -1 not in parts:
         return _match(_PARTS, name, _spans(parts, words))
     letters = sought.replace(" ", "")  # those of the kind are in all names of the kind
     named = [start for start in word_starts if start >= kind_length]
     rest = " " * kind_length + folded[kind_length:]
-    places = _initials(rest, letters, named) or _near(rest, letters)
-    return _match(_LETTERS, name, places) if places else None
+    scattered = _initials(rest, letters, named) or _near(rest, letters)
+    return _match(_LETTERS, name, scattered) if scattered else None
 
 
 def _fold(text: str) -> str:
@@ -435,11 +415,6 @@ def _fold(text: str) -> str:
 def _match(way: int, name: str, places: range | tuple[int, ...]) -> Match:
     first = places[0] if places else 0
     return Match(way + 0.4 / (1 + first) + 0.4 / (1 + len(name)), tuple(places))
-
-
-def _span(folded: str, sought: str, start: int) -> range:
-    begin = folded.find(sought, start)
-    return range(begin, begin + len(sought))
 
 
 def _spans(starts: list[int], words: list[str]) -> tuple[int, ...]:

@@ -213,12 +213,12 @@ class RunsPage(ActionsPage):
             text = "current cases" if self._runs else "no run yet"
             return state_cells(self.dashboard.state, text, self.dashboard.note)
         run = self._runs[row - 1]
-        rate = run.rate
+        rate, sign = run.rate, STOPPED.get(run.status, (_PARTIAL * run.is_partial,))[0]
         strip = verdict_strip(run.verdicts, STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
-            StyledCell(_sign(run), "pending"),
+            StyledCell(sign, "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._differences.find),
@@ -250,7 +250,9 @@ class RunsPage(ActionsPage):
             files = state.files if state else None
         else:
             lines = [*run_lines(self._runs, number, find, self.with_keys)]
-            files = self._find_files(number)
+            run = self._runs[number].id
+            differences = find(run)  # those in each file are read once these are known
+            files = self.files.find(run, differences) if self._differences.is_known(run) else None
         seen = range(-1, len(self._runs))[grid.seen_rows]
         changes = {each: change_cell(self._runs, each, find).text for each in seen if each >= 0}
         stars = [each for each, text in changes.items() if STAR in text]
@@ -258,12 +260,6 @@ class RunsPage(ActionsPage):
             lines += [BLANK, *text_lines(STAR_NOTE, "faint")]
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
         return [*lines, *file_lines(files, width, left)]
-
-    def _find_files(self, number: int) -> RunFiles | None:
-        """Return the verdicts of a run by file, which are read once its differences are known."""
-        run = self._runs[number].id
-        differences = self._differences.find(run)
-        return self.files.find(run, differences) if self._differences.is_known(run) else None
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -322,13 +318,6 @@ class RunsPage(ActionsPage):
         """Show the statistics of the highlighted run, or of the workspace."""
         if self._has_runs():
             self.browser.open("StatsPage", self.highlighted)
-
-
-def _sign(run: RunLine) -> str:
-    """Return the sign of a run that is not complete, or partial."""
-    if run.status in STOPPED:
-        return STOPPED[run.status][0]
-    return _PARTIAL if run.is_partial else ""
 
 
 # --- the state of the workspace above the runs: read in the background, while nothing else is
@@ -400,8 +389,7 @@ class DashboardReader:
         if self._is_followed:
             self._wishes += 1
             self.is_old = True
-            self._read_soon()
-            self._draw()
+            self.go_on()
 
     def go_on(self) -> None:
         """Read the state if that has waited for a page above this one."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
 from evalstore.core.display import (
     BLANK,
@@ -49,6 +48,7 @@ _PAUSE_SECONDS = 0.2
 _LIMIT = 200
 """Texts that are listed."""
 _SEARCHING = "searching …"
+_INDEXING = f"{_SEARCHING} {{}}% of the index is made"
 _HINT = """\
 Type words of an answer, feedback, a test or instructions; all must be in the same text.
 The last word may be the beginning of one, and "quoted words" match as written."""
@@ -132,23 +132,14 @@ newest run that has it. {search.type} leads back to the words."""
         if pattern != self._pattern:
             self.set_title("search", _SEARCHING)
 
+        def show_progress(text: str) -> None:
+            if pattern == self._line.value and self.reads():
+                self.set_title("search", text)
+
         def read() -> FoundTexts | None:
-            worker = get_current_worker()
-
-            def report(done: int, total: int) -> bool:
-                if total and not worker.is_cancelled:
-                    text = f"{_SEARCHING} {100 * done // total}% of the index is made"
-                    show = partial(self._show_progress, pattern)
-                    self.post_message(self.Fetched(show, text, "progress"))
-                return not worker.is_cancelled
-
-            return self.source.find_texts(pattern, _LIMIT, report)
+            return self.source.find_texts(pattern, _LIMIT, self.reporter(_INDEXING, show_progress))
 
         self.fetch(read, partial(self._show, pattern))
-
-    def _show_progress(self, pattern: str, text: str) -> None:
-        if pattern == self._line.value and self.reads():
-            self.set_title("search", text)
 
     def _show(self, pattern: str, found: FoundTexts | None) -> None:
         if pattern != self._line.value:  # something else was typed by now
@@ -184,8 +175,7 @@ newest run that has it. {search.type} leads back to the words."""
     @property
     def highlighted(self) -> FoundText | None:
         """Return the highlighted text."""
-        number = self.grid.cursor
-        line = self._lines[number] if number < len(self._lines) else ""
+        line = self.grid.at_cursor(self._lines)
         return None if isinstance(line, str) else line
 
     @on(Grid.Moved, "#hits")

@@ -62,8 +62,8 @@ class StatsPage(ActionsPage):
             "left_square_bracket", "turn(-1)", "Previous table", show=False, id="stats.last_table"
         ),
         *(
-            Binding(str(number), f"table('{name}')", f"By {_NAMES[name]}", show=False, id=id)
-            for number, (name, id) in enumerate(zip(_DIMENSIONS, _TABLE_IDS, strict=True), 1)
+            Binding(str(n + 1), f"table({n})", f"By {_NAMES[name]}", show=False, id=_TABLE_IDS[n])
+            for n, name in enumerate(_DIMENSIONS)
         ),
     ]
     FOOTER = (
@@ -129,11 +129,11 @@ runs has what the run itself paid."""
             with open_store(location) as store:
                 return trend_until(location, store, by_candidate)
 
-        self.fetch(read, self._show_trend, group="trend")
+        def show(trend: Trend) -> None:
+            self._trend = trend
+            self.follow_cursor(stay=True)
 
-    def _show_trend(self, trend: Trend) -> None:
-        self._trend = trend
-        self.follow_cursor(stay=True)
+        self.fetch(read, show, group="trend")
 
     # --- the tables
 
@@ -145,9 +145,7 @@ runs has what the run itself paid."""
     @property
     def group(self) -> ResultGroup | None:
         """Return the highlighted group."""
-        number = self.grid.cursor
-        groups = self.stats.groups if self.stats else ()
-        return groups[number] if number < len(groups) else None
+        return self.grid.at_cursor(self.stats.groups if self.stats else ())
 
     def show_table(self, cursor: int = 0) -> None:
         """Show the table of the chosen dimension."""
@@ -158,7 +156,13 @@ runs has what the run itself paid."""
         rate = rate_text(total.rate)
         undecided = f"{total.undecided:,} undecided" if total.undecided else ""
         self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]), undecided)
-        self.query_one("#tables", TextView).show([self._tabs()])
+        names = [
+            f"{number} {_NAMES[name].removeprefix('system ')}  "
+            for number, name in enumerate(_DIMENSIONS, 1)
+        ]
+        colours = ("heading" if n == self._shown else "faint" for n in range(len(names)))
+        tabs = StyledLine(tuple(map(StyledSpan, names, colours)))
+        self.query_one("#tables", TextView).show([tabs])
         grid = self.grid
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
@@ -167,15 +171,6 @@ runs has what the run itself paid."""
         is_empty = not (total.rate.judged or total.sessions)
         self.set_empty(self.with_keys(_NOTHING) if is_empty else "")
         self.query_one("#panels").display = not is_empty
-
-    def _tabs(self) -> StyledLine:
-        """Return the names of the tables, that of the shown one in another colour."""
-        names = [
-            f"{number} {_NAMES[name].removeprefix('system ')}  "
-            for number, name in enumerate(_DIMENSIONS, 1)
-        ]
-        colours = ("heading" if number == self._shown else "faint" for number in range(len(names)))
-        return StyledLine(tuple(map(StyledSpan, names, colours)))
 
     @on(Grid.Moved, "#groups")
     def move_cursor(self) -> None:
@@ -205,15 +200,14 @@ runs has what the run itself paid."""
         """Return the name of the highlighted group."""
         return (self.group.name, "the name") if self.group else ("", "")
 
-    def action_table(self, name: str) -> None:
+    def action_table(self, number: int) -> None:
         """Show the table of a dimension."""
-        self._shown = _DIMENSIONS.index(name)
+        self._shown = number % len(_DIMENSIONS)
         self.show_table()
 
     def action_turn(self, by: int) -> None:
         """Show the next table."""
-        self._shown = (self._shown + by) % len(_DIMENSIONS)
-        self.show_table()
+        self.action_table(self._shown + by)
 
 
 _NOTHING = """\

@@ -345,7 +345,11 @@ out; what it has not done yet is also listed here."""
             self.set_title("pending work", self._texts.file, "nothing, until the files are fixed")
             self.set_empty("")
         else:
-            summary = _summary(status)
+            summary = "nothing"
+            if status.is_any or status.untrusted:
+                summary = pending_text(status, brief=True)
+            elif status.labels:
+                summary = unrecorded_text(status)
             reused = f"{status.reuse:,} reused" if status.reuse else ""
             self.set_title("pending work", summary, self._texts.file, (reused, ""))
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
@@ -471,13 +475,6 @@ out; what it has not done yet is also listed here."""
             return line.place, "the place"
         row = getattr(line, "row", "")
         return f"{line.file}::{row}" if row else line.file, "the case"
-
-
-def _summary(status: Status) -> str:
-    """Return what a run would do in few words."""
-    if status.is_any or status.untrusted:
-        return pending_text(status, brief=True)
-    return unrecorded_text(status) if status.labels else "nothing"
 
 
 _ON_ANSWERS = ("label", "unlabel", "judge_again", "copy_answer")

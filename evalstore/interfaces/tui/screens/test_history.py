@@ -12,7 +12,6 @@ from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
-    columns_of,
     heading,
     plural,
     safe,
@@ -31,7 +30,6 @@ from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from evalstore.comparison.word_diff import ChangedLine
     from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.log.test_history import Edit, Version
 
@@ -106,8 +104,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
     @property
     def highlighted(self) -> Version | None:
         """Return the highlighted version."""
-        number = self.grid.cursor
-        return self._versions[number] if number < len(self._versions) else None
+        return self.grid.at_cursor(self._versions)
 
     def show_versions(self, versions: list[Version], run: str | None) -> None:
         """Show versions, with the cursor at the version of a run if it is there."""
@@ -125,12 +122,12 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             grid.picked = self._candidates.index(self._model)
 
     def _columns(self) -> list[Column]:
-        verdicts = [
-            Column(name, max(11, min(18, len(name))), picks=True, least=least)
-            for name, least in zip(
-                short_names(self._candidates), map(self._least, self._candidates), strict=True
-            )
-        ]
+        verdicts: list[Column] = []
+        for model, name in zip(self._candidates, short_names(self._candidates), strict=True):
+            words = (it.verdicts[model] for it in self._versions if model in it.verdicts)
+            least = widest(_worst_cell(each).text for each in words) or _VERDICT
+            width = max(11, min(18, len(name)))
+            verdicts.append(Column(name, width, picks=True, least=least))
         edits = max(12, widest(", ".join(version.edits) for version in self._versions))
         return [
             Column("run", 9),
@@ -138,11 +135,6 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             Column("edited", 12, grows=True, most=edits),
             *verdicts,
         ]
-
-    def _least(self, model: str) -> int:
-        """Return the width of the widest verdict on a candidate."""
-        cells = (_worst_cell(it.verdicts[model]) for it in self._versions if model in it.verdicts)
-        return max((columns_of(cell.text) for cell in cells), default=_VERDICT)
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         version = self._versions[row]
@@ -275,6 +267,8 @@ def _version_lines(
                 yield StyledLine((StyledSpan("  ⋯", "faint"),))
             for line in hunk:
                 colour = _COLOURS.get(line.sign, "")
+                text = "".join(piece.text for piece in line.pieces).expandtabs(4)
+                blanks = len(text) - len(text.lstrip(" "))  # before its further rows, too
                 yield StyledLine(
                     (
                         StyledSpan(f"{line.sign} ", colour),
@@ -286,14 +280,8 @@ def _version_lines(
                             for piece in line.pieces
                         ),
                     ),
-                    hang=_hang_of(line),
+                    hang=len(line.sign) + 1 + min(_MOST_HANG, blanks),
                 )
-
-
-def _hang_of(line: ChangedLine) -> int:
-    """Return how far to the right the text of a line begins, where its other rows begin, too."""
-    text = "".join(piece.text for piece in line.pieces).expandtabs(4)
-    return len(line.sign) + 1 + min(_MOST_HANG, len(text) - len(text.lstrip(" ")))
 
 
 def _worst_cell(words: Sequence[str]) -> StyledCell:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.screens.base import Page
@@ -183,19 +182,14 @@ class TextFilter:
         return ReadCases(cases, filtered, query, matches)
 
     def _reporter(self, query: Query, words: str) -> Callable[[int, int], bool]:
-        """Return what shows the progress of this thread in percent, until it is cancelled."""
-        page, worker, shown = self._page, get_current_worker(), -1
+        """Return what shows the progress of this thread while the query is the filter."""
 
-        def report(done: int, total: int) -> bool:
-            nonlocal shown
-            percent = min(100 * done // total, 99) if total else shown
-            if percent != shown and not worker.is_cancelled:
-                shown = percent
-                show = partial(self._update_progress, query)
-                page.post_message(page.Fetched(show, words.format(percent), _SEARCH))
-            return not worker.is_cancelled
+        def show(text: str) -> None:
+            if self.progress and query is self.query:
+                self.progress = text
+                self._show_progress()
 
-        return report
+        return self._page.reporter(words, show)
 
     def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
         """Return what looks everything up once for the cases, while `report` returns True."""
@@ -255,11 +249,6 @@ class TextFilter:
                 self._show_matches()
 
         page.fetch(read, show, group=_SEARCH)
-
-    def _update_progress(self, query: Query, text: str) -> None:
-        if self.progress and query is self.query:
-            self.progress = text
-            self._show_progress()
 
     def stop(self) -> None:
         """Show that nothing is searched any more, because it failed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from rich.style import Style
 from textual import events
@@ -30,6 +30,7 @@ from evalstore.interfaces.tui.widgets.grid_lines import (
     is_heading,
 )
 
+_Item = TypeVar("_Item")
 _BESIDE = 72
 """Columns that a list leaves to what stands beside it: images have room there."""
 
@@ -207,6 +208,10 @@ class Grid(ScrollView, can_focus=True):
     def seen_rows(self) -> slice:
         """Return the rows that can be seen."""
         return slice(self.scroll_offset.y, self.scroll_offset.y + self._height)
+
+    def at_cursor(self, items: Sequence[_Item]) -> _Item | None:
+        """Return that of the items, of which each row shows one, which the cursor is on."""
+        return items[self.cursor] if self.cursor < len(items) else None
 
     @property
     def picked(self) -> int:
