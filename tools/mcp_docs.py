@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.files.atomic_write import write_whole
-from evalstore.interfaces.mcp.read_tools import PageArguments
-from evalstore.interfaces.mcp.server import READ_TOOLS, RUN, Tool, argument_names, input_schema
+from evalstore.interfaces.mcp.read_tools import READ_TOOLS, PageArguments, Tool
+from evalstore.interfaces.mcp.server import RUN, argument_names, input_schema
 
 PAGE = Path(__file__).parent.parent / "docs" / "mcp.md"
 _BLOCK = re.compile("(?<=<!-- made: tools -->\n).*?(?=<!-- end: tools -->)", re.DOTALL)

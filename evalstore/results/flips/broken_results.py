@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -34,22 +34,20 @@ _LISTED = 20
 """Cases that broke, at most."""
 
 
-def find_broken_results(
-    location: Location, revision: str | None, go_on: Callable[[], bool]
-) -> BrokenResults | None:
+def find_broken_results(location: Location, revision: str | None) -> BrokenResults:
     """Return the results that broke in a run; without a revision, in the newest ones.
 
     Of these, later labels and taken back edits are not looked at: each has the version that did not
     pass in the newest run that had it. `@work`: also those that broke since without a call, as by a
-    label. None once `go_on` returns False.
+    label.
     """
     workspace = open_workspace(location)
     if revision in (None, WORK):
-        cases = find_broken_cases(location, workspace, go_on)
+        cases = find_broken_cases(location, workspace)
         broken = {cell: case.version for cell, case in cases.items()}
-        if revision and go_on():
+        if revision:
             broken |= {cell_of(it): version_of(it) for it in find_broken_now(location)}
-        return broken if go_on() else None
+        return broken
     folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
         changes = find_verdict_changes(store, folder, resolve_run(store, revision))
@@ -82,7 +80,6 @@ class BrokenCase(NamedTuple):
 def find_broken_cases(
     location: Location,
     workspace: WorkspaceFolder,
-    go_on: Callable[[], bool],
     now: Collection[Result] = (),
 ) -> dict[CellKey, BrokenCase]:
     """Return the cases that broke in the newest runs and that no later run has passed.
@@ -100,7 +97,7 @@ def find_broken_cases(
         places: _Places | None = None
         labels: LabelIndex | None = None
         for run in store.find_recent_runs(limit=_RUNS):
-            if len(broken) >= _LISTED or not go_on():
+            if len(broken) >= _LISTED:
                 break
             if places is None:
                 places = _Places(store, folder, run)

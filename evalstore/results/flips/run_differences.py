@@ -6,7 +6,7 @@ They are those that `run` and `log` report and that `VerdictChanges` has.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -50,17 +50,13 @@ class RunDifferences(NamedTuple):
         return bool((self.broke and self.fixed) or self.others)
 
 
-def read_run_differences(
-    location: Location, runs: Iterable[str], go_on: Callable[[], bool] = lambda: True
-) -> dict[str, RunDifferences]:
-    """Return the differences of runs by id; some are left out once `go_on` returns False."""
+def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, RunDifferences]:
+    """Return the differences of runs by id."""
     workspace = open_workspace(location)
     folder = workspace.settings.paths["tests"]
     found = {}
     with open_store(location) as store:
         for id in runs:
-            if not go_on():
-                break
             run = store.load_run(id)
             changes = find_verdict_changes(store, folder, run)
             found[id] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from heapq import nsmallest
 from types import MappingProxyType
 from typing import NamedTuple
@@ -35,13 +35,8 @@ class RunFiles(NamedTuple):
     """How many files are not listed."""
 
 
-def read_file_verdicts(
-    location: Location,
-    run: str,
-    new_failures: Mapping[str, int],
-    go_on: Callable[[], bool] = lambda: True,
-) -> RunFiles | None:
-    """Return the verdicts of a run by file; None once `go_on` returns False.
+def read_file_verdicts(location: Location, run: str, new_failures: Mapping[str, int]) -> RunFiles:
+    """Return the verdicts of a run by file.
 
     `new_failures` counts, by file, the results that did not fail in the run before.
     """
@@ -50,8 +45,6 @@ def read_file_verdicts(
         entries = read_tree(stored.results, store.load_nodes)
         counts: dict[str, Counter[str]] = {path: Counter() for path in entries}
         counts |= store.count_results_by_file(stored.results)
-        if not go_on():
-            return None
     return list_files(counts, new_failures)
 
 

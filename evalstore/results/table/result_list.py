@@ -210,6 +210,6 @@ def _broken(
             cells.add(digest_of_value(cell_of(pair.either)))
         return lambda result: digest_of_value(cell_of(result)) in cells
     newest = None if revision == "@" else revision
-    broken = find_broken_results(location, newest, lambda: True) or {}
+    broken = find_broken_results(location, newest)
     labels = read_labels(project.store)
     return lambda result: is_broken(result, broken, labels)

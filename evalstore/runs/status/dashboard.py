@@ -6,7 +6,7 @@ Its figures are those of `stats @work`, `status` and `diff`. No model is called.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from evalstore.results.table.file_verdicts import RunFiles, list_files
 from evalstore.runs.status.status import status as read_status
 from evalstore.store import Store
 from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.wanted import UnwantedError, refuse_unwanted
 
 _UNDECIDED = " (undecided now)"
 """Behind the name of a case that broke, and neither fails nor is fixed now."""
@@ -50,8 +51,8 @@ class Dashboard:
     """Why the workspace cannot be read."""
 
 
-def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True) -> Dashboard:
-    """Compute the state of the workspace; it is incomplete once `go_on` returns False.
+def read_dashboard(location: Location) -> Dashboard:
+    """Compute the state of the workspace.
 
     A workspace that cannot be read is a `problem` of the result. Raises `EvalstoreError` for a
     store that cannot be read.
@@ -60,30 +61,25 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
         workspace = open_workspace(location)
     except EvalstoreError as problem:
         return Dashboard(broken=None, problem=problem)
-    broken = find_broken_cases(location, workspace, go_on)
+    broken = find_broken_cases(location, workspace)
     dashboard = Dashboard(broken=tuple(broken.values()))
     try:
-        if go_on():
-            pending = read_status(location, SelectionOptions(), whole=False)
-            if pending.broke:
-                since = find_broken_now(location)
-                broken = find_broken_cases(location, workspace, go_on, since)
-            dashboard = replace(dashboard, status=pending, broken=tuple(broken.values()))
-        if go_on():
-            now = _read_workspace(location, broken, go_on)
-            left = tuple(
-                case._replace(name=f"{case.name}{_UNDECIDED * (cell in now.undecided)}")
-                for cell, case in broken.items()
-                if cell not in now.fixed
-            )
-            verdicts = order_counts(now.verdicts)
-            files = list_files(now.words)
-            dashboard = replace(
-                dashboard, rate=now.rate, verdicts=verdicts, files=files, broken=left
-            )
+        pending = read_status(location, SelectionOptions(), whole=False)
+        if pending.broke:
+            broken = find_broken_cases(location, workspace, find_broken_now(location))
+        dashboard = replace(dashboard, status=pending, broken=tuple(broken.values()))
+        now = _read_workspace(location, broken)
+    except UnwantedError:
+        raise
     except EvalstoreError as problem:
         return replace(dashboard, problem=problem)
-    return dashboard
+    left = tuple(
+        case._replace(name=f"{case.name}{_UNDECIDED * (cell in now.undecided)}")
+        for cell, case in broken.items()
+        if cell not in now.fixed
+    )
+    verdicts, files = order_counts(now.verdicts), list_files(now.words)
+    return replace(dashboard, rate=now.rate, verdicts=verdicts, files=files, broken=left)
 
 
 class _Workspace(NamedTuple):
@@ -102,9 +98,7 @@ class _Workspace(NamedTuple):
     """Of the cells that broke, those that are undecided."""
 
 
-def _read_workspace(
-    location: Location, broken: Mapping[CellKey, BrokenCase], go_on: Callable[[], bool]
-) -> _Workspace:
+def _read_workspace(location: Location, broken: Mapping[CellKey, BrokenCase]) -> _Workspace:
     """Compute the verdicts of the workspace, and which of the cells that broke are fixed in it."""
     rows, words = Clusters(), dict[str, Counter[str]]()
     fixed: set[CellKey] = set()
@@ -117,8 +111,7 @@ def _read_workspace(
         settled = _without_changed(project.store, find_settled(project, every), broken)
         scope = resolve_scope(project, every, settled=settled)
         for _, results in compute_workspace(project, scope):
-            if not go_on():
-                break
+            refuse_unwanted()
             places = [(result.cell.file, result.cell.case.row) for result in results]
             for counts, times in count_rows(places, [each.verdict for each in results]).items():
                 rows.add(counts, times)

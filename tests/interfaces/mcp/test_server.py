@@ -13,7 +13,8 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.interfaces.mcp import read_tools
-from evalstore.interfaces.mcp.server import READ_TOOLS, RUN, input_schema
+from evalstore.interfaces.mcp.read_tools import READ_TOOLS
+from evalstore.interfaces.mcp.server import RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, SETTINGS, WEATHER_WORKSPACE, Evalstore

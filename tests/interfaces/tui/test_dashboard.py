@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ from evalstore.results.stats.stats import stats
 from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
+from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, show_changes, until
@@ -191,7 +191,8 @@ def test_settings_that_cannot_be_read_are_a_problem_of_the_state(workspace: Path
 
 
 def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:
-    assert read_dashboard(Location(workspace), lambda: False) == Dashboard()
+    with while_wanted(lambda: False), pytest.raises(UnwantedError):
+        read_dashboard(Location(workspace))
 
 
 def test_the_rates_of_candidates_are_those_of_the_statistics(workspace: Path) -> None:
@@ -401,9 +402,9 @@ class Counting(WorkspaceSource):
 
     readings = 0
 
-    def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
+    def dashboard(self) -> Dashboard:
         self.readings += 1
-        return super().dashboard(go_on)
+        return super().dashboard()
 
 
 def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
@@ -436,8 +437,8 @@ class Held(WorkspaceSource):
         """Let one reading end."""
         self._permits.release()
 
-    def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
-        dashboard = super().dashboard(go_on)
+    def dashboard(self) -> Dashboard:
+        dashboard = super().dashboard()
         self.read += 1
         assert self._permits.acquire(timeout=60)
         return dashboard
@@ -479,10 +480,10 @@ def test_figures_from_before_a_change_are_marked_until_newer_ones_are_read(
 
 def test_figures_that_could_not_be_read_again_are_called_old(workspace: Path) -> None:
     class Failing(Counting):
-        def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
+        def dashboard(self) -> Dashboard:
             if self.readings == 1:
                 raise EvalstoreError("the database is locked")
-            return super().dashboard(go_on)
+            return super().dashboard()
 
     async def scenario(pilot: Pilot[None]) -> None:
         await show_changes(pilot)

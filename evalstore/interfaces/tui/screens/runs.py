@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.worker import get_current_worker
 
 from evalstore.core.display import BLANK, plural, text_lines
 from evalstore.core.errors import EvalstoreError
@@ -427,11 +426,11 @@ class DashboardReader:
         self._under_way, self._progress = wish, READING
 
         def read() -> tuple[Dashboard | EvalstoreError, float]:
-            worker, begun = get_current_worker(), time.monotonic()
+            begun = time.monotonic()
             state: Dashboard | EvalstoreError
             try:
                 with self._page.telling(self._show_progress, after=_LONG_SECONDS):
-                    state = source.dashboard(lambda: not worker.is_cancelled)
+                    state = source.dashboard()
             except EvalstoreError as problem:
                 state = problem
             return state, time.monotonic() - begun
@@ -529,11 +528,8 @@ class FileReader:
         def read() -> RunFiles | None:
             from evalstore.results.table.file_verdicts import read_file_verdicts
 
-            worker = get_current_worker()
             with suppress(EvalstoreError):  # a damaged store: the page of the run says so
-                return read_file_verdicts(
-                    location, run, new_failures, lambda: not worker.is_cancelled
-                )
+                return read_file_verdicts(location, run, new_failures)
             return None
 
         self._page.fetch(read, partial(self._keep, run), group=_FILES_GROUP)
@@ -585,13 +581,9 @@ class DifferenceReader:
         def read() -> dict[str, RunDifferences | None]:
             from evalstore.results.flips.run_differences import read_run_differences
 
-            worker = get_current_worker()
-            unread: dict[str, RunDifferences | None] = dict.fromkeys(runs)
             with suppress(EvalstoreError):  # a damaged store: the page of the run says so
-                return unread | read_run_differences(
-                    source.location, runs, lambda: not worker.is_cancelled
-                )
-            return unread
+                return {**read_run_differences(source.location, runs)}
+            return dict.fromkeys(runs)
 
         self._page.fetch(read, self._keep, group=_DIFFERENCES_GROUP)
 

@@ -195,10 +195,10 @@ class TextFilter:
         """Return what looks everything up once for the cases, while `report` returns True."""
         source, run = self._page.source, self.run or WORK
 
-        def broken() -> BrokenResults | None:
+        def broken() -> BrokenResults:
             from evalstore.results.flips.broken_results import find_broken_results
 
-            return find_broken_results(source.location, run, lambda: report(0, 0))
+            return find_broken_results(source.location, run)
 
         return StoreLookup(
             cache(lambda words, alone: source.search(words, report, in_answers=alone)),

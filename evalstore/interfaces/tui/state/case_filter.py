@@ -118,11 +118,11 @@ _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
 
 @dataclass(frozen=True, slots=True)
 class StoreLookup:
-    """Looks things up in the store; None: that was cancelled."""
+    """Looks things up in the store."""
 
     search: Callable[[Words, bool], Set[str] | None]
     """Returns the sessions in whose texts, or answers alone, all of these words are."""
-    broken: Callable[[], BrokenResults | None]
+    broken: Callable[[], BrokenResults]
     """Returns the results that broke in the last runs and were not fixed since."""
 
 
@@ -203,7 +203,7 @@ class FilteredCases:
                     return found
                 found.sessions[words, kind == "answer"] = sessions
         if query.is_about_broken:
-            found.broken = store.broken() or {}
+            found.broken = store.broken()
         return found
 
     def _broken(self, found: LookedUp) -> Callable[[Result], bool]:

@@ -106,11 +106,11 @@ class WorkspaceSource:
         )
         return self.cases(revision, wanted)
 
-    def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
-        """Return the state of the workspace; reading ends early once `go_on` returns False."""
+    def dashboard(self) -> Dashboard:
+        """Return the state of the workspace."""
         from evalstore.runs.status.dashboard import read_dashboard
 
-        dashboard = read_dashboard(self.location, go_on)
+        dashboard = read_dashboard(self.location)
         if dashboard.problem or dashboard.rate:
             self._follow_mentioned(dashboard.problem)
         return dashboard

@@ -15,6 +15,7 @@ from evalstore.results.table import file_verdicts
 from evalstore.results.table.file_verdicts import read_file_verdicts
 from evalstore.store import Store
 from evalstore.store.results import read_results
+from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 
@@ -81,13 +82,13 @@ def test_new_failures_come_first_and_files_beyond_the_limit_are_counted(
     evalstore("run", "-q")
     monkeypatch.setattr(file_verdicts, "_LISTED", 2)
     found = read_file_verdicts(location, newest(location), {"tests/d.md": 1})
-    assert found is not None
     assert [(each.file, each.new_failures) for each in found.files] == [
         ("tests/d.md", 1),
         ("tests/a.md", 0),
     ]
     assert found.more == 2
-    assert read_file_verdicts(location, newest(location), {}, lambda: False) is None
+    with while_wanted(lambda: False), pytest.raises(UnwantedError):
+        read_file_verdicts(location, newest(location), {})
 
 
 def test_the_differences_of_runs_say_which_files_have_new_failures(

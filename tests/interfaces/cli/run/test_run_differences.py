@@ -80,7 +80,7 @@ def test_a_run_of_all_behind_a_partial_one_counts_since_the_last_verdict_of_each
         found = differences_of(location, number=number)
         assert (found.broke, found.fixed) == counts[:2]
         assert entries[number].outcome == counts
-        listed = find_broken_results(location, runs[number], lambda: True)
+        listed = find_broken_results(location, runs[number])
         assert listed is not None
         assert len(listed) == found.broke
     partial, whole = differences_of(location, number=1), differences_of(location)

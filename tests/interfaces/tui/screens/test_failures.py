@@ -17,6 +17,7 @@ from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips.broken_results import find_broken_results
+from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen, settled
 
@@ -287,9 +288,9 @@ def test_a_filter_for_what_broke_can_name_its_candidate(broken: Path) -> None:
 
 def test_what_broke_is_not_read_on_when_nobody_waits_for_it(broken: Path) -> None:
     where = Location(broken)
-    assert find_broken_results(where, None, lambda: False) is None
-    found = find_broken_results(where, "@", lambda: True)
-    assert found is not None
+    with while_wanted(lambda: False), pytest.raises(UnwantedError):
+        find_broken_results(where, None)
+    found = find_broken_results(where, "@")
     assert list(found) == [("tests/weather.md", "city=Oslo", 0, "scripted/two")]
 
 
