@@ -12,10 +12,14 @@ from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names, verdict_cell
 from evalstore.interfaces.tui.state.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.state.case_listing import CaseGroup, CaseListing
-from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.interfaces.tui.widgets.footer import TitlePart
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import (
+    GAP,
+    NEVER,
+    Column,
+    ShortenedNames,
+    StyledCell,
+)
 from evalstore.results.attempts import failed_text
 from evalstore.results.edits.distinct_labels import one_line
 from evalstore.results.table.case_rows import CaseRow

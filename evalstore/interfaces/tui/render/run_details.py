@@ -25,9 +25,13 @@ from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.render.dashboard import edited_files, used_by_files
 from evalstore.interfaces.tui.render.plot import beside, verdict_strip
 from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
-from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import (
+    GAP,
+    NEVER,
+    Column,
+    ShortenedNames,
+    StyledCell,
+)
 from evalstore.planning.first_pushes import push_text
 from evalstore.results.compare.diff_text import FLIPS
 from evalstore.results.log.runs_in_progress import in_progress_text, in_progress_texts

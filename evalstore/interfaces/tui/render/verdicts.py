@@ -22,7 +22,7 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.render.plot import LAST_RUNS, spark_spans, spark_words
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import StyledCell
 from evalstore.results.labels.labels import LabelIndex, PersonLabel
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases

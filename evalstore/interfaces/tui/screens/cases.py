@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from evalstore.core.errors import EvalstoreError
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.state.case_filter import Query
-    from evalstore.interfaces.tui.widgets.grid_columns import Column
-    from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+    from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
     from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.case_rows import CaseRow
 

@@ -18,8 +18,7 @@ from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.state.case_listing import CaseListing, PromptPair
 from evalstore.interfaces.tui.state.data_source import FilteredPlaces
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, RunLine
 

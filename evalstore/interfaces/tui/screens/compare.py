@@ -23,11 +23,15 @@ from evalstore.interfaces.tui.render.pair import pair_lines
 from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names
 from evalstore.interfaces.tui.screens.other_runs import DatedPage, HistoryReader
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
-from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import (
+    NEVER,
+    Column,
+    StyledCell,
+    case_names,
+    only_file,
+)
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.results.compare.diff_text import (
     CHANGES,

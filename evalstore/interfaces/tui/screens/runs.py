@@ -37,7 +37,7 @@ from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import FittedView, wrap_line
 from evalstore.results.table.case_rows import BROKE
 from evalstore.results.verdict_order import verdict_counts

@@ -25,11 +25,9 @@ from evalstore.core.display import (
 )
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
-from evalstore.interfaces.tui.widgets.column_names import case_names
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column, StyledCell, case_names
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
 

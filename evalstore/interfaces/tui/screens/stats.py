@@ -31,8 +31,7 @@ from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.base import PanelPage
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
 from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView, wrap_line
 from evalstore.planning.open_project import open_store
 from evalstore.results.stats.groups import answers_cost, answers_cost_per_100, judging_cost

@@ -25,11 +25,17 @@ from evalstore.interfaces.tui.render.run import left_lines
 from evalstore.interfaces.tui.render.verdicts import READING, short_names, when
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import (
+    GAP,
+    MARGIN,
+    NEVER,
+    Column,
+    StyledCell,
+    case_names,
+    only_file,
+)
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.plan_items import PlanItem, SummedItems
 from evalstore.planning.status.status_report import FileChange, Status

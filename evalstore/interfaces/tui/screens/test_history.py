@@ -25,8 +25,7 @@ from evalstore.interfaces.tui.render.verdicts import READING, short_names, verdi
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.state.case_listing import CasePlace
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import Column
-from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:

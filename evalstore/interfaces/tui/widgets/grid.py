@@ -18,15 +18,13 @@ from evalstore.core.display import StyledSpan
 from evalstore.interfaces.tui.contrast import find_style
 from evalstore.interfaces.tui.widgets.grid_columns import (
     Column,
-    VisibleColumns,
-    fit_columns,
-    full_width,
-)
-from evalstore.interfaces.tui.widgets.grid_lines import (
     LineStyle,
     StyledCell,
+    VisibleColumns,
     draw_heading,
     draw_line,
+    fit_columns,
+    full_width,
     is_heading,
 )
 

@@ -10,8 +10,14 @@ import pytest
 from rich.style import Style
 
 from evalstore.interfaces.tui.screens.search import HEAD_LINES, MATCH, hit_cells, hit_lines
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, Column, VisibleColumns
-from evalstore.interfaces.tui.widgets.grid_lines import LineStyle, draw_line
+from evalstore.interfaces.tui.widgets.grid_columns import (
+    GAP,
+    MARGIN,
+    Column,
+    LineStyle,
+    VisibleColumns,
+    draw_line,
+)
 from evalstore.results.search.grep import FoundText, MarkedText, SearchHit
 from evalstore.store.search.words import find_word_places, split_words
 
