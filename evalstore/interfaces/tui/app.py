@@ -25,9 +25,8 @@ from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.choice import Choice
 from evalstore.interfaces.tui.screens.compare import ComparePage
-from evalstore.interfaces.tui.screens.dialogs import PromptDialog, QuitConfirmation
+from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog, QuitConfirmation
 from evalstore.interfaces.tui.screens.help import HelpPage
 from evalstore.interfaces.tui.screens.other_runs import show_other_runs
 from evalstore.interfaces.tui.screens.run import PlanPage, RunPage

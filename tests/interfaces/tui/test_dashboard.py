@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render.dashboard import dashboard_lines
+from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.render.verdicts import READING
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before

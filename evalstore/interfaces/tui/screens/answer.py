@@ -17,6 +17,7 @@ from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.render.answer import (
+    IMAGE_WIDTH,
     AnswerTexts,
     answer_texts,
     answer_title,
@@ -24,10 +25,10 @@ from evalstore.interfaces.tui.render.answer import (
     attempt_of,
     compared_texts,
     head_lines,
+    render_images,
     render_text_files,
 )
 from evalstore.interfaces.tui.render.export import ExportedAnswer
-from evalstore.interfaces.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.other_runs import DatedPage
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter

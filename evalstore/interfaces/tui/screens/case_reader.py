@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from evalstore.core.display import BLANK, StyledLine, TextBlock, plural, text_lines
 from evalstore.interfaces.tui.render.answer import (
+    IMAGE_WIDTH,
     attempt_of,
     block_lines,
     lack_lines,
     place_lines,
     reason_lines,
+    render_images,
     verdict_lines,
 )
-from evalstore.interfaces.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.interfaces.tui.render.pair import question_lines
 from evalstore.interfaces.tui.render.verdicts import (
     MOST_OF_FEEDBACK,

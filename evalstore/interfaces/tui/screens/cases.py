@@ -10,10 +10,11 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from evalstore.core.display import plural
+from evalstore.core.display import plural, short
 from evalstore.interfaces.tui.render.case_table import case_cells, case_columns, case_title
+from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN
 from evalstore.interfaces.tui.screens.case_reader import CaseReader
-from evalstore.interfaces.tui.screens.choice import compare_in_run, compare_with_previous
+from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.interfaces.tui.screens.other_runs import DatedPage, HistoryReader
 from evalstore.interfaces.tui.screens.text_filter import ReadCases, TextFilter
 from evalstore.interfaces.tui.state.case_filter import help_lines
@@ -22,12 +23,14 @@ from evalstore.interfaces.tui.state.case_listing import (
     CaseListing,
     CasePlace,
     CellPlace,
+    PromptPair,
     next_failure,
 )
+from evalstore.interfaces.tui.state.data_source import FilteredPlaces
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.results.table.cases import Cases, candidate_rates
+from evalstore.results.table.cases import Cases, RunLine, candidate_rates
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
@@ -94,6 +97,10 @@ _BINDINGS: list[BindingType] = [
 ]
 
 
+_ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
+_ONE_IN_RUN = "run {} has only the candidate {}"
+_ASK_ANOTHER = "list another one in 'candidates' of evalstore.yaml, and {page.run} asks it"
+_SEE_NEWER = "{case.newest} opens the newest run"
 _MANY = 5_000
 """Listed cases whose rates are read only after a pause in typing."""
 _PAUSE_SECONDS = 0.15
@@ -450,15 +457,69 @@ class CasesPage(DatedPage):
         grid.move_to(failure.line)
 
     def action_compare_models(self) -> None:
-        """Compare the candidate under the cursor, or the system prompt, with another one."""
-        typed, newer = self.filter.typed, bool(self.newer)
-        picked = self.grid.picked
-        compare_in_run(self, self.listing, self.case, picked, typed=typed, has_newer=newer)
+        """Compare the candidate under the cursor, or the system prompt, with another one.
+
+        A choice asks which other one, if there are more. With a filter, the listed cases are
+        compared; all, where not all that match it have been read.
+        """
+        listing, typed = self.listing, self.filter.typed
+        cases, prompts = listing.cases, listing.prompts_of(self.case)
+        model, others = listing.other_candidates(self.grid.picked)
+        if cases is None:
+            return
+        revision, (own, *rest) = cases.run, prompts or ("",)
+        title, start = ("Compare", f"{model} with ") if rest else (f"Compare {model} with", "")
+        choices = {f"{start}{other}": (model, other) for other in others}
+        choices |= {
+            f"system prompt {own} with {other}": PromptPair(prompts[own], prompts[other])
+            for other in rest
+        }
+        if not choices:
+            self.notify(self._why_alone(cases), markup=False)
+            return
+
+        among = None
+        if typed and cases.is_cut:
+            self.notify("all cases are compared, not only those that are listed", markup=False)
+        elif typed:
+            results = [result for row in listing.matching for result in row.results if result]
+            among = FilteredPlaces(
+                typed,
+                frozenset((result.file, result.row, result.prompt_number) for result in results),
+                frozenset((result.file, result.row) for result in results),
+            )
+
+        def compare(chosen: str | None) -> None:
+            if chosen:
+                self.browser.open("ComparePage", revision, revision, choices[chosen], among)
+
+        if len(choices) == 1:
+            compare(*choices)
+        else:
+            self.app.push_screen(Choice(title, [*choices]), compare)
+
+    def _why_alone(self, cases: Cases) -> str:
+        """Return why there is no other candidate, and what to do about it."""
+        if cases.run is None:
+            return _ONE_CANDIDATE
+        hint = self.with_keys(_SEE_NEWER if self.newer else _ASK_ANOTHER)
+        return f"{_ONE_IN_RUN.format(short(cases.run), ', '.join(cases.models))}: {hint}"
 
     def action_compare(self) -> None:
-        """Compare the run with the previous one."""
-        if self.listing.cases:
-            compare_with_previous(self, self.listing.cases)
+        """Compare the run with the previous one, or the workspace with the newest one."""
+        if self.listing.cases is None:
+            return
+        run = self.listing.cases.run
+
+        def compare(runs: Sequence[RunLine]) -> None:
+            ids = [each.id for each in runs]
+            before = ids[ids.index(run) + 1 :] if run in ids else ids
+            if before:
+                self.browser.open("ComparePage", before[0], run)
+            else:
+                self.notify(NO_EARLIER_RUN, markup=False)
+
+        self.fetch(self.source.runs, compare, group="compare")
 
     def action_stats(self) -> None:
         """Show the statistics of the run, or of the workspace."""

@@ -1,10 +1,11 @@
-"""Small windows above a page: a text with keys to answer it, and a prompt for a line of text."""
+"""Small windows above a page: a text with keys, a prompt for a line of text, a choice of names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -18,6 +19,8 @@ from evalstore.interfaces.tui.render.verdicts import problem_text
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.state.background_run import BackgroundRun
 from evalstore.interfaces.tui.widgets.footer import KeyFooter
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
 
@@ -145,6 +148,54 @@ class PromptDialog(ModalScreen[str | None]):
             line.display = True
         else:
             self.dismiss(text)
+
+
+class Choice(ModalScreen[str | None]):
+    """Asks for one of these names; Escape is none of them."""
+
+    DEFAULT_CSS = """
+    Choice {
+        align: center middle;
+        & > Vertical {
+            width: 60; max-width: 100%; height: auto; max-height: 100%;
+            border: round $accent; background: $surface;
+        }
+        & Static { height: 1; padding: 0 1; text-style: bold; }
+        & Static { text-wrap: nowrap; text-overflow: ellipsis; }
+        & Grid { height: auto; max-height: 14; }
+    }
+    """
+    TITLE = "A choice"
+    HELP = "Choose one of these names."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace", "dismiss(None)", "Back", id="choice.back"),
+        Binding("q", "dismiss(None)", "Close", show=False, id="choice.close"),
+        HELP_KEYS,
+    ]
+
+    def __init__(self, title: str, names: Sequence[str]) -> None:
+        super().__init__()
+        self._title = title
+        self._names = names
+
+    def compose(self) -> ComposeResult:
+        """Lay out the names below what they are for."""
+        with Vertical():
+            yield Static(Content(safe(self._title)))
+            yield Grid(id="names")
+
+    def on_mount(self) -> None:
+        """Show them."""
+        grid = self.query_one(Grid)
+        grid.styles.height = min(len(self._names) + 1, 14)
+        cells = [(StyledCell(name),) for name in self._names]
+        grid.show((Column("", 10, grows=True),), len(cells), cells.__getitem__)
+        grid.focus()
+
+    @on(Grid.Chosen)
+    def choose(self, message: Grid.Chosen) -> None:
+        """Close the dialog with the chosen name."""
+        self.dismiss(self._names[message.row])
 
 
 class QuitConfirmation(Dialog):

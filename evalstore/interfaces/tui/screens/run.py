@@ -15,10 +15,9 @@ from evalstore.interfaces.tui.render.run import (
     result_lines,
 )
 from evalstore.interfaces.tui.render.verdicts import READING
-from evalstore.interfaces.tui.screens.actions import ActionsPage
+from evalstore.interfaces.tui.screens.actions import ActionsPage, edit_place
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
-from evalstore.interfaces.tui.screens.editing import edit_place
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:

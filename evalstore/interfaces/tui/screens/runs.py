@@ -13,7 +13,6 @@ from textual.binding import Binding, BindingType
 
 from evalstore.core.display import BLANK, plural, text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.render.dashboard import dashboard_lines
 from evalstore.interfaces.tui.render.plot import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
     STAR,
@@ -21,6 +20,7 @@ from evalstore.interfaces.tui.render.run_details import (
     STOPPED,
     STRIP,
     change_cell,
+    dashboard_lines,
     file_lines,
     is_all_simulated,
     passed_text,
@@ -31,8 +31,7 @@ from evalstore.interfaces.tui.render.run_details import (
     workspace_lines,
 )
 from evalstore.interfaces.tui.render.verdicts import READING, when
-from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.choice import NO_EARLIER_RUN
+from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage
 from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
 from evalstore.interfaces.tui.widgets.footer import FooterHint

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from evalstore.core.display import money
-from evalstore.interfaces.tui.render.dashboard import dashboard_lines
+from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.planning import first_pushes
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import list_runs

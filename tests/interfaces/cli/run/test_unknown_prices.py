@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.interfaces.api.workspace import Workspace
-from evalstore.interfaces.tui.render.dashboard import dashboard_lines
+from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.screens.stats import group_cells
 from evalstore.planning import pricing
 from evalstore.planning.options import Location

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render import image
+from evalstore.interfaces.tui.render import answer
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.interfaces.tui.driving import drive, press, screen
 
@@ -38,14 +38,14 @@ def png(width: int, height: int, rows: bytes | None = None) -> bytes:
 
 def test_a_picture_is_drawn_in_its_colours_and_proportions() -> None:
     pytest.importorskip("PIL")
-    lines = image.image_lines(png(40, 20))
+    lines = answer.image_lines(png(40, 20))
     assert [(span.text, span.colour) for line in lines for span in line.spans] == [
         *[("▀" * 40, "#ff0000 on #ff0000")] * 5,
         *[("▀" * 40, "#0000ff on #0000ff")] * 5,
     ]
-    large = image.image_lines(png(1200, 400))
+    large = answer.image_lines(png(1200, 400))
     assert (len(large), len(large[0].text)) == (10, 60)
-    assert len(image.image_lines(png(1, 1))) == 1
+    assert len(answer.image_lines(png(1, 1))) == 1
 
 
 DAMAGED = {
@@ -62,7 +62,7 @@ DAMAGED = {
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_file_that_is_not_a_picture_draws_nothing(data: bytes) -> None:
     pytest.importorskip("PIL")
-    assert image.image_lines(data) == []
+    assert answer.image_lines(data) == []
 
 
 def test_a_picture_that_takes_long_is_not_drawn() -> None:
@@ -71,8 +71,8 @@ def test_a_picture_that_takes_long_is_not_drawn() -> None:
     pillow.new("RGB", (2_000, 2_000)).save(file, "JPEG", progressive=True)
     data = file.getvalue()[:-2]
     scan = data[data.rindex(b"\xff\xda") :]
-    assert image.image_lines(data + scan + b"\xff\xd9")
-    assert image.image_lines(data + 6_000 * scan + b"\xff\xd9") == []
+    assert answer.image_lines(data + scan + b"\xff\xd9")
+    assert answer.image_lines(data + 6_000 * scan + b"\xff\xd9") == []
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
@@ -84,9 +84,9 @@ def test_a_picture_of_a_test_is_shown_or_named(
         "# 👤\n\nLook: {{_file:dot.png}}\n\n---\n\nWarm.\n"
     )
     main(["run", "--quiet"])
-    monkeypatch.setattr(image, "find_spec", lambda _name: is_installed or None)
+    monkeypatch.setattr(answer, "find_spec", lambda _name: is_installed or None)
     line = StyledLine((StyledSpan("▀▀", "#ff0000 on #0000ff"),))
-    monkeypatch.setattr(image, "image_lines", lambda _data: [line])
+    monkeypatch.setattr(answer, "image_lines", lambda _data: [line])
 
     async def scenario(pilot: Pilot[None]) -> None:
         size = f"{len(png(40, 20))} bytes"

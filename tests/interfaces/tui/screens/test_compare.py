@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.choice import Choice
 from evalstore.interfaces.tui.screens.compare import ComparePage
+from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.builders import tree

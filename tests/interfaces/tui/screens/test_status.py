@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
+from evalstore.interfaces.tui.screens.actions import editor_command
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.editing import editor_command
 from evalstore.interfaces.tui.screens.run import PlanPage
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.widgets.grid import Grid
