@@ -158,7 +158,7 @@ def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None =
         source.labels().current(item, None)
         for session in item.sessions:
             source.session(session, item)
-        source.question(item, run)
+        source.answer(item, None, run)
 
 
 READERS: dict[str, Reader] = {

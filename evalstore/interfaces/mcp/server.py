@@ -70,10 +70,24 @@ def make_server(location: Location, budget: RunBudget | None = None) -> Server[d
     """Return a server for a workspace; without a budget it offers no tool that runs."""
     rule = READ_ONLY if budget is None else MAY_RUN.format(limit=money(budget.limit))
     tools: tuple[Tool, ...] = READ_TOOLS if budget is None else (*READ_TOOLS, RUN)
-    offered = ListToolsResult(tools=[_offer(tool) for tool in tools])
+    offered = [
+        OfferedTool(
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            input_schema=input_schema(tool),
+            annotations=ToolAnnotations(
+                read_only_hint=tool is not RUN,
+                destructive_hint=False,
+                idempotent_hint=tool is not RUN,
+                open_world_hint=tool is RUN,
+            ),
+        )
+        for tool in tools
+    ]
 
     async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return offered
+        return ListToolsResult(tools=offered)
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         try:
@@ -148,30 +162,12 @@ async def _end_on_signals(budget: RunBudget | None) -> None:
             if budget is None or budget.is_closing.is_set():
                 os._exit(128 + number)
             else:
-                threading.Thread(target=_end, args=(budget, 128 + number), daemon=True).start()
 
+                def end(budget: RunBudget = budget, number: int = number) -> None:
+                    budget.close()
+                    os._exit(128 + number)
 
-def _end(budget: RunBudget, exit_code: int) -> None:
-    """End the process when a run is recorded."""
-    budget.close()
-    os._exit(exit_code)
-
-
-def _offer(tool: Tool) -> OfferedTool:
-    """Return a tool with its schema, as a client lists it."""
-    is_run = tool is RUN
-    return OfferedTool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=input_schema(tool),
-        annotations=ToolAnnotations(
-            read_only_hint=not is_run,
-            destructive_hint=False,
-            idempotent_hint=not is_run,
-            open_world_hint=is_run,
-        ),
-    )
+                threading.Thread(target=end, daemon=True).start()
 
 
 def _find_tool(tools: Sequence[Tool], name: str) -> Tool:

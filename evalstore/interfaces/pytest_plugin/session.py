@@ -8,7 +8,7 @@ out no item before. Workers only read the store.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -466,25 +466,17 @@ class _Describer:
             question: failure.message
             for question, failure in failed_questions(project, plan).items()
         }
-        self._judgements = self._read_judgements()
+        planned = {
+            (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
+            for judgement in plan.judgements
+            if judgement.subject is not None
+        }
+        failures = failed_judgements(project, plan) if planned else {}
+        self._judgements = {it[0]: failures[it].message for it in planned & failures.keys()}
+        """The messages of failed judgements by the id of their subject."""
         busy = busy_cells(plan) if plan.asks or plan.judgements else []
         self._busy = set(map(cell_key, busy))
         self._name_prompt = cache(partial(prompt_label, project))
-
-    def _read_judgements(self) -> Mapping[str, str]:
-        """Return the messages of failed judgements by the id of their subject."""
-        planned = {
-            (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
-            for judgement in self._plan.judgements
-            if judgement.subject is not None
-        }
-        if not planned:
-            return {}
-        failures = failed_judgements(self._project, self._plan)
-        return {
-            subject: failures[subject, evaluation, evaluator].message
-            for subject, evaluation, evaluator in planned & failures.keys()
-        }
 
     def case(self, result: CellResult) -> CurrentCase:
         """Return the case of a result."""
@@ -510,14 +502,12 @@ class _Describer:
 
     def _find_failure(self, cell: Cell) -> str:
         """Return the message of a failed call of a cell; empty if none failed."""
-        for question in cell.questions:
-            if question in self._questions:
-                return self._questions[question]
-        if self._judgements:
-            for subject in map(hashing.subject_of, cell.subjects(self._plan.sessions)):
-                if subject in self._judgements:
-                    return self._judgements[subject]
-        return ""
+        asked = (self._questions.get(question, "") for question in cell.questions)
+        failure = next(filter(None, asked), "")
+        if failure or not self._judgements:
+            return failure
+        subjects = map(hashing.subject_of, cell.subjects(self._plan.sessions))
+        return next(filter(None, map(self._judgements.get, subjects)), "")
 
     def _find_reason(self, result: CellResult) -> str:
         """Return why an answer or a judgement is missing that no call was made for."""

@@ -47,18 +47,18 @@ def owners_of(node: Owner) -> list[Owner]:
     ]
 
 
+@dataclass(frozen=True)
 class KeyRegistry:
     """All actions of a program with its pages and its other widgets that have the focus."""
 
-    def __init__(self, program: Owner, pages: Sequence[Owner], widgets: Sequence[Owner]) -> None:
-        self._program = program
-        self._pages = pages
-        self._widgets = widgets
+    program: Owner
+    pages: Sequence[Owner]
+    widgets: Sequence[Owner]
 
     @cached_property
     def owners(self) -> tuple[Owner, ...]:
         """Return all classes that have bindings of their own, the general ones first."""
-        classes = (self._program, *self._pages, *self._widgets)
+        classes = (self.program, *self.pages, *self.widgets)
         owners = dict.fromkeys(owner for node in classes for owner in owners_of(node))
         return tuple(sorted(owners, key=lambda owner: len(owner.__mro__)))
 
@@ -72,9 +72,9 @@ class KeyRegistry:
 
     def scopes(self) -> Iterator[list[Action]]:
         """Yield lists of actions whose keys work together: a page's, a widget's, the program's."""
-        for page in self._pages:
-            for widget in self._widgets:
-                owners = [*owners_of(page), self._program, *owners_of(widget)]
+        for page in self.pages:
+            for widget in self.widgets:
+                owners = [*owners_of(page), self.program, *owners_of(widget)]
                 yield [action for owner in owners for action in own_actions(owner)]
 
 

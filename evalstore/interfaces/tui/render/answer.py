@@ -215,17 +215,6 @@ def _judgement(judgement: Judgement, most: int | None = None) -> Iterator[Styled
 # --- two answers side by side
 
 
-def asked_lines(case: CaseRow, view: AnswerView, gone: str = "") -> Iterator[StyledLine]:
-    """Yield what stands above two answers: the case, its question and its instructions."""
-    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
-    if gone:
-        yield from text_lines(gone, "pending")
-    users = [turn.text for turn in view.conversation if turn.role == "user" and not turn.answer]
-    yield from question_lines(users[-1] if users else "", _LINES)
-    for block in criteria(view, SIGNS)[0]:
-        yield from question_lines(block.text, _LINES, f"{block.title}  ")
-
-
 def compared_lines(
     one: tuple[Result, AnswerView], other: tuple[Result, AnswerView]
 ) -> tuple[list[StyledLine], list[StyledLine]]:
@@ -374,13 +363,14 @@ def compared_texts(
     """Return the answers of two candidates, with their differences marked."""
     left, right = compared_lines((place.result, view), (beside, other))
     case, labels = place.case, place.cases.labels
-    return AnswerTexts(
-        view,
-        head=[*place_lines(case, place.result, place.attempt, labels)][1:],
-        verdicts=left,
-        other=[*[*place_lines(case, beside, place.attempt_beside, labels)][1:], *right],
-        asked=list(asked_lines(case, view, place.gone)),
-    )
+    name, *head = place_lines(case, place.result, place.attempt, labels)
+    asked = [name, *(text_lines(place.gone, "pending") if place.gone else ())]
+    users = [turn.text for turn in view.conversation if turn.role == "user" and not turn.answer]
+    asked += question_lines(users[-1] if users else "", _LINES)
+    for block in criteria(view, SIGNS)[0]:
+        asked += question_lines(block.text, _LINES, f"{block.title}  ")
+    _, *beside_head = place_lines(case, beside, place.attempt_beside, labels)
+    return AnswerTexts(view, head, verdicts=left, other=[*beside_head, *right], asked=asked)
 
 
 # --- text files of a test as lines below the message that has them

@@ -150,8 +150,15 @@ class _Renderer:
                 lines = _inline_lines(token.children or (), colour)
                 rows[-1].append([span for line in lines for span in line])
         widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-        if sum(widths) + 3 * len(widths) > _WIDEST:
-            self._add_records(rows)
+        head, *body = rows
+        if sum(widths) + 3 * len(widths) > _WIDEST:  # as lists of their cells
+            if not body:
+                self._put(_joined(head))
+            for number, row in enumerate(body):
+                if number:
+                    self._end_block()
+                for title, cell in zip(head, row, strict=True):
+                    self._put([*title, StyledSpan(": ", "faint"), *cell])
         else:
             for number, row in enumerate(rows):
                 cells = zip(row, widths, strict=True)
@@ -164,17 +171,6 @@ class _Renderer:
                     rule = "─┼─".join("─" * width for width in widths)
                     self._put([StyledSpan(rule, "faint")])
         self._end_block()
-
-    def _add_records(self, rows: Sequence[Sequence[Sequence[StyledSpan]]]) -> None:
-        """Add the rows of a wide table as lists of their cells."""
-        head, *body = rows
-        if not body:
-            self._put(_joined(head))
-        for number, row in enumerate(body):
-            if number:
-                self._end_block()
-            for title, cell in zip(head, row, strict=True):
-                self._put([*title, StyledSpan(": ", "faint"), *cell])
 
 
 def _closing(tokens: Sequence[Token], opening: int) -> int:

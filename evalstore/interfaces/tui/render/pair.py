@@ -55,16 +55,13 @@ def pair_lines(
     yield from question_lines(question)
     if answers is not None:
         yield from _answers(diff, pair, answers)
-    for part in ([*_edit_lines(edits)], [*_history_lines(diff, history or {})]):
+    last: list[StyledLine] = []
+    for model, words in (history or {}).items():
+        last += history_lines(model if diff.models else "", words)
+    for part in ([*_edit_lines(edits)], last):
         if part and answers is not None:
             yield BLANK
         yield from part
-
-
-def _history_lines(diff: Diff, history: Mapping[str, Sequence[str]]) -> Iterator[StyledLine]:
-    """Yield the last verdicts on each candidate, by its name if two are compared."""
-    for model, words in history.items():
-        yield from history_lines(model if diff.models else "", words)
 
 
 def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:

@@ -74,7 +74,15 @@ def plan_lines(
     """
     status = preview.status
     if not status.is_any and not records_only(request, status):
-        yield from _nothing_lines(request, status)
+        if request.before:
+            yield heading("Nothing to do.")
+            yield from text_lines(
+                "These cases have no stored answer, nothing judges them, or a person has: "
+                "a person's verdict is not replaced."
+            )
+        yield from left_lines(status)
+        if not request.before:
+            yield heading(nothing_text(status))
         yield from _removed_lines(request, status)
         return
     if status.is_any:
@@ -151,19 +159,6 @@ def _removed_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:
         yield from text_lines(f"… in {len(texts) - _REASONS:,} more files", "faint")
     if hint := row_id_hint(status):
         yield from text_lines(f"({hint})", "faint")
-
-
-def _nothing_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:
-    if request.before:
-        yield heading("Nothing to do.")
-        yield from text_lines(
-            "These cases have no stored answer, nothing judges them, or a person has: "
-            "a person's verdict is not replaced."
-        )
-        yield from left_lines(status)
-    else:
-        yield from left_lines(status)
-        yield heading(nothing_text(status))
 
 
 def left_lines(status: Status) -> Iterator[StyledLine]:
@@ -259,7 +254,11 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
     yield from text_lines(f"{summary.seconds:.1f} s", "faint")
     yield verdict_line(summary, SIGNS)
     if changes is not None:
-        yield _since_line(changes)
+        line, since = changes_line(changes), StyledSpan("")
+        if not changes.is_of_several:
+            run = f"  (run {changes.since[:8]}, {when(changes.started)})"
+            since = StyledSpan(run, "faint")
+        yield line._replace(spans=(*line.spans, since))
     if end.row_id_hint:
         yield from text_lines(f"({end.row_id_hint})", "faint")
     yield from stop_lines(summary)
@@ -275,15 +274,6 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
         yield from _untrusted_lines(end.untrusted)
     for warning in end.warnings:
         yield from text_lines(f"warning: {warning}", "pending")
-
-
-def _since_line(changes: VerdictChanges) -> StyledLine:
-    """Describe how many verdicts changed, and since which run if it is one."""
-    line = changes_line(changes)
-    if changes.is_of_several:
-        return line
-    run = f"  (run {changes.since[:8]}, {when(changes.started)})"
-    return StyledLine((*line.spans, StyledSpan(run, "faint")))
 
 
 def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
@@ -116,7 +116,14 @@ def _state_lines(
     if dashboard.verdicts:
         yield from text_lines(verdict_counts(dashboard.verdicts))
     if dashboard.broken:
-        yield from _broken_lines(dashboard.broken, with_keys)
+        yield BLANK
+        yield heading("broke in the last runs and were not fixed since")
+        yield from text_lines(with_keys("{history.broken} lists them."), "faint")
+        for run, cases in groupby(dashboard.broken, key=lambda case: (case.run, case.started)):
+            since = f"run {short(run[0])}, {when(run[1])}" if run[0] else "since the last run"
+            yield from text_lines(since, "faint", 2)
+            for case in cases:
+                yield from text_lines(case.name, "fail", 4)
     changes = dashboard.status.changes if dashboard.status else ()
     if changes:
         yield BLANK
@@ -126,20 +133,6 @@ def _state_lines(
             yield from text_lines(text, indent=2)
         if len(edited) > _LISTED:
             yield from text_lines(f"… {len(edited) - _LISTED:,} more", "faint", 2)
-
-
-def _broken_lines(
-    broken: Sequence[BrokenCase], with_keys: Callable[[str], str]
-) -> Iterator[StyledLine]:
-    """Yield all cases that broke and were not fixed since, by run."""
-    yield BLANK
-    yield heading("broke in the last runs and were not fixed since")
-    yield from text_lines(with_keys("{history.broken} lists them."), "faint")
-    for run, cases in groupby(broken, key=lambda case: (case.run, case.started)):
-        since = f"run {short(run[0])}, {when(run[1])}" if run[0] else "since the last run"
-        yield from text_lines(since, "faint", 2)
-        for case in cases:
-            yield from text_lines(case.name, "fail", 4)
 
 
 def run_lines(
@@ -162,22 +155,17 @@ def run_lines(
         why = STOPPED[run.status][1]
         hint = with_keys("{list.open} shows its cases, {page.run} does what is left.")
         yield from text_lines(f"{why}: {hint}", "pending")
-    yield from _origin_lines(run, runs)
+    if run.push:
+        by = f", run by {run.author}" if run.author else ""
+        yield from text_lines(f"{push_text(run.push)}{by}", "faint")
+    elif run.author and any(each.author != run.author for each in runs):
+        yield from text_lines(f"run by {run.author}", "faint")
     yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
     yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
     if run.is_partial:
         yield from text_lines(f"partial run: {run.selection}", "pending")
     elif run.selection:
         yield from text_lines(f"arguments: {run.selection}", "faint")
-
-
-def _origin_lines(run: RunLine, runs: Sequence[RunLine]) -> Iterator[StyledLine]:
-    """Yield who pushed a run, and who made it if several have made runs."""
-    if run.push:
-        by = f", run by {run.author}" if run.author else ""
-        yield from text_lines(f"{push_text(run.push)}{by}", "faint")
-    elif run.author and any(each.author != run.author for each in runs):
-        yield from text_lines(f"run by {run.author}", "faint")
 
 
 def run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
@@ -200,16 +188,11 @@ def _difference_lines(
     if differences and differences.line:
         star = f"{STAR} " if differences.is_hidden and is_whole else ""
         yield StyledLine((StyledSpan(star), *differences.line.spans))
-        yield from _flip_lines(differences)
-
-
-def _flip_lines(differences: RunDifferences) -> Iterator[StyledLine]:
-    """Yield the first of the results that broke, and of those that were fixed."""
-    for change, name in differences.names:
-        spans = (StyledSpan(f"{change}  ", FLIPS[change]), StyledSpan(safe(name)))
-        yield StyledLine(spans, indent=2, hang=len(change) + 2)
-    if more := differences.broke + differences.fixed - len(differences.names):
-        yield from text_lines(f"… {more:,} more", "faint", 2)
+        for change, name in differences.names:
+            spans = (StyledSpan(f"{change}  ", FLIPS[change]), StyledSpan(safe(name)))
+            yield StyledLine(spans, indent=2, hang=len(change) + 2)
+        if more := differences.broke + differences.fixed - len(differences.names):
+            yield from text_lines(f"… {more:,} more", "faint", 2)
 
 
 def other_basis(run: RunLine, before: RunLine) -> str:
@@ -232,18 +215,14 @@ _SIGN = "▶ "
 
 def other_run_texts(runs: Sequence[RunInProgress], width: int, height: int) -> list[str]:
     """Return a line of this width for each run; at most `height`, the last one counts the rest."""
-    shown = runs if len(runs) <= height else runs[: height - 1]
-    texts = [_fitting(in_progress_texts(run), width) for run in shown]
+    shown, room = runs if len(runs) <= height else runs[: height - 1], width - len(_SIGN)
+    forms = map(in_progress_texts, shown)
+    fitting = (next((it for it in form if columns_of(it) <= room), form[-1]) for form in forms)
+    texts = [_SIGN + clip(text, room) for text in fitting]
     if left := len(runs) - len(shown):
         noun = "more run" if shown else "run"
         texts.append(clip(f"{_SIGN}{plural(left, noun)} in progress", width))
     return texts
-
-
-def _fitting(texts: Sequence[str], width: int) -> str:
-    """Return the longest of these texts that fits, or the last one cut."""
-    room = width - len(_SIGN)
-    return _SIGN + clip(next((it for it in texts if columns_of(it) <= room), texts[-1]), room)
 
 
 def other_run_lines(runs: Sequence[RunInProgress]) -> Iterator[StyledLine]:
@@ -491,7 +470,12 @@ def dashboard_lines(
     room = min(_FIGURES, width // 2) if is_wide else width
     now = dashboard.rate if dashboard and not dashboard.verdicts.get("pending") else None
     trend = rate_series(runs, now)
-    left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
+    left = [*_figure_lines(dashboard, runs, room, note)]
+    if note:
+        left = [
+            line._replace(spans=tuple(span._replace(colour="faint") for span in line.spans))
+            for line in left
+        ]
     if running:
         left_room = room - _LABEL
         text = next((text for text in running if columns_of(text) <= left_room), running[-1])
@@ -509,12 +493,6 @@ def dashboard_lines(
         yield from beside(left, list(plot), room + _TREND_GAP)
     else:
         yield from left
-
-
-def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]:
-    for line in lines:
-        spans = tuple(span._replace(colour="faint") for span in line.spans)
-        yield line._replace(spans=spans) if is_old else line
 
 
 def rate_series(runs: Sequence[RunLine], now: Rate | None = None) -> Series:

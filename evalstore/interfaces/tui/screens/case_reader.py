@@ -47,61 +47,6 @@ _BRIEF_LINES = 3
 Lines: TypeAlias = "Sequence[StyledLine]"
 
 
-def reader_texts(
-    cases: Cases,
-    case: CaseRow,
-    picked: int,
-    view: AnswerView,
-    feedback: Mapping[Decision, str],
-    history: Callable[[Result], Sequence[str]],
-    images: Mapping[str, Sequence[StyledLine]],
-    hint: str,
-    cut_note: str,
-    *,
-    is_brief: bool = False,
-) -> tuple[Lines, Lines]:
-    """Return the text of a case as it is shown, and as it is written.
-
-    `feedback` has the reasons for the verdicts on the other candidates, `images` are by their ids;
-    `history` returns the last verdicts of a result.
-
-    `hint` says how to get what is missing, `cut_note` how to read all of a text that is cut.
-    With `is_brief`, where the verdicts may not be seen below the answer, the reasons are above it,
-    and the message of the user has three lines at most.
-    """
-    result = case.results[picked]
-    assert result
-    mixed = cases.mixed.get(result.evaluations)
-    place = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
-    place += reason_lines(view) if is_brief else ()
-    most = MOST_OF_FEEDBACK if is_brief else ROOMY_FEEDBACK
-    below = [*lack_lines(view, result, hint), *verdict_lines(view, most)]
-    if spans := tuple(history_spans(history(result))):
-        below.append(StyledLine(spans))
-    for number in range(len(case.results)):
-        lines = list(candidate_lines(cases, case, number, feedback, history, most))
-        if number != picked and lines:
-            below += [BLANK, *lines]
-
-    def exchange(*, rendered: bool) -> Iterator[StyledLine]:
-        for block in _exchange(view):
-            if is_brief and not block.by_candidate:
-                yield from question_lines(block.text, _BRIEF_LINES)
-            else:
-                yield from _shortened(block, images, cut_note, rendered)
-
-    shown, written = ([*exchange(rendered=rendered)] for rendered in (True, False))
-    return [*place, *shown, *below], [*place, *written, *below]
-
-
-def _exchange(view: AnswerView) -> list[TextBlock]:
-    """Return the last message of the user and the last answer, as far as there are such."""
-    blocks = list(zip(conversation(view), view.conversation, strict=True))
-    users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
-    answers = [block for block, turn in blocks[-1:] if turn.answer]
-    return [*users[-1:], *answers]
-
-
 def _shortened(
     block: TextBlock, images: Mapping[str, Sequence[StyledLine]], cut_note: str, rendered: bool
 ) -> Iterator[StyledLine]:
@@ -187,6 +132,52 @@ class CaseReader(TextView):
         height = self.scrollable_content_region.height
         return height < _FEW_LINES, self.text_width > IMAGE_WIDTH
 
+    def _texts(
+        self,
+        cases: Cases,
+        case: CaseRow,
+        picked: int,
+        view: AnswerView,
+        feedback: Mapping[Decision, str],
+        *,
+        is_brief: bool,
+        shows_images: bool,
+    ) -> tuple[Lines, Lines]:
+        """Return the text of a case as it is shown, and as it is written.
+
+        `feedback` has the reasons for the verdicts on the other candidates. With `is_brief`, where
+        the verdicts may not be seen below the answer, the reasons are above it, and the message of
+        the user has three lines at most.
+        """
+        result, page = case.results[picked], self._page
+        assert result
+        read = page.source.files_of_test
+        images = render_images(view, read) if shows_images and not is_brief else {}
+        mixed = cases.mixed.get(result.evaluations)
+        place = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
+        place += reason_lines(view) if is_brief else ()
+        most = MOST_OF_FEEDBACK if is_brief else ROOMY_FEEDBACK
+        below = [*lack_lines(view, result, page.with_keys(_MISSING)), *verdict_lines(view, most)]
+        if spans := tuple(history_spans(self.history(result))):
+            below.append(StyledLine(spans))
+        for number in range(len(case.results)):
+            lines = list(candidate_lines(cases, case, number, feedback, self.history, most))
+            if number != picked and lines:
+                below += [BLANK, *lines]
+        blocks = list(zip(conversation(view), view.conversation, strict=True))
+        users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
+        answers = [block for block, turn in blocks[-1:] if turn.answer]
+
+        def exchange(*, rendered: bool) -> Iterator[StyledLine]:
+            for block in (*users[-1:], *answers):
+                if is_brief and not block.by_candidate:
+                    yield from question_lines(block.text, _BRIEF_LINES)
+                else:
+                    yield from _shortened(block, images, page.with_keys(_CUT), rendered)
+
+        shown, written = ([*exchange(rendered=rendered)] for rendered in (True, False))
+        return [*place, *shown, *below], [*place, *written, *below]
+
     def _read(self, cases: Cases, case: CaseRow, picked: int, *, stays: bool) -> None:
         page, place = self._page, self._shown
         result = case.results[picked] if picked < len(case.results) else None
@@ -194,32 +185,17 @@ class CaseReader(TextView):
         decisions = [other.decision for other in others]
         self._fit = is_brief, has_room = self._measure()
         shows_images = not page.app.no_color and has_room
-        history = self.history
-        hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
 
         def read() -> tuple[Lines, Lines]:
             source = page.source
             feedback = source.feedback(decisions) if decisions else {}
             if result is None:
-                lines = list(case_judgement_lines(cases, case, picked, feedback, history))
+                lines = list(case_judgement_lines(cases, case, picked, feedback, self.history))
                 return lines, lines
             shown = result.sessions[cases.shown_attempt(result)] if result.sessions else None
             view = source.answer(result, shown, cases.run)
-            images = (
-                render_images(view, source.files_of_test) if shows_images and not is_brief else {}
-            )
-            return reader_texts(
-                cases,
-                case,
-                picked,
-                view,
-                feedback,
-                history,
-                images,
-                hint,
-                cut_note,
-                is_brief=is_brief,
-            )
+            how = {"is_brief": is_brief, "shows_images": shows_images}
+            return self._texts(cases, case, picked, view, feedback, **how)
 
         def show(texts: tuple[Lines, Lines]) -> None:
             if place == self._shown:

@@ -534,23 +534,19 @@ def comparison_lines(
     names = (side_name(diff.was), side_name(diff.now)) if is_of_runs else ()
     is_brief = size is not None and size.height < _MANY_LINES and size.width < _WIDE
     for line in summary_lines(diff, hint, names):
-        yield _without_test(line) if is_brief else line
+        number = next((n for n, span in enumerate(line.spans) if _TEST in span.text), None)
+        if number is None or not is_brief:
+            yield line
+        else:  # without the p-value and the name of the test at its end
+            span = line.spans[number]
+            cut = span._replace(text=span.text.partition(_TEST)[0])
+            yield line._replace(spans=(*line.spans[:number], cut))
     files = ", ".join(map(safe, [*edited, *map(str, diff.participants[0])]))
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
     if diff.has_edited_rows:
         yield StyledLine((StyledSpan(f"({ROW_ID_HINT})", "faint"),))
-
-
-def _without_test(line: StyledLine) -> StyledLine:
-    """Return a line without the p-value and the name of the test at its end."""
-    number = next((n for n, span in enumerate(line.spans) if _TEST in span.text), None)
-    if number is None:
-        return line
-    span = line.spans[number]
-    cut = span._replace(text=span.text.partition(_TEST)[0])
-    return line._replace(spans=(*line.spans[:number], cut))
 
 
 def edited_lines(

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from evalstore.core.errors import EvalstoreError
     from evalstore.results.search.grep import FoundText, FoundTexts, MarkedText
-    from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
 
 
@@ -222,7 +221,10 @@ newest run that has it. {search.type} leads back to the words."""
         )
 
     def _show_answer(self, found: FoundText, cases: Cases) -> None:
-        case = next(_rows_of(found, cases), None)
+        sessions, place = {*found.hit.sessions}, (found.hit.file, found.hit.row)
+        rows = [case for case in cases.rows if (case.file, case.row) == place]
+        rows.sort(key=lambda case: sessions.isdisjoint(case.sessions))  # first those that have one
+        case = next(iter(rows), None)
         if case is None:
             self.notify("the run no longer has this case", markup=False)
             return
@@ -268,18 +270,6 @@ def _explain_nothing(pattern: str, found: FoundTexts | None) -> str:
     if found.problem:
         return f"{found.problem}:\n{found.problem.hint}."
     return f"No stored text contains {pattern.strip()}."
-
-
-def _rows_of(found: FoundText, cases: Cases) -> Iterator[CaseRow]:
-    """Yield the cases that have one of the answers, or else those of the place."""
-    sessions = set(found.hit.sessions)
-    places = [
-        case for case in cases.rows if (case.file, case.row) == (found.hit.file, found.hit.row)
-    ]
-    for case in places:
-        if any(result and sessions & {*result.sessions} for result in case.results):
-            yield case
-    yield from places
 
 
 _NOUNS = {
@@ -377,22 +367,17 @@ def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]
     if text is None:
         yield StyledLine(tuple(_marked(hit.context, hit.matches)))
         return
-    begin, end = _shown_part(text)
+    begin = 0
+    if text.places and text.places[0][1] > _MOST:  # the first match is seen
+        first = text.places[0][0]
+        begin = max(0, first - _LEAD)
+        begin = text.text.find("\n", begin, first) + 1 or begin
+    end = min(begin + _MOST, len(text.text))
     if begin:
         yield StyledLine((StyledSpan(f"… {begin:,} characters before", "faint"),))
     yield from _marked_lines(text, begin, end)
     if end < len(text.text):
         yield StyledLine((StyledSpan(f"… {len(text.text) - end:,} more characters", "faint"),))
-
-
-def _shown_part(text: MarkedText) -> tuple[int, int]:
-    """Return where the part of a text that is shown begins and ends; the first match is in it."""
-    begin = 0
-    if text.places and text.places[0][1] > _MOST:
-        first = text.places[0][0]
-        begin = max(0, first - _LEAD)
-        begin = text.text.find("\n", begin, first) + 1 or begin
-    return begin, min(begin + _MOST, len(text.text))
 
 
 def _marked_lines(text: MarkedText, begin: int, end: int) -> Iterator[StyledLine]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -245,13 +246,13 @@ def _version_lines(
     for model, words in now.verdicts.items():
         run = now.judged_in.get(model)
         judged_in = f"  in run {short(run)}" if run and run != now.run else ""
-        yield StyledLine(
-            (
-                StyledSpan(safe(model)),
-                *_verdict_spans(words, now.prompts.get(model, ())),
-                StyledSpan(judged_in, "faint"),
-            )
-        )
+        spans = [StyledSpan(safe(model))]
+        for word, prompt in zip_longest(words, now.prompts.get(model, ())[: len(words)]):
+            cell = verdict_cell(word)
+            spans.append(StyledSpan(f"  {cell.text}", cell.colour))
+            if prompt is not None:
+                spans.append(StyledSpan(safe(f" ({prompt})"), "faint"))
+        yield StyledLine((*spans, StyledSpan(judged_in, "faint")))
     for model, last in history:
         yield from history_lines(model, last)
     for text in now.candidates:
@@ -290,11 +291,3 @@ def _worst_cell(words: Sequence[str]) -> StyledCell:
     if len(set(words)) == 1:
         return cell
     return StyledCell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
-
-
-def _verdict_spans(words: Sequence[str], prompts: Sequence[str]) -> Iterator[StyledSpan]:
-    for number, word in enumerate(words):
-        cell = verdict_cell(word)
-        yield StyledSpan(f"  {cell.text}", cell.colour)
-        if number < len(prompts):
-            yield StyledSpan(safe(f" ({prompts[number]})"), "faint")

@@ -172,7 +172,13 @@ class TextFilter:
     def read(self, query: Query) -> ReadCases:
         """Read the cases, of many those that a query wants, in this thread."""
         store = self._store(self._reporter(query, _INDEXING))
-        window = wanted_by(query, store, self._reporter(query, f"{_LOOKING} {{}}%"))
+        report = self._reporter(query, f"{_LOOKING} {{}}%")
+
+        def wants(cases: Cases) -> Sequence[CaseRow]:
+            filtered = FilteredCases(cases)
+            return filtered.select(query, "file", filtered.look_up(query, store))
+
+        window = CaseWindow(wants, report) if query.conditions else CaseWindow(report=report)
         cases = self._page.source.cases(self.run, window)
         filtered = FilteredCases(cases)
         filtered.names.measure()
@@ -254,18 +260,3 @@ class TextFilter:
         """Show that nothing is searched any more, because it failed."""
         self.progress = ""
         self._show_progress()
-
-
-# --- says which of many cases a filter wants, so that only these are kept in memory
-
-
-def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], bool]) -> CaseWindow:
-    """Return the window that wants what a filter matches; `store` looks up its words."""
-    if not query.conditions:
-        return CaseWindow(report=report)
-
-    def wants(cases: Cases) -> Sequence[CaseRow]:
-        filtered = FilteredCases(cases)
-        return filtered.select(query, "file", filtered.look_up(query, store))
-
-    return CaseWindow(wants, report)

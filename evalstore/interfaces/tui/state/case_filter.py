@@ -78,21 +78,19 @@ class Query:
         return any(it.field == "verdict" and BROKE in it.names for it in self.conditions)
 
 
-def _value(name: str, typed: str) -> str:
-    value = typed.strip('"')
-    is_whole = typed[0] == typed[-1] == '"' and len(typed) > 2 and name in _WHOLE
-    return f"={value}" if is_whole else value
-
-
 def read_query(text: str) -> Query:
     """Parse a filter that was typed; nothing that is typed is an error."""
     words: list[str] = []
     conditions: list[Among] = []
     for minus, name, listed, typed in _PART.findall(text.casefold()):
         if name:
-            parts = (_value(name, written) for written in _VALUE.findall(listed))
-            if values := tuple(filter(None, parts)):
-                conditions.append(Among(name, values, bool(minus)))
+            values: list[str] = []
+            for part in _VALUE.findall(listed):
+                value = part.strip('"')
+                is_whole = part[0] == part[-1] == '"' and len(part) > 2 and name in _WHOLE
+                values.append(f"={value}" if is_whole else value)
+            if any(values):
+                conditions.append(Among(name, tuple(filter(None, values)), bool(minus)))
         elif (word := typed.strip('"')) and typed != "-":
             if minus:
                 conditions.append(Among("text", (word,), is_negated=True))
@@ -263,11 +261,12 @@ class FilteredCases:
         """Yield the values of a filter that match nothing, and those that there are."""
         for name, values, _ in query.conditions:
             for value in values if name in self._listed else ():
-                if self._is_known(name, value):
-                    continue
                 listed = self._listed[name]
                 if name == "verdict":
-                    yield f"no verdict is called '{value}'", ", ".join(listed)
+                    if not any(word.startswith(value) for word in listed):
+                        yield f"no verdict is called '{value}'", ", ".join(listed)
+                    continue
+                if self._matching(name, (value,)):
                     continue
                 there = [*listed[:_SUGGESTED], *["…"] * (len(listed) > _SUGGESTED)]
                 is_whole = value.startswith("=") and len(value) > 1
@@ -275,31 +274,19 @@ class FilteredCases:
                 text = f"no {_KINDS.get(name, name)} {relation}"
                 yield text, ", ".join(there) or "there are none"
 
-    def _is_known(self, name: str, value: str) -> bool:
-        """Return whether a value matches a name, or is the beginning of a verdict's."""
-        if name == "verdict":
-            return any(word.startswith(value) for word in self._listed[name])
-        return bool(self._matching(name, (value,)))
-
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
         """Explain why no case matches."""
         if not query.conditions:
             return "No cases here.\n'evalstore check' reads the test files."
         wrong = list(self.complaints(query))
-        wrong += () if is_searching else _unknown_fields(query)
+        fields = ", ".join(f"{name}:" for name in FIELDS)
+        for matched in map(_LIKE_A_FIELD.match, () if is_searching else query.words):
+            wrong += [(f"unknown filter '{matched[0]}'", fields)] if matched else ()
         if wrong:
             return "\n".join(f"{complaint}: {there}" for complaint, there in wrong)
         if is_searching:
             return "No case has this name; searching answers, feedback and tests …"
         return NO_MATCH
-
-
-def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
-    """Yield words that look like unknown fields, with the known fields."""
-    for word in query.words:
-        matched = _LIKE_A_FIELD.match(word)
-        if matched:
-            yield f"unknown filter '{matched[0]}'", ", ".join(f"{name}:" for name in FIELDS)
 
 
 def _urgency(row: CaseRow) -> int:

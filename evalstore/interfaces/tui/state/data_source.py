@@ -165,10 +165,10 @@ class WorkspaceSource:
 
         Of answers that are judged together it is the first that fails, unless this one `is_chosen`.
         """
-        from evalstore.results.answer import verdict_explanation
+        from evalstore.results.answer import answer, verdict_explanation
 
         if session is None:
-            return self.question(result, run)
+            return answer.question_of(self.location, result, run)
         if not is_chosen and len(result.sessions) > 1:
             with open_store(self.location) as store:
                 session = verdict_explanation.find_failing_answer(store, result, session)
@@ -179,12 +179,6 @@ class WorkspaceSource:
         from evalstore.results.answer import answer
 
         return answer.session_of(self.location, id, result)
-
-    def question(self, result: Result, run: str | None) -> AnswerView:
-        """Return the question to a candidate that has not answered."""
-        from evalstore.results.answer import answer
-
-        return answer.question_of(self.location, result, run)
 
     def files_of_test(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the images and text files of a test by id."""

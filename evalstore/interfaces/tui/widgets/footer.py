@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -39,16 +39,6 @@ class FooterKeys(NamedTuple):
     names: Sequence[str]
     words: str
     bindings: Sequence[ActiveBinding]
-
-    @classmethod
-    def of(cls, hint: FooterHint, active: Mapping[str, ActiveBinding]) -> FooterKeys | None:
-        """Return the keys of the hint's actions that are available; None if none is."""
-        bindings = [active[id] for id in hint.ids if id in active]
-        if not bindings:
-            return None
-        names = [f" {it.binding.key_display or key_name(it.binding.key)}" for it in bindings]
-        words = hint.words or bindings[0].binding.description
-        return cls(hint.ids[0], names, f" {words} ", bindings)
 
     @property
     def width(self) -> int:
@@ -87,10 +77,14 @@ class KeyFooter(Static):
         named = getattr(self.screen, "FOOTER", ())
         named = named or [id for id, it in active.items() if it.binding.show and id not in _LAST]
         words = getattr(self.screen, "footer_words", {})
-        hints = map(footer_hint, (*named, *_LAST))
-        ordered = [hint._replace(words=words.get(hint.ids[0], hint.words)) for hint in hints]
-        keys = [FooterKeys.of(hint, active) for hint in ordered]
-        return _fit([key for key in keys if key], self.size.width)
+        keys: list[FooterKeys] = []
+        for hint in map(footer_hint, (*named, *_LAST)):
+            if available := [active[id] for id in hint.ids if id in active]:
+                own = hint.words or available[0].binding.description
+                shown = (it.binding.key_display or key_name(it.binding.key) for it in available)
+                text = f" {words.get(hint.ids[0], own)} "
+                keys.append(FooterKeys(hint.ids[0], [f" {key}" for key in shown], text, available))
+        return _fit(keys, self.size.width)
 
     def render(self) -> Content:
         """Draw all keys on one line."""
