@@ -188,7 +188,11 @@ class ComparePage(DatedPage):
         within = side_name(diff.was).removeprefix("the ") if diff.models else ""
         sides = " -> ".join(short_names(diff.names) if diff.models else diff.names)
         filtered = self._among.title if self._among else ""
-        self.set_title("compare", within, sides, filtered, title_of_files(diff, self._pairs))
+        changes = (*CHANGES, *_NOT_LISTED)
+        every = (pair.either.file for change in changes for pair in listed_pairs(diff, change))
+        file = only_file(listed.place[0] for listed in self._pairs)
+        is_all = not file or all(other == file for other in every)
+        self.set_title("compare", within, sides, filtered, file if is_all else f"listed: {file}")
         rates = self.query_one("#rates", TextView)
         files = {listed.place[0] for listed in self._pairs}
         edits = {file: edits for file, edits in diff.edits.items() if file not in files}
@@ -420,14 +424,6 @@ def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     changes = (*CHANGES, *(_NOT_LISTED if with_unchanged else ()))
     listed = [ListedPair(change, pair) for change in changes for pair in listed_pairs(diff, change)]
     return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
-
-
-def title_of_files(diff: Diff, pairs: Sequence[ListedPair]) -> str:
-    """Return the file of all listed pairs for the title; `listed: ` where others are compared."""
-    file = only_file(listed.place[0] for listed in pairs)
-    others = (pair for change in (*CHANGES, *_NOT_LISTED) for pair in listed_pairs(diff, change))
-    is_all = not file or all(pair.either.file == file for pair in others)
-    return file if is_all else f"listed: {file}"
 
 
 def pair_columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -23,7 +24,7 @@ from evalstore.results.table.editable_files import EditPlace
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.state.background_run import BackgroundRun
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.runs.interactive_run import RunRequest
+    from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
 
 
@@ -73,23 +74,23 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
     def reload(self) -> None:
         """Plan again."""
         self.is_planning = True
-        self.fetch(self._plan, self._show)
+
+        def show(text: str) -> None:
+            if self._preview is None:  # else a plan is shown already
+                self.set_title("plan", text)
+
+        def plan() -> tuple[RunRequest, PlanPreview]:
+            request = self._read()
+            with self.telling(show):
+                return request, self.source.plan(request)
+
+        self.fetch(plan, self._show)
 
     def _end_planning(self) -> None:
         self.is_planning = False
         below = self.browser.shown_page
         if isinstance(below, ActionsPage):
             below.go_on_reading()
-
-    def _plan(self) -> tuple[RunRequest, PlanPreview]:
-        request = self._read()
-        with self.telling(self._show_reading):
-            return request, self.source.plan(request)
-
-    def _show_reading(self, text: str) -> None:
-        """Show how far the reading has come, unless a plan is shown already."""
-        if self._preview is None:
-            self.set_title("plan", text)
 
     def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
         (self._request, self._preview), self._problem = plan, None
@@ -237,24 +238,27 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         if runner.end is not None:
             self.set_title(runner.request.title, runner.end.summary.status)
             self.body.show(result_lines(runner.end, self._changes))
-            run = runner.end.summary.run
-            self.fetch(lambda: self._read_changes(run), self._show_changes, group="changes")
+            self._read_changes(runner.end)
         self.refresh_bindings()
         return True
 
-    def _read_changes(self, run: str) -> VerdictChanges | None:
-        from evalstore.runs.interactive_run import flips
+    def _read_changes(self, end: RunEnd) -> None:
+        """Read what the run has changed; a problem with that is shown by the comparison."""
 
-        try:
-            return flips(self.source.location, run)
-        except EvalstoreError:  # the end is shown all the same; the comparison shows the problem
+        def read() -> VerdictChanges | None:
+            from evalstore.runs.interactive_run import flips
+
+            with suppress(EvalstoreError):
+                return flips(self.source.location, end.summary.run)
             return None
 
-    def _show_changes(self, changes: VerdictChanges | None) -> None:
-        if changes is not None and self.runner.end is not None:
-            self._changes = changes
-            self.body.show(result_lines(self.runner.end, changes), stay=True)
-            self.refresh_bindings()
+        def show(changes: VerdictChanges | None) -> None:
+            if changes is not None:
+                self._changes = changes
+                self.body.show(result_lines(end, changes), stay=True)
+                self.refresh_bindings()
+
+        self.fetch(read, show, group="changes")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available: `stop` during the run, its cases afterwards."""

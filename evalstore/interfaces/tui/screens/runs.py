@@ -80,6 +80,15 @@ under the cursor. Without marks it compares the run under the cursor with the pr
 workspace with the newest run."""
 
 
+_FILES_PAUSE = 0.3
+"""From the request for the files of a run to the reading."""
+_FILES_GROUP = "files"
+_KEPT = 8
+"""Runs whose files are kept in memory, those that were read last."""
+_AT_ONCE = 5
+"""Runs whose differences are read before they are shown."""
+
+
 class RunsPage(ActionsPage):
     """Shows the state of the workspace, the runs, and what the highlighted one did."""
 
@@ -116,8 +125,14 @@ class RunsPage(ActionsPage):
         self._is_simulated = False
         """Whether all costs of the runs are simulated."""
         self.dashboard = DashboardReader(self, self.show_state)
-        self._differences = DifferenceReader(self, self.draw_again)
-        self.files = FileReader(self, self.draw_again)
+        self._differences: dict[str, RunDifferences | None] = {}
+        """Those of the runs that were asked for, which never change; None: they cannot be read."""
+        self._undiffered: dict[str, None] = {}
+        """The runs whose differences are to be read, or are being read."""
+        self._files: dict[str, RunFiles | None] = {}
+        """The verdicts by file of the runs that were read last; None: they cannot be read."""
+        self._run_of_files: str | None = None
+        """The run whose files are to be read, or are being read."""
 
     def compose_above(self) -> ComposeResult:
         """Lay out the runs of other programs, and the state of the workspace."""
@@ -162,7 +177,7 @@ class RunsPage(ActionsPage):
             grid.focus()
         self.dashboard.follow(runs)
         for number in range(min(len(runs), _FIRST)):
-            change_cell(runs, number, self._differences.find)
+            change_cell(runs, number, self._find_differences)
 
     @on(Grid.Marked, "#runs")
     def _show_title(self) -> None:
@@ -175,7 +190,7 @@ class RunsPage(ActionsPage):
     def on_screen_suspend(self) -> None:
         """Stop reading the state of the workspace and of runs while another screen is shown."""
         self.dashboard.suspend()
-        self.files.suspend()
+        self._stop_reading_files()
 
     def on_screen_resume(self) -> None:
         """Read the state of the workspace again; Textual calls the base class's method, too."""
@@ -219,7 +234,7 @@ class RunsPage(ActionsPage):
             StyledCell(sign, "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
-            change_cell(self._runs, row - 1, self._differences.find),
+            change_cell(self._runs, row - 1, self._find_differences),
             StyledCell(passed_text(run)),
             StyledCell(run_cost(run, is_titled=self._is_simulated)),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
@@ -233,14 +248,14 @@ class RunsPage(ActionsPage):
     @on(Grid.Moved, "#runs")
     def follow_cursor(self) -> None:
         """Show the details of the highlighted run."""
-        self.files.suspend()
+        self._stop_reading_files()
         self._show_details()
 
     def _show_details(self, *, stay: bool = False) -> None:
         self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
 
     def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
-        grid, find = self.grid, self._differences.find
+        grid, find = self.grid, self._find_differences
         number = grid.cursor - 1
         if not 0 <= number < len(self._runs):
             state, others = self.dashboard.state, self.query_one(OtherRuns).runs
@@ -250,7 +265,7 @@ class RunsPage(ActionsPage):
             lines = [*run_lines(self._runs, number, find, self.with_keys)]
             run = self._runs[number].id
             differences = find(run)  # those in each file are read once these are known
-            files = self.files.find(run, differences) if self._differences.is_known(run) else None
+            files = self._find_files(run, differences) if run in self._differences else None
         seen = range(-1, len(self._runs))[grid.seen_rows]
         changes = {each: change_cell(self._runs, each, find).text for each in seen if each >= 0}
         stars = [each for each, text in changes.items() if STAR in text]
@@ -258,6 +273,78 @@ class RunsPage(ActionsPage):
             lines += [BLANK, *text_lines(STAR_NOTE, "faint")]
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
         return [*lines, *file_lines(files, width, left)]
+
+    # --- the verdicts of the shown run by test file, read when the cursor has stayed on it
+
+    def _find_files(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
+        """Return the files of a run; without them, they are read if the cursor stays.
+
+        Nothing is read while another screen is shown. Files with new failures, which the
+        `differences` from earlier verdicts say, come first.
+        """
+        if run not in self._files and run != self._run_of_files and self.app.screen is self:
+            self._stop_reading_files()
+            self._run_of_files = run
+            read = partial(self._read_files, run, differences)
+            self.pause(_FILES_GROUP, _FILES_PAUSE, read)
+        return self._files.get(run)
+
+    def _stop_reading_files(self) -> None:
+        """Stop: another run is shown, or another screen."""
+        self.end_pause(_FILES_GROUP)
+        self._run_of_files = None
+        self.workers.cancel_group(self, _FILES_GROUP)
+
+    def _read_files(self, run: str, differences: RunDifferences | None) -> None:
+        location = self.source.location
+        new_failures = dict(differences.new_failures) if differences else {}
+
+        def read() -> RunFiles | None:
+            from evalstore.results.table.file_verdicts import read_file_verdicts
+
+            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
+                return read_file_verdicts(location, run, new_failures)
+            return None
+
+        def keep(found: RunFiles | None) -> None:
+            self._run_of_files = None
+            self._files[run] = found
+            for old in [*self._files][:-_KEPT]:
+                del self._files[old]
+            self.draw_again()
+
+        self.fetch(read, keep, group=_FILES_GROUP)
+
+    # --- the differences of runs from earlier verdicts, read in the background as they are drawn
+
+    def _find_differences(self, run: str) -> RunDifferences | None:
+        """Return the differences of a run; None until they have been read."""
+        if run not in self._differences and run not in self._undiffered:
+            if not self._undiffered:
+                self.call_later(self._read_differences)
+            self._undiffered[run] = None
+        return self._differences.get(run)
+
+    def _read_differences(self) -> None:
+        location, runs = self.source.location, [*self._undiffered][:_AT_ONCE]
+
+        def read() -> dict[str, RunDifferences | None]:
+            from evalstore.results.flips.run_differences import read_run_differences
+
+            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
+                return {**read_run_differences(location, runs)}
+            return dict.fromkeys(runs)
+
+        def keep(found: dict[str, RunDifferences | None]) -> None:
+            self._differences |= found
+            for run in found:
+                self._undiffered.pop(run, None)
+            has_more = bool(self._undiffered)
+            self.draw_again()
+            if has_more:
+                self._read_differences()
+
+        self.fetch(read, keep, group="differences")
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -476,121 +563,3 @@ def pause_before(seconds: float, ended: float, now: float) -> float:
     """Return how long to wait before a reading; the last one took so many `seconds`."""
     rest = min(_REST * seconds, _REST_SECONDS)
     return max(_PAUSE_SECONDS, ended + rest - now)
-
-
-# --- reads the verdicts of the shown run by test file, when the cursor has stayed on it
-
-
-_FILES_PAUSE = 0.3
-"""From the request to the reading."""
-_FILES_GROUP = "files"
-_KEPT = 8
-"""Runs whose files are kept in memory, those that were read last."""
-
-
-class FileReader:
-    """Knows the verdicts by file of the runs that were read last; runs never change."""
-
-    def __init__(self, page: Page, show: Callable[[], None]) -> None:
-        """`show` is called when those of a run have been read."""
-        self._page = page
-        self._show = show
-        self._known: dict[str, RunFiles | None] = {}
-        """None: they cannot be read."""
-        self._wanted: str | None = None
-        """The run that is to be read, or is being read."""
-
-    def find(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
-        """Return the files of a run; without them, they are read if the cursor stays.
-
-        Nothing is read while another screen is shown. Files with new failures, which the
-        `differences` from earlier verdicts say, come first.
-        """
-        is_shown = self._page.app.screen is self._page
-        if run not in self._known and run != self._wanted and is_shown:
-            self.suspend()
-            self._wanted = run
-            read = partial(self._read, run, differences)
-            self._page.pause(_FILES_GROUP, _FILES_PAUSE, read)
-        return self._known.get(run)
-
-    def suspend(self) -> None:
-        """Stop reading: another run is shown, or another screen."""
-        self._page.end_pause(_FILES_GROUP)
-        self._wanted = None
-        self._page.workers.cancel_group(self._page, _FILES_GROUP)
-
-    def _read(self, run: str, differences: RunDifferences | None) -> None:
-        location = self._page.source.location
-        new_failures = dict(differences.new_failures) if differences else {}
-
-        def read() -> RunFiles | None:
-            from evalstore.results.table.file_verdicts import read_file_verdicts
-
-            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
-                return read_file_verdicts(location, run, new_failures)
-            return None
-
-        self._page.fetch(read, partial(self._keep, run), group=_FILES_GROUP)
-
-    def _keep(self, run: str, found: RunFiles | None) -> None:
-        self._wanted = None
-        self._known[run] = found
-        for old in [*self._known][:-_KEPT]:
-            del self._known[old]
-        self._show()
-
-
-# --- the differences of runs from earlier verdicts: read in the background, as they are drawn
-
-
-_DIFFERENCES_GROUP = "differences"
-_AT_ONCE = 5
-"""Runs that are read before they are shown."""
-
-
-class DifferenceReader:
-    """Knows the differences of the runs that were asked for; runs never change."""
-
-    def __init__(self, page: Page, show: Callable[[], None]) -> None:
-        """`show` is called when some have been read."""
-        self._page = page
-        self._show = show
-        self._known: dict[str, RunDifferences | None] = {}
-        """None: they cannot be read."""
-        self._wanted: dict[str, None] = {}
-        self._is_reading = False
-
-    def find(self, run: str) -> RunDifferences | None:
-        """Return the differences of a run; None until they have been read."""
-        if run not in self._known and run not in self._wanted:
-            self._wanted[run] = None
-            if not self._is_reading:
-                self._is_reading = True
-                self._page.call_later(self._read)
-        return self._known.get(run)
-
-    def is_known(self, run: str) -> bool:
-        """Return whether the differences of a run have been read, or cannot be."""
-        return run in self._known
-
-    def _read(self) -> None:
-        source, runs = self._page.source, [*self._wanted][:_AT_ONCE]
-
-        def read() -> dict[str, RunDifferences | None]:
-            from evalstore.results.flips.run_differences import read_run_differences
-
-            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
-                return {**read_run_differences(source.location, runs)}
-            return dict.fromkeys(runs)
-
-        self._page.fetch(read, self._keep, group=_DIFFERENCES_GROUP)
-
-    def _keep(self, found: dict[str, RunDifferences | None]) -> None:
-        self._known |= found
-        for run in found:
-            self._wanted.pop(run, None)
-        self._is_reading = bool(self._wanted)
-        self._show()
-        if self._is_reading:
-            self._read()

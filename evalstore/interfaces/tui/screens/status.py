@@ -158,19 +158,16 @@ def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
             Title("", f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
         )
         yield [Title("changed", f"since {last}"), *status.changes, *edits]
+    may_be_less = status.may_judge_less
     for kind, name in _KINDS:
         if of_kind := items.get(kind):
-            yield [Title(name, _count_text(of_kind, may_judge_less=status.may_judge_less))]
+            count = plural(of_kind.total, "recorded answer" if kind == "record" else "answer")
+            if kind == "judge":
+                by_checks = of_kind.by_checks if may_be_less else 0
+                count = planned_judgements(of_kind.total, by_checks, may_be_less=may_be_less)
+            yield [Title(name, count)]
             yield of_kind
     yield list(_other_lines(status))
-
-
-def _count_text(items: SummedItems, *, may_judge_less: bool = False) -> str:
-    """Return how many answers or judgements items of a kind are."""
-    if items.kind == "judge":
-        by_checks = items.by_checks if may_judge_less else 0
-        return planned_judgements(items.total, by_checks, may_be_less=may_judge_less)
-    return plural(items.total, "recorded answer" if items.kind == "record" else "answer")
 
 
 def _other_lines(status: Status) -> Iterator[Title]:
@@ -311,28 +308,24 @@ out; what it has not done yet is also listed here."""
         """Read the workspace again."""
         highlighted = self._highlighted
 
+        def show(text: str) -> None:
+            if not self._lines:
+                self.set_title("pending work", text)
+
         def read() -> tuple[Status | None, PendingLines, LineTexts, int | None]:
-            with self.telling(self._show_reading):
-                status, lines = self._read()
+            status: Status | None = None
+            try:
+                with self.telling(show):
+                    status = self.source.status()
+                    lines = pending_lines(status)
+            except WorkspaceError as error:
+                problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
+                title = Title(plural(len(problems), "problem"), "in the files")
+                lines = PendingLines([title, *problems])
             texts = LineTexts(lines, status.prompts if status else {})
             return status, lines, texts, lines.place_of(highlighted)
 
         self.fetch(read, lambda found: self._show(highlighted, *found))
-
-    def _show_reading(self, text: str) -> None:
-        """Show how far the first reading has come."""
-        if not self._lines:
-            self.set_title("pending work", text)
-
-    def _read(self) -> tuple[Status | None, PendingLines]:
-        """Return the status with its lines; without one, the problems of the files."""
-        try:
-            status = self.source.status()
-        except WorkspaceError as error:
-            problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
-            title = Title(plural(len(problems), "problem"), "in the files")
-            return None, PendingLines([title, *problems])
-        return status, pending_lines(status)
 
     def _show(
         self,
@@ -359,16 +352,12 @@ out; what it has not done yet is also listed here."""
             reused = f"{status.reuse:,} reused" if status.reuse else ""
             self.set_title("pending work", summary, self._texts.file, (reused, ""))
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
-        self._show_lines(cursor)
+        self.query_one("#panels").display = bool(self._lines)
+        place = 1 if cursor is None else cursor
+        self.grid.show(self._texts.columns, len(self._lines), self._cells, cursor=place)
         if self._lines and self.focused is None:  # there was nothing to be focused
             self.grid.focus()
         self.refresh_bindings()
-
-    def _show_lines(self, cursor: int | None) -> None:
-        grid = self.grid
-        self.query_one("#panels").display = bool(self._lines)
-        place = 1 if cursor is None else cursor
-        grid.show(self._texts.columns, len(self._lines), self._cells, cursor=place)
 
     def refresh_ages(self) -> None:
         """Draw the list again: its first line says how long ago the last run was."""

@@ -180,7 +180,10 @@ class FilteredCases:
 
     def select(self, query: Query, order: str, found: LookedUp) -> Sequence[CaseRow]:
         """Select the rows that match, in order."""
-        rows = self._ordered(order)
+        if order not in self._orders:
+            key = _urgency if order == "verdict" else lambda row: row.label.casefold()
+            self._orders[order] = sorted(self._cases.rows, key=key)
+        rows = self._orders[order]
         conditions = self._conditions(query, found)
         for test in row_tests(conditions, self._broken(found), cache(found.sessions_with)):
             rows = [*filter(test, rows)]
@@ -209,16 +212,16 @@ class FilteredCases:
 
     def _conditions(self, query: Query, found: LookedUp) -> list[Among]:
         """Return the conditions of a filter, with the names that there are."""
-        return [self._condition(each, found) for each in query.conditions]
-
-    def _condition(self, typed: Among, found: LookedUp) -> Among:
-        name, values, is_negated = typed
-        if name == "text":
-            return typed
-        if name == "answer":
-            sessions = [found.sessions.get(((word,), True), frozenset()) for word in values]
-            return Among("session", frozenset[str]().union(*sessions), is_negated)
-        return Among(name, self._matching(name, values), is_negated)
+        conditions: list[Among] = []
+        for typed in query.conditions:
+            name, values, is_negated = typed
+            if name == "answer":
+                sessions = [found.sessions.get(((word,), True), frozenset()) for word in values]
+                typed = Among("session", frozenset[str]().union(*sessions), is_negated)
+            elif name != "text":
+                typed = Among(name, self._matching(name, values), is_negated)
+            conditions.append(typed)
+        return conditions
 
     def _matching(self, name: str, values: Collection[str]) -> set[str | None]:
         """Return the exact names that one of the values matches."""
@@ -248,12 +251,6 @@ class FilteredCases:
         tests = row_tests(said, self._broken(found))
         alone = [(it, replace(row, results=(row.results[it],))) for it in self.candidates(query)]
         return [it for it, of_it in alone if any(of_it.results) and all(t(of_it) for t in tests)]
-
-    def _ordered(self, order: str) -> Sequence[CaseRow]:
-        if order not in self._orders:
-            key = _urgency if order == "verdict" else lambda row: row.label.casefold()
-            self._orders[order] = sorted(self._cases.rows, key=key)
-        return self._orders[order]
 
     # --- what cannot match
 
