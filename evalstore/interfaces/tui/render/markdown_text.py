@@ -16,8 +16,6 @@ from evalstore.files.json_document import parse_json
 from evalstore.results.rendering import LONGEST, link_target, parse_markdown, shows_all
 
 if TYPE_CHECKING:
-    from pygments.token import _TokenType
-
     from evalstore.results.rendering import Token
 
 _MOST_CODE = 10_000
@@ -73,9 +71,10 @@ class _Renderer:
         while position < len(tokens):
             token = tokens[position]
             if token.type == "table_open":
-                end = _closing(tokens, position)
-                self._add_table(tokens[position:end])
-                position = end
+                start = position
+                while tokens[position].level != token.level or tokens[position].nesting >= 0:
+                    position += 1
+                self._add_table(tokens[start:position])
             else:
                 heading = position and tokens[position - 1].type == "heading_open"
                 self._add(token, "heading" if heading else "")
@@ -173,15 +172,6 @@ class _Renderer:
         self._end_block()
 
 
-def _closing(tokens: Sequence[Token], opening: int) -> int:
-    level = tokens[opening].level
-    return next(
-        number
-        for number in range(opening + 1, len(tokens))
-        if tokens[number].level == level and tokens[number].nesting < 0
-    )
-
-
 def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledSpan]]:
     """Yield the lines of a paragraph: line breaks stay as they are written."""
     line: list[StyledSpan] = []
@@ -272,11 +262,10 @@ def _pieces(code: str, language: str) -> Sequence[tuple[str, str]]:
     from pygments.lexers import get_lexer_by_name  # few need it
 
     lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    pieces = [(_colour(token), text) for token, text in lexer.get_tokens(code)]
+    pieces: list[tuple[str, str]] = []
+    for token, text in lexer.get_tokens(code):
+        name = str(token)
+        colour = next((colour for start, colour in _COLOURS if name.startswith(start)), "")
+        pieces.append((colour, text))
     is_whole = "".join(text for _, text in pieces) == code
     return pieces if is_whole else [("code", code)]
-
-
-def _colour(token: _TokenType) -> str:
-    name = str(token)
-    return next((colour for start, colour in _COLOURS if name.startswith(start)), "")

@@ -274,7 +274,10 @@ def file_lines(run: RunFiles | None, width: int, height: int) -> Iterator[Styled
 def _strips(files: Sequence[FileVerdicts], width: int) -> Iterator[StyledLine]:
     """Yield the name of each file, its strip, how many of its cases passed, and new failures."""
     cells = _LONG_STRIP if width >= _ROOMY else _STRIP
-    figures = [_passed_text(each) for each in files]
+    figures: list[str] = []
+    for each in files:
+        judged = sum(count for word, count in each.verdicts.items() if word != "pending")
+        figures.append(f"{each.verdicts.get('pass', 0):,}/{judged:,}" if judged else "-")
     marks = [plural(it.new_failures, "new failure") if it.new_failures else "" for it in files]
     counted, marked = max(map(len, figures)), max(map(len, marks))
     names = ShortenedNames(lambda _group: [each.file for each in files])
@@ -292,12 +295,6 @@ def _strips(files: Sequence[FileVerdicts], width: int) -> Iterator[StyledLine]:
                 StyledSpan(f"{' ' * _GAP}{mark}" if mark else "", "fail"),
             )
         )
-
-
-def _passed_text(each: FileVerdicts) -> str:
-    """Return how many of the judged cases passed: `7/8`."""
-    judged = sum(count for word, count in each.verdicts.items() if word != "pending")
-    return f"{each.verdicts.get('pass', 0):,}/{judged:,}" if judged else "-"
 
 
 # --- the columns of the list of runs, which of them there is room for, and some of their cells

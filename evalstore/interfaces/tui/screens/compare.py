@@ -146,18 +146,18 @@ class ComparePage(DatedPage):
         sides, models, among = self._sides, self._models, self._among
         diff = None if None in sides else self._diff
         diff = diff.swapped() if diff and self._is_swapped else diff
-        self.fetch(
-            lambda: (diff or self.source.compare(sides, models, among), self.source.labels()),
-            lambda read: self.show_diff(*read),
-        )
 
-    def show_diff(self, diff: Diff, labels: LabelIndex) -> None:
-        """Show a comparison, with the sides swapped if the user has swapped them."""
-        self._labels = labels
-        self._diff = diff.swapped() if self._is_swapped else diff
-        self.history.renew(self._sides[1])
-        self.show_pairs()
-        self.look_for_newer(self._sides[1])
+        def read() -> tuple[Diff, LabelIndex]:
+            return diff or self.source.compare(sides, models, among), self.source.labels()
+
+        def show(found: tuple[Diff, LabelIndex]) -> None:
+            compared, self._labels = found
+            self._diff = compared.swapped() if self._is_swapped else compared
+            self.history.renew(self._sides[1])
+            self.show_pairs()
+            self.look_for_newer(self._sides[1])
+
+        self.fetch(read, show)
 
     def open_newer(self, newer: NewerRun) -> None:
         """Compare with a newer run; of candidates, compare those in it."""
@@ -196,7 +196,13 @@ class ComparePage(DatedPage):
         rates = self.query_one("#rates", TextView)
         files = {listed.place[0] for listed in self._pairs}
         edits = {file: edits for file, edits in diff.edits.items() if file not in files}
-        edited = edited_names(diff, edits) if self._pairs else ()
+        edited: list[str] = []
+        if self._pairs:  # what other test files use as well is left out: their pairs show it
+            others = {
+                name for file in diff.edits.keys() - edits for name in diff.sources.get(file, ())
+            }
+            names = (name for file in edits for name in diff.sources.get(file, (file,)))
+            edited = [name for name in dict.fromkeys(names) if name not in others]
         has_unlisted = any(listed_pairs(diff, change) for change in _NOT_LISTED)
         has_hint = has_unlisted and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
@@ -498,18 +504,6 @@ def _row_label(diff: Diff, listed: ListedPair) -> str:
     result = listed.pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return f"{result.row} ({prompt})".lstrip() if prompt else result.row
-
-
-def edited_names(diff: Diff, edits: Collection[str]) -> list[str]:
-    """Return what was edited where these test files differ: they, or what they use, each once.
-
-    What other test files use as well is left out: their pairs show it.
-    """
-    others = {
-        name for file in diff.edits.keys() - set(edits) for name in diff.sources.get(file, ())
-    }
-    names = (name for file in edits for name in diff.sources.get(file, (file,)))
-    return [name for name in dict.fromkeys(names) if name not in others]
 
 
 def comparison_lines(

@@ -112,7 +112,12 @@ that run, with the candidate of the selected column; {list.left} and {list.right
 
         self._versions = versions
         self._candidates = merge_candidates(versions)
-        self.set_title("versions", _counts(versions), self.file, self.row)
+        # A line may be about a changed candidate or a removed case, or a version has come back.
+        different = len({tuple(sorted(it.parts.items())) for it in versions if it.parts})
+        counts = plural(different, "version")
+        if len(versions) != different:
+            counts += f", {plural(len(versions), 'line')}"
+        self.set_title("versions", counts, self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.grid
         self.set_class(not versions, "-none")
@@ -203,18 +208,6 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             self.action_widen()
         else:
             super().action_back()
-
-
-def _counts(versions: Sequence[Version]) -> str:
-    """Return how many versions of the test are listed, and in how many lines if it is not clear.
-
-    A line may be about a changed candidate or a removed case, or a version may have come back.
-    """
-    different = {tuple(sorted(version.parts.items())) for version in versions if version.parts}
-    count = plural(len(different), "version")
-    if len(versions) != len(different):
-        return f"{count}, {plural(len(versions), 'line')}"
-    return count
 
 
 def _last_verdicts(

@@ -202,7 +202,12 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     at = every[picked] if picked < len(every) else None
     picks = [n for n in every if n == at or not columns[n].is_empty]
     picked = picks.index(at) if at is not None else 0
-    made = {n: replace(columns[n], width=_narrow(columns[n])) for n in (*fixed, *picks)}
+    made: dict[int, Column] = {}
+    for n in (*fixed, *picks):
+        narrow = columns[n].least or columns[n].width
+        if columns[n].grows:
+            narrow = min(narrow, _wide(columns[n], narrow))
+        made[n] = replace(columns[n], width=narrow)
     fixed = _cut_to(fixed, made, width - (made[at].width + GAP if at is not None else 0))
     room = width - MARGIN + GAP - sum(made[n].width + GAP for n in fixed)
     fits, taken = 0, 0
@@ -312,12 +317,6 @@ def _cut_head(column: Column, level: int, left: str, right: str) -> str:
     elif right:
         first = first[:room]
     return "\n".join([f"{left}{first}{right}", *others])
-
-
-def _narrow(column: Column) -> int:
-    """Return the least width of a column."""
-    width = column.least or column.width
-    return min(width, _wide(column, width)) if column.grows else width
 
 
 def _wide(column: Column, room: int) -> int:
