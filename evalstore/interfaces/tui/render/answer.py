@@ -55,7 +55,7 @@ from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.navigation import CaseNavigator
+    from evalstore.interfaces.tui.state.case_listing import CaseNavigator
     from evalstore.interfaces.tui.widgets.footer import TitlePart
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.judgements import Judgement

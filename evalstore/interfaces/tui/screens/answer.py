@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.interfaces.tui.render.export import Exported
-    from evalstore.interfaces.tui.state.navigation import CaseNavigator
+    from evalstore.interfaces.tui.state.case_listing import CaseNavigator
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.cases import Cases

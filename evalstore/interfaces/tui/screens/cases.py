@@ -21,13 +21,13 @@ from evalstore.interfaces.tui.state.case_filter import help_lines
 from evalstore.interfaces.tui.state.case_listing import (
     CaseGroup,
     CaseListing,
+    CaseNavigator,
     CasePlace,
     CellPlace,
     PromptPair,
     next_failure,
 )
 from evalstore.interfaces.tui.state.data_source import FilteredPlaces
-from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.results.table.cases import Cases, RunLine, candidate_rates

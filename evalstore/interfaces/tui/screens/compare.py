@@ -22,7 +22,7 @@ from evalstore.interfaces.tui.render.case_table import spark_cell
 from evalstore.interfaces.tui.render.pair import pair_lines
 from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names
 from evalstore.interfaces.tui.screens.other_runs import DatedPage, HistoryReader
-from evalstore.interfaces.tui.state.navigation import CaseNavigator
+from evalstore.interfaces.tui.state.case_listing import CaseNavigator
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import (

@@ -445,15 +445,12 @@ class DashboardReader:
         """The duration of the last reading, and its end on the monotonic clock."""
 
     @property
-    def _is_due(self) -> bool:
-        return _GROUP in self._page.pauses
-
-    @property
     def note(self) -> str:
         """Return what is said of figures that are old; empty when they are not."""
         if not self.is_old:
             return ""
-        is_awaited = self._is_due or self._is_reading or self.state is None
+        is_due = _GROUP in self._page.pauses
+        is_awaited = is_due or self._is_reading or self.state is None
         return self._progress if is_awaited else _OLD
 
     @property
@@ -483,7 +480,7 @@ class DashboardReader:
             self._draw()
 
     def _read_soon(self) -> None:
-        if self._is_seen and not (self._is_due or self._is_reading):
+        if self._is_seen and _GROUP not in self._page.pauses and not self._is_reading:
             pause = pause_before(self._seconds, self._ended, time.monotonic())
             self._page.pause(_GROUP, pause, self._read)
 
@@ -511,23 +508,22 @@ class DashboardReader:
         source, wish = self._page.source, self._wishes
         self._under_way, self._progress = wish, READING
 
+        def show_progress(text: str) -> None:
+            if self._is_reading:  # else it has ended by now
+                self._progress = text
+                self._draw()
+
         def read() -> tuple[Dashboard | EvalstoreError, float]:
             begun = time.monotonic()
             state: Dashboard | EvalstoreError
             try:
-                with self._page.telling(self._show_progress, after=_LONG_SECONDS):
+                with self._page.telling(show_progress, after=_LONG_SECONDS):
                     state = source.dashboard()
             except EvalstoreError as problem:
                 state = problem
             return state, time.monotonic() - begun
 
         self._page.fetch(read, lambda found: self._show(wish, *found), group=_GROUP)
-
-    def _show_progress(self, text: str) -> None:
-        """Show how far the reading has come, unless it has ended by now."""
-        if self._is_reading:
-            self._progress = text
-            self._draw()
 
     def _show(self, wish: int, state: Dashboard | EvalstoreError, seconds: float) -> None:
         """Show what a reading that fulfils a wish has found."""

@@ -24,7 +24,7 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.state.navigation import CaseNavigator
+from evalstore.interfaces.tui.state.case_listing import CaseNavigator
 from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column, StyledCell, case_names

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from evalstore.interfaces.tui.state.case_listing import CaseGroup, count_cases, group_cases
-from evalstore.interfaces.tui.state.navigation import CaseNavigator
+from evalstore.interfaces.tui.state.case_listing import (
+    CaseGroup,
+    CaseNavigator,
+    count_cases,
+    group_cases,
+)
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases
 
