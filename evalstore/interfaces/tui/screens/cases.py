@@ -135,7 +135,7 @@ class CasesPage(DatedPage):
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
         )
-        self.history = HistoryReader(self, self._show_history)
+        self.history = HistoryReader(self, self.follow_cursor)
         self._rates: Sequence[Rate] = ()
         """The pass rates of the candidates in the listed cases, once they are known."""
         self._whole: Sequence[Rate] = ()
@@ -276,10 +276,6 @@ class CasesPage(DatedPage):
         self._rates, self._whole = rates, whole if self._is_by_outcome else ()
         self.grid.set_columns(self._columns())
 
-    def _show_history(self) -> None:
-        self.grid.set_columns(self._columns())
-        self.follow_cursor()
-
     def _columns(self) -> list[Column]:
         listing = self.listing
         if listing.cases is None or listing.filtered is None:
@@ -402,7 +398,7 @@ class CasesPage(DatedPage):
     def follow_cursor(self) -> None:
         """Show the answer to the highlighted case, and read the last verdicts of what is seen."""
         self.reader.show_case(self.listing.cases, self.case, self.grid.picked)
-        if self.listing.cases and len(self.listing.cases.models) > 1 and self.history.has_several:
+        if self.history.has_several:
             self.grid.set_columns(self._columns())  # which name the candidate
         self.request_history()
 

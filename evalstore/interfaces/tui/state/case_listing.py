@@ -1,4 +1,4 @@
-"""The lines of the table of cases, filtered, sorted and grouped; and the way from one to another."""
+"""The lines of the table of cases: filtered, sorted and grouped, and the way through them."""
 
 from __future__ import annotations
 
@@ -286,26 +286,16 @@ def find_line(
         other = next((at for at in others if line_key(before[at]) in known), number)
         key = line_key(before[other])
         place = next((at for at, line in enumerate(lines) if line_key(line) == key), None)
-    group = None if place is None else _group_of(before, other)
-    return _find_in_group(lines, key, group, default=place) if group else place
-
-
-def _group_of(lines: Sequence[CaseRow | CaseGroup], number: int) -> str | None:
-    """Return the name of the group that a case is listed in; None for a line without one."""
-    above = (lines[at] for at in range(number, -1, -1))
-    return next((line.name for line in above if isinstance(line, CaseGroup)), None)
-
-
-def _find_in_group(
-    lines: Sequence[CaseRow | CaseGroup], key: tuple[str, ...], group: str, default: int | None
-) -> int | None:
-    """Return where a line is in a group; `default` if it or the group is not there."""
+    above = (before[at] for at in range(other, -1, -1))
+    group = next((line.name for line in above if isinstance(line, CaseGroup)), None)
+    if place is None or group is None:
+        return place
     name = None
-    for number, line in enumerate(lines):
+    for at, line in enumerate(lines):
         name = line.name if isinstance(line, CaseGroup) else name
         if name == group and line_key(line) == key:
-            return number
-    return default
+            return at
+    return place
 
 
 def group_cases(
