@@ -50,7 +50,6 @@ from evalstore.results.answer.answer_text import (
     together_lines,
 )
 from evalstore.results.attempts import failed_text
-from evalstore.results.rendering import LONGEST
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
@@ -321,12 +320,6 @@ class AnswerTexts:
     def is_rendered(self) -> bool:
         """Return whether something is not shown as it is written."""
         return self.laid_out != self.written
-
-    @property
-    def why_not_rendered(self) -> str:
-        """Return the reason why an answer is shown as it is written."""
-        is_long = len(self.view.answer) > LONGEST
-        return f"the answer {'is too long to be rendered' if is_long else 'is not Markdown'}"
 
 
 def head_lines(place: CaseNavigator) -> Iterator[StyledLine]:

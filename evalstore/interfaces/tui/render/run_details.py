@@ -536,8 +536,15 @@ def _figure_lines(
         yield _line("broken now", StyledSpan("unknown until the settings can be read", "faint"))
     else:
         yield _line("broken now", *_broken_spans(dashboard.broken, runs, room))
-    if dashboard.status:
-        yield _line("edited", *_edited_spans(dashboard.status, room))
+    if status := dashboard.status:
+        text = "no test file since the last run" if status.last_run else ""
+        if status.changes or status.edits:
+            files, used = edited_files(status.changes), used_by_files(status.changes)
+            names = [", ".join(used)] if used else []
+            names += [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
+            edits = "; ".join([*names, *(str(each.edit) for each in status.edits)])
+            text = clip(edits, room)
+        yield _line("edited", StyledSpan(text))
 
 
 def _line(label: str, *spans: StyledSpan) -> StyledLine:
@@ -569,16 +576,6 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     texts = ("; ".join([long, *remotes]), "; ".join([brief, *remotes]), long, brief)
     text = next((text for text in texts if columns_of(text) <= room), unmarked)
     return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
-
-
-def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
-    if not (status.changes or status.edits):
-        return (StyledSpan("no test file since the last run" if status.last_run else ""),)
-    files, used = edited_files(status.changes), used_by_files(status.changes)
-    names = [", ".join(used)] if used else []
-    names += [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
-    text = "; ".join([*names, *(str(each.edit) for each in status.edits)])
-    return (StyledSpan(clip(text, room)),)
 
 
 def edited_files(changes: Sequence[FileChange]) -> list[str]:

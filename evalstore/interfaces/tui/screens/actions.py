@@ -69,15 +69,14 @@ class Labelling:
 
     @property
     def _title(self) -> str:
-        return "removing labels" if self._word == "none" else f"{self._word}: {self._subject}"
-
-    @property
-    def _subject(self) -> str:
         first = self._results[0]
+        if self._word == "none":
+            return "removing labels"
         if len(self._results) > 1:
             count = sum(len(result.sessions) for result in self._results)
-            return f"{plural(count, 'answer')} of {first.model}"
-        return f"{case_name(first.file, first.row, self._page.prompt_name(first))} {first.model}"
+            return f"{self._word}: {plural(count, 'answer')} of {first.model}"
+        case = case_name(first.file, first.row, self._page.prompt_name(first))
+        return f"{self._word}: {case} {first.model}"
 
     def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
         window = PromptDialog(
@@ -355,25 +354,22 @@ def edit_place(page: Page, place: EditPlace) -> None:
 
     Asks which file, when there are several.
     """
-    page.fetch(
-        lambda: find_editable_files(page.source.location, place),
-        lambda files: _choose(page, files),
-        group="edit",
-    )
 
+    def choose(files: Sequence[EditableFile]) -> None:
+        places = (f"{file.path}:{file.line}" if file.line else file.path for file in files)
+        names = [f"{file.kind}: {name}" for file, name in zip(files, places, strict=True)]
 
-def _choose(page: Page, files: Sequence[EditableFile]) -> None:
-    if len(files) == 1:
-        _open(page, files[0].path, files[0].line)
-        return
-    names = [f"{file.kind}: {file.path}{f':{file.line}' if file.line else ''}" for file in files]
+        def open_chosen(name: str | None) -> None:
+            if name is not None:
+                chosen = files[names.index(name)]
+                _open(page, chosen.path, chosen.line)
 
-    def open_chosen(name: str | None) -> None:
-        if name is not None:
-            chosen = files[names.index(name)]
-            _open(page, chosen.path, chosen.line)
+        if len(names) == 1:
+            open_chosen(names[0])
+        else:
+            page.app.push_screen(Choice("Edit", names), open_chosen)
 
-    page.app.push_screen(Choice("Edit", names), open_chosen)
+    page.fetch(lambda: find_editable_files(page.source.location, place), choose, group="edit")
 
 
 def _open(page: Page, file: str, line: int | None) -> None:

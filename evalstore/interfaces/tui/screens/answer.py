@@ -34,6 +34,7 @@ from evalstore.interfaces.tui.screens.other_runs import DatedPage
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections, other_lines
+from evalstore.results.rendering import LONGEST
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
@@ -376,7 +377,9 @@ class AnswerPage(DatedPage):
             self._is_rendered = not self._is_rendered
             self._show_texts(stay=True)
         elif texts:
-            self.notify(texts.why_not_rendered, markup=False)
+            is_long = len(texts.view.answer) > LONGEST
+            why = "is too long to be rendered" if is_long else "is not Markdown"
+            self.notify(f"the answer {why}", markup=False)
 
     @property
     def copy_text(self) -> tuple[str, str]:
