@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from textwrap import indent
@@ -380,15 +381,18 @@ def render_text_files(
     view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
 ) -> dict[str, list[StyledLine]]:
     """Read the first text files of a conversation as lines by id; none that cannot be read."""
-    files = {file.id: file for turn in view.conversation for file in turn.text_files}
-    ids = [*files][:_MOST_FILES]
-    if not ids:
-        return {}
-    try:
-        contents = read(ids)
-    except EvalstoreError:  # it is named all the same
-        return {}
-    return {id: text_file_lines(files[id].path, data) for id, data in contents.items()}
+    paths = {file.id: file.path for turn in view.conversation for file in turn.text_files}
+    contents = _read_files([*paths][:_MOST_FILES], read)
+    return {id: text_file_lines(paths[id], data) for id, data in contents.items()}
+
+
+def _read_files(
+    ids: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, bytes]]
+) -> Mapping[str, bytes]:
+    """Return files by id; none that cannot be read: each is named all the same."""
+    with suppress(EvalstoreError):
+        return read(ids) if ids else {}
+    return {}
 
 
 def text_file_lines(path: str, data: bytes) -> list[StyledLine]:
@@ -466,11 +470,7 @@ def render_images(
     ids = list(dict.fromkeys(listed))[:_MOST_IMAGES]
     if not ids or find_spec("PIL") is None:  # the extra `images` is not installed
         return {}
-    try:
-        images = read(ids)
-    except EvalstoreError:  # it is named all the same
-        return {}
-    return {id: image_lines(data) for id, data in images.items()}
+    return {id: image_lines(data) for id, data in _read_files(ids, read).items()}
 
 
 def image_lines(data: bytes) -> list[StyledLine]:

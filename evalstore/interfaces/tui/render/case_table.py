@@ -45,7 +45,10 @@ def case_title(
 
     In a narrow terminal, verdicts are signs alone, and a run has no id beside its name.
     """
-    yield _run_title(revision, listing.cases.run if listing.cases else None)
+    name, run = f"run {revision[:8]}" if revision else "workspace", None
+    if revision and listing.cases and not (listing.cases.run or revision).startswith(revision):
+        run = listing.cases.run
+    yield (f"run {run[:8]} ({revision})", name) if run else name
     yield "" if listing.grouping == "file" else listing.only_file
     if listing.cases is None or listing.filtered is None:
         yield READING
@@ -62,14 +65,6 @@ def case_title(
     of = _of_candidates(listing, listing.cases.models, query)
     yield verdict_counts(listing.verdicts) + of, verdict_counts(listing.verdicts, words=False) + of
     yield "" if listing.order == "file" else f"by {listing.order}"
-
-
-def _run_title(revision: str | None, run: str | None) -> TitlePart:
-    """Return the run with its id, and how it was named; in a narrow terminal its name alone."""
-    name = f"run {revision[:8]}" if revision else "workspace"
-    if not revision or not run or run.startswith(revision):
-        return name
-    return f"run {run[:8]} ({revision})", name
 
 
 def _of_candidates(listing: CaseListing, models: Sequence[str], query: Query) -> str:

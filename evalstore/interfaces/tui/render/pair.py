@@ -58,7 +58,12 @@ def pair_lines(
     last: list[StyledLine] = []
     for model, words in (history or {}).items():
         last += history_lines(model if diff.models else "", words)
-    for part in ([*_edit_lines(edits)], last):
+    edited = [heading("edits")] if edits else []
+    for edit in edits[:_EDITS]:
+        edited += edit_lines(edit, width=_WIDTH, indent=2)
+    if len(edits) > _EDITS:
+        edited += text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
+    for part in (edited, last):
         if part and answers is not None:
             yield BLANK
         yield from part
@@ -85,16 +90,6 @@ def question_lines(question: str, most: int = 1, title: str = _USER) -> Iterator
         role = StyledSpan("" if number else title, "faint")
         indent = len(title) if number else 0
         yield StyledLine((role, StyledSpan(safe(line)), StyledSpan(cut, "faint")), indent)
-
-
-def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:
-    """Yield the edits of the case."""
-    if edits:
-        yield heading("edits")
-    for edit in edits[:_EDITS]:
-        yield from edit_lines(edit, width=_WIDTH, indent=2)
-    if len(edits) > _EDITS:
-        yield from text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
 
 
 def _answers(diff: Diff, pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:

@@ -31,7 +31,7 @@ from evalstore.interfaces.tui.render.answer import (
 from evalstore.interfaces.tui.render.export import ExportedAnswer
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.other_runs import DatedPage
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, TitleLine
 from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections, other_lines
 from evalstore.results.rendering import LONGEST
@@ -130,7 +130,7 @@ class AnswerPage(DatedPage):
 
     def compose(self) -> ComposeResult:
         """Lay out two texts, of which mostly one is seen."""
-        yield self.title_line()
+        yield TitleLine()
         yield from self.compose_above()
         yield TextView(id="asked", is_fixed=True)
         with Container(id="panels"):

@@ -241,10 +241,6 @@ class Page(Screen[None]):
 
     # --- the parts of a page
 
-    def title_line(self) -> TitleLine:
-        """Return a line at the top."""
-        return TitleLine(lambda: self.run_progress)
-
     @property
     def run_progress(self) -> str:
         """Return the progress of a run for the right end of the title; empty without one."""
@@ -658,7 +654,7 @@ class PanelPage(Page):
 
     def compose(self) -> ComposeResult:
         """Lay out the list, with the details of the highlighted line below it or at its right."""
-        yield self.title_line()
+        yield TitleLine()
         yield from self.compose_above()
         yield Static(classes="empty", markup=False)
         list_id, details_id = self.PANELS

@@ -18,7 +18,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.render.verdicts import problem_text
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.state.background_run import BackgroundRun
-from evalstore.interfaces.tui.widgets.footer import KeyFooter
+from evalstore.interfaces.tui.widgets.footer import KeyFooter, TitleLine
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
@@ -51,7 +51,7 @@ class Dialog(Page, ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Lay out a title, a line for problems, and the text."""
         with Vertical(id="box"):
-            yield self.title_line()
+            yield TitleLine()
             yield self.problem_line()
             yield TextView(id="body")
             yield KeyFooter()

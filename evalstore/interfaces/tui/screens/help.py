@@ -16,7 +16,7 @@ from evalstore.core.display import BLANK, StyledLine, StyledSpan, heading, pad, 
 from evalstore.interfaces.tui.render.plot import beside
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, key_name
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, TitleLine, key_name
 from evalstore.interfaces.tui.widgets.text_view import FittedView
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 
@@ -82,7 +82,7 @@ class HelpPage(Page):
 
     def compose(self) -> ComposeResult:
         """Lay out one long text."""
-        yield self.title_line()
+        yield TitleLine()
         yield self.problem_line()
         yield FittedView(id="help")
         yield KeyFooter()

@@ -125,9 +125,9 @@ class WorkspaceSource:
 
         run = sides[1]
         if isinstance(models, PromptPair):
-            found = diff_prompts(self.location, run, models, only=among.has_case if among else None)
+            found = diff_prompts(self.location, run, models, only=among and among.has_case)
         else:
-            found = diff_models(self.location, run, models, only=among.has if among else None)
+            found = diff_models(self.location, run, models, only=among and among.has)
         if among and read_query(among.typed).is_by_outcome:
             found.comparison.by_verdict = True
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -84,7 +84,13 @@ class KeyFooter(Static):
                 shown = (it.binding.key_display or key_name(it.binding.key) for it in available)
                 text = f" {words.get(hint.ids[0], own)} "
                 keys.append(FooterKeys(hint.ids[0], [f" {key}" for key in shown], text, available))
-        return _fit(keys, self.size.width)
+        room, chosen = self.size.width, set()  # the first entry and the ways out have room first
+        for number in sorted(range(len(keys)), key=lambda n: n and keys[n].id not in _LAST):
+            room -= keys[number].width
+            if room < 0:
+                break
+            chosen.add(number)
+        return [key for number, key in enumerate(keys) if number in chosen]
 
     def render(self) -> Content:
         """Draw all keys on one line."""
@@ -101,18 +107,6 @@ class KeyFooter(Static):
         key = event.style.meta.get("key")
         if key:
             self.app.simulate_key(key)
-
-
-def _fit(keys: Sequence[FooterKeys], width: int) -> list[FooterKeys]:
-    """Choose whole entries that fit, in their order; the first and the ways out come first."""
-    room = width
-    chosen = set()
-    for number in sorted(range(len(keys)), key=lambda n: n and keys[n].id not in _LAST):
-        if keys[number].width > room:
-            break
-        room -= keys[number].width
-        chosen.add(number)
-    return [key for number, key in enumerate(keys) if number in chosen]
 
 
 # --- names of keys for people
@@ -134,10 +128,8 @@ TitlePart = str | tuple[str, str]
 class TitleLine(Static):
     """The title of the page; at its right end, on every page, the progress of a run."""
 
-    def __init__(self, progress: Callable[[], str]) -> None:
-        """`progress` returns the progress of a run; empty without one."""
+    def __init__(self) -> None:
         super().__init__(classes="title", markup=False)
-        self._progress = progress
         self._text = self._brief = ""
 
     def show(self, parts: Sequence[TitlePart]) -> None:
@@ -149,8 +141,7 @@ class TitleLine(Static):
 
     def render(self) -> Content:
         """Draw the whole progress, and the title in the room that is left."""
-        progress = self._progress()
-        room = self.size.width
+        progress, room = getattr(self.screen, "run_progress", ""), self.size.width
         if progress:
             room = max(0, room - cell_len(progress) - 2)
         text = clip(self._text if columns_of(self._text) <= room else self._brief, room)
