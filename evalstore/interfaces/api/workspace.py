@@ -108,8 +108,23 @@ class CallbackListener(ProgressListener):
 _T = TypeVar("_T")
 
 
-class ResultWriter(ResultReader):
-    """Reports and exports of the results of a run, or of the workspace as it is now."""
+class Workspace(ResultReader):
+    """A folder with `evalstore.yaml`, and its store.
+
+    It can be shared by threads: between calls it keeps only the location, and each call reads
+    the files and opens the store, as a command does. Runs in several threads or processes share
+    their work: a question that one of them asks is not asked by another.
+
+    Every method raises `EvalstoreError`: `WorkspaceError` when files have errors, `StoreError`
+    when the store cannot be used, `RevisionError` for a revision that names nothing and
+    `NothingSelectedError` when no case is left.
+
+    `remote` is the name of a remote of `evalstore.yaml`; None is `origin`, or the only one. For
+    `push` and `pull` it can be the path of a bundle, and for `pull` another store. Every row is
+    checked before it is stored.
+    """
+
+    # --- reports and exports of the results of a run, or of the workspace as it is now
 
     def report(
         self, file: StrPath, run: Run | str | None = None, *, compare: Run | str | None = None
@@ -149,14 +164,7 @@ class ResultWriter(ResultReader):
         with self._use() as location:
             write_exports(location, any_revision(run), [Path(file).absolute()], format)
 
-
-class ResultSharing(ResultWriter):
-    """Remotes, bundles and other stores.
-
-    `remote` is the name of a remote of `evalstore.yaml`; None is `origin`, or the only one. For
-    `push` and `pull` it can be the path of a bundle, and for `pull` another store. Every row is
-    checked before it is stored.
-    """
+    # --- remotes, bundles and other stores
 
     def push(
         self,
@@ -253,19 +261,6 @@ class ResultSharing(ResultWriter):
 
         name = str(store)
         return self.pull(name if is_url(name) else str(Path(name).absolute()), dry_run=dry_run)
-
-
-class Workspace(ResultSharing):
-    """A folder with `evalstore.yaml`, and its store.
-
-    It can be shared by threads: between calls it keeps only the location, and each call reads
-    the files and opens the store, as a command does. Runs in several threads or processes share
-    their work: a question that one of them asks is not asked by another.
-
-    Every method raises `EvalstoreError`: `WorkspaceError` when files have errors, `StoreError`
-    when the store cannot be used, `RevisionError` for a revision that names nothing and
-    `NothingSelectedError` when no case is left.
-    """
 
     # --- running
 
