@@ -50,6 +50,7 @@ class BackgroundRun(ProgressListener):
     def copy(self) -> BackgroundRun:
         """Return how far it is: a copy that the run does not change."""
         copied = copy(self)
+        vars(copied).pop("shown", None)  # else each copy would keep the one before
         copied.done, copied.notes = dict(self.done), list(self.notes)
         return copied
 
