@@ -48,6 +48,13 @@ class Labelling:
         self._results = [it for it in page.selected if it.sessions and it.evaluation]
         self._session = page.session
         self._word = word
+        self._title = "removing labels"
+        if self._results and word != "none":
+            first = self._results[0]
+            count = sum(len(result.sessions) for result in self._results)
+            case = case_name(first.file, first.row, page.prompt_name(first))
+            several = f"{plural(count, 'answer')} of"
+            self._title = f"{word}: {several if len(self._results) > 1 else case} {first.model}"
 
     def begin(self) -> None:
         """Ask for a note, unless labels are removed, then store the label.
@@ -66,17 +73,6 @@ class Labelling:
             window = self._ask_for_note(waits=True)
             show = partial(window.call_later, window.fill)
             self._page.fetch(self._read_note, show, group="note")
-
-    @property
-    def _title(self) -> str:
-        first = self._results[0]
-        if self._word == "none":
-            return "removing labels"
-        if len(self._results) > 1:
-            count = sum(len(result.sessions) for result in self._results)
-            return f"{self._word}: {plural(count, 'answer')} of {first.model}"
-        case = case_name(first.file, first.row, self._page.prompt_name(first))
-        return f"{self._word}: {case} {first.model}"
 
     def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
         window = PromptDialog(

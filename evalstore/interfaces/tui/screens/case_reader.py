@@ -134,6 +134,7 @@ class CaseReader(TextView):
 
     def _texts(
         self,
+        page: Page,
         cases: Cases,
         case: CaseRow,
         picked: int,
@@ -149,7 +150,7 @@ class CaseReader(TextView):
         the verdicts may not be seen below the answer, the reasons are above it, and the message of
         the user has three lines at most.
         """
-        result, page = case.results[picked], self._page
+        result = case.results[picked]
         assert result
         read = page.source.files_of_test
         images = render_images(view, read) if shows_images and not is_brief else {}
@@ -195,7 +196,7 @@ class CaseReader(TextView):
             shown = result.sessions[cases.shown_attempt(result)] if result.sessions else None
             view = source.answer(result, shown, cases.run)
             how = {"is_brief": is_brief, "shows_images": shows_images}
-            return self._texts(cases, case, picked, view, feedback, **how)
+            return self._texts(page, cases, case, picked, view, feedback, **how)
 
         def show(texts: tuple[Lines, Lines]) -> None:
             if place == self._shown:
