@@ -244,7 +244,7 @@ def plan_cells(
     if scope.retry_only:
         # What earlier batches judge for these cells is tried there: the cells need as many answers.
         tried = scope.retry_only
-        failed_work.drop_untried(plan, tried.questions, tried.judgements)
+        failed_work.drop_untried(plan, tried.questions, tried)
     _note_untrusted(project, plan)
     _leave_out_shared(plan)
     if scope.judge_only:

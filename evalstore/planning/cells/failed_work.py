@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import compress
-from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
@@ -76,17 +75,14 @@ def _start(begun: Sequence[int], success: int | None) -> int:
     return max((number for number in begun if number <= success), default=success)
 
 
-class FailedWork(NamedTuple):
-    """Failed calls and undecided judgements."""
+class FailedWork:
+    """The calls that failed and that no later run has made; of each it keeps few bytes.
 
-    questions: IdSet
-    judgements: FailedJudgements
-
-
-class FailedJudgements:
-    """The judgements that failed and that no later run has made; of each it keeps few bytes."""
+    The judgements among them are found with `in`, by their places.
+    """
 
     def __init__(self, project: Project) -> None:
+        self.questions = IdSet()
         self._newest = DigestMap()
         """When the newest failure of each was, plus one; 0 where a later run has made it."""
         self._is_any = False
@@ -125,7 +121,7 @@ def find_tried(
             "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
-    tried = FailedWork(IdSet(), FailedJudgements(project))
+    tried = FailedWork(project)
     busy = bytearray()
     needs = SharedNeeds(cells) if cells.shared else None
     ties = 0
@@ -168,8 +164,8 @@ def _find_busy(
     plan_judgements(plan, votes, judgements, UNSETTLED)
     for question in failed_questions(project, plan):
         tried.questions.add(question)
-    tried.judgements.leave_out_made(plan)
-    drop_untried(plan, tried.questions, tried.judgements)
+    tried.leave_out_made(plan)
+    drop_untried(plan, tried.questions, tried)
     return bytearray(_are_busy(plan)), plan
 
 
@@ -179,7 +175,7 @@ def _find_busy(
 def drop_untried(
     plan: Plan,
     questions: Collection[str] | IdSet,
-    judgements: Collection[Place] | FailedJudgements,
+    judgements: Collection[Place] | FailedWork,
 ) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 

@@ -14,13 +14,12 @@ from evalstore.core.errors import NothingSelectedError
 from evalstore.planning.cells import cell_batches, failed_work
 from evalstore.planning.cells.cell_batches import StreamedCells, batches
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
-from evalstore.planning.cells.failed_work import FailedJudgements, FailedWork
+from evalstore.planning.cells.failed_work import FailedWork
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import plan_cells, plan_scope, resolve_scope
 from evalstore.runs.status import status as plan_status
-from evalstore.workspace.digest_set import IdSet
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, JUDGE, ONE, TWO, treat_as_long
@@ -72,7 +71,7 @@ def _selected(project: Any, busy: bytearray, tried: FailedWork, cells: StreamedC
     return [
         [*busy],
         [id for id in questions if id in tried.questions],
-        [place for place in places if place in tried.judgements],
+        [place for place in places if place in tried],
     ]
 
 
@@ -82,7 +81,7 @@ def _compare_selected(root: Path) -> int:
     find = failed_work.find_tried
 
     def find_both(project: Any, cells: Any, selection: Any, *ages: Any) -> Any:
-        whole = FailedWork(IdSet(), FailedJudgements(project))
+        whole = FailedWork(project)
         flags, _ = failed_work._find_busy(project, [*cells], None, whole, *ages)
         counts.append(sum(flags))
         busy, tried = find(project, cells, selection, *ages)
