@@ -317,27 +317,24 @@ def _sort_keys(
     """
     names = sorted({*was.file_names, *now.file_names})
     files = {name: rank for rank, name in enumerate(names)}
-    models = _ranks({*was.model_names, *now.model_names}, candidates)
+    listed = sorted({*was.model_names, *now.model_names}, key=candidates)
+    groups = enumerate(groupby(listed, key=candidates))
+    models = {model: rank for rank, (_, alike) in groups for model in alike}
+    """The rank of each candidate; the same for those with the same sort key."""
     places: dict[int, int] = {}
     keys: list[Sequence[int]] = []
     most_rows, most_models = len(was) + len(now) + 1, len(models) + 1
-    for side, listed in ((now, numbers[1]), (was, numbers[0])):
+    for side, chosen in ((now, numbers[1]), (was, numbers[0])):
         file_ranks = [files[name] * most_rows for name in side.file_names]
         model_ranks = [models[name] for name in side.model_names]
         of_side = array("q", bytes(8 * len(side)))
-        for number in listed:
+        for number in chosen:
             place = places.setdefault(side.rows[number], len(places))
             of_side[number] = (file_ranks[side.files[number]] + place) * most_models + model_ranks[
                 side.models[number]
             ]
         keys.append(of_side)
     return keys[1], keys[0]
-
-
-def _ranks(models: Iterable[str], candidates: Callable[[str], Any]) -> dict[str, int]:
-    """Return the rank of each candidate; the same for those with the same sort key."""
-    groups = groupby(sorted(models, key=candidates), key=candidates)
-    return {model: rank for rank, (_, alike) in enumerate(groups) for model in alike}
 
 
 # --- whether the answers of pairs are equal, and which were given first

@@ -167,7 +167,16 @@ class VerdictExplanation:
         return {
             "failedChecks": [_describe_check(check) for check in self.failed_checks],
             "history": _describe_history(self.history) if self.history else None,
-            "others": [_describe_other(other, self.only_prompt) for other in self.others],
+            "others": [
+                {
+                    "prompt": other.result.prompt,
+                    "promptName": other.prompt or self.only_prompt,
+                    "model": other.model,
+                    "verdict": other.verdict,
+                    "session": next(iter(other.result.sessions), None),
+                }
+                for other in self.others
+            ],
             **({"planned": to_json(self.planned)} if self.planned else {}),
         }
 
@@ -214,17 +223,6 @@ def _describe_run(run: Run | None) -> Json:
         "author": run.author,
         "gitCommit": run.git.commit if run.git else None,
         "gitDirty": run.git.dirty if run.git else None,
-    }
-
-
-def _describe_other(other: OtherResult, only_prompt: str | None) -> Json:
-    result = other.result
-    return {
-        "prompt": result.prompt,
-        "promptName": other.prompt or only_prompt,
-        "model": result.model,
-        "verdict": result.word,
-        "session": result.sessions[0] if result.sessions else None,
     }
 
 

@@ -320,16 +320,6 @@ def _history_between(store: Store, folder: str, was: Side, now: Side) -> PathHis
     return history
 
 
-def case_files(*sides: Side) -> dict[str, CaseFile]:
-    """Return the cases of the test files of these sides, by path."""
-    return {
-        path: side.files[node]
-        for side in sides
-        for path, node in side.nodes.items()
-        if not path.endswith(OTHER)
-    }
-
-
 def real_path(file: str) -> str:
     """Return the path that a file of a side has had, also where another file has it now."""
     return file.removesuffix(OTHER)
@@ -478,7 +468,13 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
 
 def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tuple[Target, ...]:
     """Return what the paths select, with the rows that the last side has."""
-    files, location, workspace = case_files(*sides), project.location, project.workspace
+    location, workspace = project.location, project.workspace
+    files = {
+        path: side.files[node]
+        for side in sides
+        for path, node in side.nodes.items()
+        if not path.endswith(OTHER)
+    }
     versions: dict[str, set[str]] = {}
     if any(name_prompt_file(workspace, name_file(location, workspace, path)) for path in paths):
         cases = (case for file in files.values() for case in file.cases)

@@ -555,16 +555,12 @@ class EditedFile:
             used_again=min(count["used again"], settled),
             failing=count["failing"],
             undecided=count["undecided"],
-            reverted=not settled or self._were_run(was_run),
-        )
-
-    def _were_run(self, was_run: WasRun) -> bool:
-        """Return whether an earlier run had all settled cases."""
-        bits = self._bits
-        return all(
-            was_run(self._path, case)
-            for number, case in enumerate(self.now.cases)
-            if bits[number] & _EDITED and not bits[number] & _UNSETTLED
+            reverted=not settled
+            or all(
+                was_run(self._path, case)
+                for bits, case in zip(self._bits, self.now.cases, strict=True)
+                if bits & _EDITED and not bits & _UNSETTLED
+            ),
         )
 
     def _reason(self, first: PlanItem) -> str:

@@ -150,8 +150,13 @@ def _evaluators(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
 ) -> Iterator[ResultChange]:
     """Yield how the models that judge changed, and the rule by which their votes count."""
-    if "models" not in now.case.judged_by or not all(_is_by_judges(store, it) for it in (was, now)):
+    if "models" not in now.case.judged_by:
         return
+    for record in (was, now):  # no model is asked where checks fail
+        judges = {judge.evaluator for judge in record.run.evaluators}
+        cast = find_votes(store, [record.result]).values()
+        if not any(each.vote.evaluator in judges for each in cast):
+            return
     for change in differ_evaluators(was.run, now.run, _reader(store, project).find):
         yield ResultChange(change.text)
 
@@ -164,14 +169,6 @@ def _shows_question(
     evaluators = store.load_contents("evaluator", {vote.evaluator for vote in votes})
     reader = _reader(store, project)
     return any(is_shown_question(reader, content) for content in evaluators.values())
-
-
-def _is_by_judges(store: Store, record: JudgedResult) -> bool:
-    """Return whether models have judged a result; none is asked where checks fail."""
-    judges = {judge.evaluator for judge in record.run.evaluators}
-    return any(
-        cast.vote.evaluator in judges for cast in find_votes(store, [record.result]).values()
-    )
 
 
 def _reader(store: Store, project: Project | None) -> VersionReader:

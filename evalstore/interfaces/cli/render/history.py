@@ -87,7 +87,12 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
     if diff.same_answer and not (stat or flips or output.verbose):
         output.talk("(-v lists those with the same answer)")
     if diff.is_now_partial:
-        output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
+        whole = f"evalstore diff {output.short(diff.was)}"
+        if diff.models:  # of the workspace, in place of a partial run
+            option = "--prompt" if diff.is_of_prompts else "--model"
+            words = ["evalstore", "diff", WORK, option, diff.models[0], "--vs", diff.models[1]]
+            whole = shlex.join(words)
+        output.talk(f'(use "{output.safe(whole)}" to compare all cases)')
     if is_listed:
         output.talk('(use "evalstore show ID" to read an answer)')
         if diff.has_edited_rows:
@@ -114,14 +119,6 @@ def _list_command(diff: Diff) -> str:
     file = diff.comparison.unchanged[0].either.file
     revision = WORK if diff.was == WORKSPACE else output.short(diff.was)
     return shlex.join(["evalstore", "show", f"{revision}:{file}"])
-
-
-def _whole_command(diff: Diff) -> str:
-    """Return the command that compares all cases of the workspace in place of a partial run."""
-    if diff.models is None:
-        return f"evalstore diff {output.short(diff.was)}"
-    option = "--prompt" if diff.is_of_prompts else "--model"
-    return shlex.join(["evalstore", "diff", WORK, option, diff.models[0], "--vs", diff.models[1]])
 
 
 def _print_edits(diff: Diff) -> None:
