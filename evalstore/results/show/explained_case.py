@@ -30,9 +30,9 @@ from evalstore.results.answer.verdict_explanation import (
 )
 from evalstore.results.case_reference import CaseReference
 from evalstore.results.labels.later_labels import with_later_labels
-from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.planned_work import find_edit_of, find_planned_work
 from evalstore.results.prompt_names import find_prompt, name_prompts
+from evalstore.results.show.revision_results import find_file_of_run
 from evalstore.results.show.shown_results import (
     CasePrompts,
     ChosenResults,

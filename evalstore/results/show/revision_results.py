@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from evalstore.core.display import WORKSPACE
+from evalstore.core.display import WORKSPACE, short, side_name
+from evalstore.core.errors import RevisionError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
+from evalstore.files.fields import suggest_file
 from evalstore.planning.cells.cells import Cell
-from evalstore.planning.open_project import open_catalogue, open_project
+from evalstore.planning.open_project import open_catalogue, open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.path_targets import name_file
 from evalstore.planning.project import Project
+from evalstore.planning.reasons.path_history import find_later_name
 from evalstore.planning.results import as_result
 from evalstore.results.failed_results import failed_now, mark_failed, mark_failed_in_run
+from evalstore.store import Store
 from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.rows.row_queries import Among
+from evalstore.store.trees.path_trees import find_entry
+from evalstore.workspace.folder import WorkspaceFolder
 
 
 @contextmanager
@@ -159,3 +166,60 @@ def _tag(result: Result, cell: Cell) -> TaggedResult:
     case = cell.case
     several = len(case.prompts) > 1
     return TaggedResult(cell.number, result, case.tags, case.judged_by, has_several_prompts=several)
+
+
+# --- the test file of a run, or of the workspace, that a path on the command line names
+
+
+def find_test_file(
+    location: Location, workspace: WorkspaceFolder, files: Collection[str], path: str, side: str
+) -> str:
+    """Return the test file that a path names; `files` are those of a run or of the workspace.
+
+    The path is relative to the workspace, to the current folder or to the folder of the tests.
+    Raises `RevisionError` when there is no such file.
+    """
+    names = _possible_names(location, workspace, path)
+    name = next((name for name in names if name in files), None)
+    if name is None:
+        raise RevisionError(
+            f"{side_name(side)} has no test file '{path}'",
+            hint=suggest_file(path, files),
+        )
+    return name
+
+
+def find_file_of_run(
+    location: Location, store: Store, run: Run, files: Collection[str], path: str
+) -> str:
+    """Return the test file of a run that a path names, as `find_test_file` does.
+
+    Raises `RevisionError` if the file does not exist; if it was renamed, the hint has its new path.
+    """
+    workspace = open_workspace(location)
+    try:
+        return find_test_file(location, workspace, files, path, run.id)
+    except RevisionError as error:
+        names, folder = (
+            _possible_names(location, workspace, path),
+            workspace.settings.paths["tests"],
+        )
+        later = find_later_name(store, run, names, folder)
+        if later is not None:
+            raise RevisionError(str(error), hint=f"it was renamed to '{later}'") from None
+        tests = workspace.find_files("tests")
+        if now := next((name for name in names if name in tests), None):
+            hint = f"the workspace has it now: 'evalstore show @work:{now}' shows it"
+            raise RevisionError(str(error), hint=hint) from None
+        for older in store.find_recent_runs(before=run):
+            for name in names:
+                if find_entry({older.snapshot}, name, store.load_nodes):
+                    hint = f"'evalstore show {short(older.id)}:{name}' shows its last version"
+                    raise RevisionError(f"{error}: it was removed", hint=hint) from None
+        raise
+
+
+def _possible_names(location: Location, workspace: WorkspaceFolder, path: str) -> list[str]:
+    """Return the paths in the workspace that a path on the command line may mean."""
+    folder = workspace.settings.paths["tests"]
+    return [path, name_file(location, workspace, path), f"{folder}/{path}"]

@@ -21,10 +21,10 @@ from evalstore.results.flips.verdict_changes import Outcome, find_verdict_change
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.log.failures import Place, describe_failures, find_question_places
-from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.log.log import MOST_COMPARED
 from evalstore.results.prompt_names import name_prompts, name_references
 from evalstore.results.rendering import references_of
+from evalstore.results.show.revision_results import find_file_of_run
 from evalstore.results.show.shown_results import (
     ListedResults,
     ShownCases,

@@ -25,7 +25,6 @@ from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
-from evalstore.results.log.files_of_runs import find_test_file
 from evalstore.results.prompt_names import name_prompts
 from evalstore.results.result_version import is_broken
 from evalstore.results.search.grep import Searcher
@@ -33,6 +32,7 @@ from evalstore.results.show.revision_results import (
     FoundResults,
     find_run,
     find_tagged_results,
+    find_test_file,
     open_revision,
 )
 from evalstore.results.table.case_rows import BROKE, CaseRow, RowTest, row_tests
