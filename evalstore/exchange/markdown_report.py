@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from typing import NamedTuple
 
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
@@ -63,7 +62,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         if any(run.verdicts.values()):  # before the comparison, which takes memory
             totals = collector.finish(rerolls=False)[0]
         compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
-        flips = [pairs for _, pairs in _flips(compared)] if compared else []
+        flips = compared.flips.values() if compared else ()
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
         failing, new_prompts = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing[:_MOST_PAIRS]]
@@ -255,21 +254,16 @@ def _missing(run: Run) -> Iterator[str]:
         yield from (f"Not decided: {listed}.{calls}", "")
 
 
-def _flips(compared: Diff) -> tuple[tuple[str, PairGroup], ...]:
-    return (
-        ("Broke", compared.broke),
-        ("Now undecided", compared.comparison.now_undecided),
-        ("Fixed", compared.fixed),
-    )
-
-
 def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
     """Yield what broke or became undecided with its reason and feedback, and what was fixed."""
-    for title, pairs in _flips(compared):
+    for word, pairs in compared.flips.items():
         if not pairs:
             continue
         cases, *several = count_cases(pairs.rows())
-        yield from (f"#### {title}" + (f" ({cases}, {several[0]})" if several else ""), "")
+        yield from (
+            f"#### {word.capitalize()}" + (f" ({cases}, {several[0]})" if several else ""),
+            "",
+        )
         listed = []
         for pair in pairs[:_MOST_PAIRS]:
             facts = describe_pair(compared, pair)
@@ -280,8 +274,8 @@ def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
             )
             count = attempts.get(cell_of(pair.either), "")
             about = f"{verdicts}{f', {count}' if count else ''}{why}"
-            told = compared.feedback.get(pair.either.decision, "") if title != "Fixed" else ""
-            listed.append(_Entry(pair.either, facts.prompt, about, told))
+            told = compared.feedback.get(pair.either.decision, "") if word != "fixed" else ""
+            listed.append((pair.either, facts.prompt, about, told))
         yield from _by_case(listed)
         if len(pairs) > _MOST_PAIRS:
             runs = f"{short(compared.was)} {short(compared.now)}"
@@ -301,7 +295,7 @@ def _failing(
         return
     yield from (f"#### {title}", "")
     yield from _by_case(
-        _Entry(
+        (
             result,
             prompts.get(result.file, {}).get(result.prompt, ""),
             f"{result.verdict}{about[result]}",
@@ -314,30 +308,23 @@ def _failing(
     yield ""
 
 
-class _Entry(NamedTuple):
-    """A result that is listed."""
+def _by_case(entries: Iterable[tuple[Result, str, str, str]]) -> Iterator[str]:
+    """Yield results, with those of a case below its name if they are several.
 
-    result: Result
-    prompt: str
-    """The name of its system prompt if the file has several, else empty."""
-    about: str
-    feedback: str
-
-
-def _by_case(entries: Iterable[_Entry]) -> Iterator[str]:
-    """Yield results, with those of a case below its name if they are several."""
-    for (file, row), listed in groupby(entries, key=lambda entry: entry.result[:2]):
+    Each is given with the name of its prompt if the file has several, the verdict and feedback.
+    """
+    for (file, row), listed in groupby(entries, key=lambda entry: entry[0][:2]):
         first, *others = listed
         if others:
             yield f"- **{_name(case_name(file, row))}**"
-        for each in (first, *others):
-            name = f"**{_name(case_name(file, row, each.prompt or None))}** "
+        for result, prompt, about, feedback in (first, *others):
+            name = f"**{_name(case_name(file, row, prompt or None))}** "
             if others:
-                name = f"{_name(each.prompt)} " if each.prompt else ""
+                name = f"{_name(prompt)} " if prompt else ""
             indent = "  " * bool(others)
-            yield f"{indent}- {name}{_name(each.result.model)}: {each.about}"
-            if each.feedback:
-                block = code_block(cut(each.feedback, _LONGEST)).split("\n")
+            yield f"{indent}- {name}{_name(result.model)}: {about}"
+            if feedback:
+                block = code_block(cut(feedback, _LONGEST)).split("\n")
                 yield from ("", "\n".join(f"{indent}  {it}" for it in block), "")
 
 

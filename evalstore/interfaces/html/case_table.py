@@ -78,12 +78,17 @@ class CaseRows:
         self._urgencies.append(row.urgency)
         self._cases.append(digest_of_value(row.case))
         self.places.append(digest_of_value((*row.case, row.prompt_number)))
-        cells = [[model, *cell] for model, cell in row.cells.items()]
-        place = [row.file, row.row, row.prompt_number, row.prompt]
-        self._rows.append([*place, [*row.tags], cells, row.question])
+        cells = [
+            [model, URGENCY.index(word), CHANGES.index(change) if change else -1, *texts]
+            for model, (word, change, answer, reason) in row.cells.items()
+            for texts in [[answer, reason] if reason else [answer] if answer else []]
+        ]
+        shown = [row.file, safe(row.row), safe(row.prompt), [*row.tags], cells, row.question]
+        self._rows.append([shown, row.row, row.prompt_number])
 
-    def __iter__(self) -> Iterator[TableRow]:
-        return map(_unpack, self._rows)
+    def as_json(self) -> Iterator[Json]:
+        """Yield the rows for the page, in which a cell is a list that begins with its candidate."""
+        return (shown for shown, *_ in self._rows)
 
     def read(self, numbers: Sequence[int]) -> list[TableRow]:
         """Return the rows with these numbers, in this order."""
@@ -96,19 +101,13 @@ class CaseRows:
     def choose(self, most: int) -> list[TableRow]:
         """Return at most so many rows of whole cases, most urgent first; of one case at least."""
         urgent = array("L", sorted(range(len(self)), key=self._urgencies.__getitem__))
-        first: dict[int, None] = {}
-        for number in urgent:
-            if len(first) > most:
-                break
-            first[self._cases[number]] = None
-        sizes = Counter(case for case in self._cases if case in first)
+        sizes = Counter(self._cases)
         chosen: set[int] = set()
-        free = most
-        for case in first:
-            if chosen and sizes[case] > free:
+        for case in dict.fromkeys(self._cases[number] for number in urgent):
+            if chosen and sizes[case] > most:
                 break
             chosen.add(case)
-            free -= sizes[case]
+            most -= sizes[case]
         return self.read([number for number in urgent if self._cases[number] in chosen])
 
 
@@ -144,8 +143,11 @@ class CasePlaces:
 
 def _unpack(values: Sequence[Any]) -> TableRow:
     """Return a row that was kept as JSON."""
-    file, row, prompt_number, prompt, tags, cells, question = values
-    by_candidate = {cell[0]: cell[1:] for cell in cells}
+    (file, _, prompt, tags, cells, question), row, prompt_number = values
+    by_candidate = {
+        model: [URGENCY[word], ("", *CHANGES)[change + 1], *[*texts, "", ""][:2]]
+        for model, word, change, *texts in cells
+    }
     return TableRow(file, row, prompt_number, prompt, tags, by_candidate, question)
 
 
@@ -218,23 +220,3 @@ class CaseTable:
             "blocks": self.blocks,
             "since": self.since,
         }
-
-    def rows_as_json(self) -> Iterator[Json]:
-        """Yield the rows as JSON, in which a cell is a list that begins with its candidate."""
-        for row in self.rows:
-            yield [
-                row.file,
-                safe(row.row),
-                safe(row.prompt),
-                row.tags,
-                [
-                    [
-                        model,
-                        URGENCY.index(word),
-                        CHANGES.index(change) if change else -1,
-                        *([answer, reason] if reason else [answer] if answer else []),
-                    ]
-                    for model, (word, change, answer, reason) in row.cells.items()
-                ],
-                row.question,
-            ]

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from evalstore.core.display import WORKSPACE, case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from evalstore.exchange.exports.writers import ByteWriter
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
     from evalstore.store import Store
@@ -141,6 +140,7 @@ def build_report(
     """
     with without_garbage_collection(), open_revision(location, revision or WORK) as project:
         regressions: Sequence[Regression] = []
+        compared: Diff | None = None
         if revision is None:
             last = None if compare else find_unedited_run(project)
             revision = last.id if last and not is_partial(last) else WORK
@@ -152,7 +152,11 @@ def build_report(
                 regressions = workspace.regressions(project)
         else:
             run, batches = find_marked_results(project, revision)
-            compared = _compare(location, project, run, compare)
+            was = project.store.find_run_before(run)
+            if revision_was := compare or (was.id if was else None):
+                # The files of the workspace are not read where the report is of a run.
+                opened = None if compare == WORK else project
+                compared = diff(location, revision_was, run.id, opened=opened)
             if compared and _is_of_previous(project.store, compared, run):
                 regressions = find_open_regressions(project, run, compared.comparison)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
@@ -186,7 +190,7 @@ def build_report(
             runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
             spool.write(data_block("data-runs", runs))
             table = data.table
-            write_list_block(spool, "data-cases", table.content(), "rows", table.rows_as_json())
+            write_list_block(spool, "data-cases", table.content(), "rows", table.rows.as_json())
             statistics: list[Stats] = []
             with suppress(NothingSelectedError):  # a run without results
                 statistics = collector.finish(rerolls=False)
@@ -206,7 +210,27 @@ def build_report(
                 collector.compare,
             )
             spool.seek(0)
-            _write_page(out, summary, data.table, spool, served)
+            script, style = read_script("report.js"), read_asset("report.css")
+            shown = data.table.rows.choose(MOST_ROWS)
+            rates = {row.name: row.rate for row in summary["candidates"]}
+            names = [data.table.models[column] for column in data.table.columns]
+            page = render(
+                "page.html",
+                summary=summary,
+                served=served,
+                policy=content_policy(script, style, is_served=served is not None),
+                models=[(name, rates.get(name, "")) for name in names],
+                rows=shown,
+                table=data.table,
+                case_name=case_name,
+                interval_chart=interval_chart,
+                most_explained=MOST_EXPLAINED,
+                case_count=len({row.case for row in shown}),
+                total=data.table.rows.count_cases(),
+            )
+            out.write(MARK + page)
+            copyfileobj(spool, out)
+            out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
     return data.table
 
 
@@ -214,15 +238,6 @@ def _is_of_previous(store: Store, compared: Diff | None, run: Run | None = None)
     """Return whether a run, or the workspace, is compared with the run before."""
     before = store.find_run_before(run)
     return bool(compared and before and compared.was == before.id)
-
-
-def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
-    """Compare a stored run with another one, by default the previous one; None if there is none."""
-    if revision is None:
-        earlier = project.store.find_run_before(run)
-        return diff(location, earlier.id, run.id, opened=project) if earlier else None
-    # The files of the workspace are not read where the report is of a run.
-    return diff(location, revision, run.id, opened=None if revision == WORK else project)
 
 
 def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:
@@ -260,39 +275,6 @@ class ServedPage(NamedTuple):
     """The newest run when the page was made; empty without one."""
     state: str
     """A text that differs after every change of the store."""
-
-
-def _write_page(
-    out: BinaryIO,
-    summary: Mapping[str, Any],
-    table: CaseTable,
-    data: BinaryIO,
-    served: ServedPage | None,
-) -> None:
-    """Write the page; `data` has the elements with the data of the script."""
-    script, style = read_script("report.js"), read_asset("report.css")
-    rows = table.rows.choose(MOST_ROWS)
-    rates = {row.name: row.rate for row in summary["candidates"]}
-    names = [table.models[column] for column in table.columns]
-    out.write(
-        MARK
-        + render(
-            "page.html",
-            summary=summary,
-            served=served,
-            policy=content_policy(script, style, is_served=served is not None),
-            models=[(name, rates.get(name, "")) for name in names],
-            rows=rows,
-            table=table,
-            case_name=case_name,
-            interval_chart=interval_chart,
-            most_explained=MOST_EXPLAINED,
-            case_count=len({row.case for row in rows}),
-            total=table.rows.count_cases(),
-        )
-    )
-    copyfileobj(data, out)
-    out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
 
 
 # --- the page that is shown while that of a run is being made: what is known of the run at once

@@ -11,6 +11,7 @@ from evalstore.core.display import (
     WORKSPACE,
     case_name,
     cost_text,
+    known_price,
     money,
     percent,
     plural,
@@ -34,14 +35,12 @@ from evalstore.results.growing_results import cell_of
 from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
-    total_cost,
 )
 from evalstore.results.stats.overview import CandidateRow, make_overview
 from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
-    from evalstore.comparison.pair_groups import PairGroup
     from evalstore.comparison.paired_tests import RateChange
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
@@ -85,12 +84,12 @@ def summarise_results(
     lists: list[dict[str, Any]] = []
     if diff:
         again, earlier = divide_regressions(diff, regressions)
-        flips = zip(("Broke", "Now undecided", "Fixed"), _flips(diff), strict=True)
-        for id, (title, pairs) in zip(("broke", "undecided", "fixed"), flips, strict=True):
+        for title, pairs in diff.flips.items():
             results = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
             more = [(each.result, _describe_regression(diff, each, names)) for each in again]
             again = []
-            lists.append(_list(id, title, pairs.rows(), results, table, more))
+            id = title.rpartition(" ")[2]
+            lists.append(_list(id, title.capitalize(), pairs.rows(), results, table, more))
         results = [
             (each.result, _describe_regression(diff, each, names))
             for each in earlier[:MOST_CHANGES]
@@ -165,7 +164,7 @@ def _notes(
             yield change.finding
         yield from diff.notes
     if totals and totals.total.cost:
-        cost = total_cost(totals.total)
+        cost = known_price(totals.total.cost, totals.total.unpriced, brief=True)
         priced = money(run.cost) if totals.is_simulated else cost_text(run.cost, run.spending)
         own = "" if run.id == WORKSPACE else f"this run cost {priced}; "
         yield f"{own}all answers and verdicts shown cost {cost}"
@@ -276,14 +275,10 @@ def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> list
     """Return the results whose question and answers the summary shows."""
     if diff is None:
         return []
-    pairs = chain.from_iterable(pairs[:MOST_CHANGES] for pairs in _flips(diff))
+    pairs = chain.from_iterable(pairs[:MOST_CHANGES] for pairs in diff.flips.values())
     again, earlier = divide_regressions(diff, regressions)
     listed = (*again, *earlier[:MOST_CHANGES])
     return [*(pair.either for pair in pairs), *(each.result for each in listed)]
-
-
-def _flips(diff: Diff) -> tuple[PairGroup, PairGroup, PairGroup]:
-    return diff.broke, diff.comparison.now_undecided, diff.fixed
 
 
 def divide_regressions(

@@ -118,6 +118,12 @@ class Diff:
         """Return cases that only the first side has."""
         return self.comparison.gone
 
+    @property
+    def flips(self) -> Mapping[str, PairGroup]:
+        """Return what broke, is now undecided and was fixed, by these words."""
+        undecided = self.comparison.now_undecided
+        return {"broke": self.broke, "now undecided": undecided, "fixed": self.fixed}
+
     @cached_property
     def other_causes(self) -> Counter[tuple[str, str, int]]:
         """Return how many results have another verdict without a new answer.

@@ -217,11 +217,6 @@ def judging_cost(group: ResultGroup, currency: str = "USD") -> str:
     return known_price(group.judging, group.unpriced_judgements, currency, brief=True)
 
 
-def total_cost(group: ResultGroup, currency: str = "USD") -> str:
-    """Return the cost of the answers and the judgements."""
-    return known_price(group.cost, group.unpriced, currency, brief=True)
-
-
 # --- what SQL sums of results, calls and attempts
 
 

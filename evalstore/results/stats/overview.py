@@ -255,9 +255,8 @@ def _causes_text(causes: Counter[str]) -> str:
 
 def _changes_text(diff: Diff | None, earlier: str = "") -> str:
     """Return how many cases broke, are now undecided or were fixed, and what `earlier`."""
-    groups = (diff.broke, diff.comparison.now_undecided, diff.fixed) if diff else ()
-    flips = zip(("broke", "now undecided", "fixed"), groups, strict=False)
-    counts = [(cases, word) for word, pairs in flips if (cases := len({*pairs.rows()}))]
+    flips = diff.flips if diff else {}
+    counts = [(n, word) for word, pairs in flips.items() if (n := len({*pairs.rows()}))]
     texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
     first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
     return ", ".join(filter(None, [*first, *texts, earlier]))

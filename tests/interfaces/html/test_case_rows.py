@@ -50,7 +50,7 @@ def test_rows_in_a_file_are_those_that_were_added(
     rows = CaseRows()
     for row in expected:
         rows.append(row)
-    assert [*rows] == expected
+    assert rows.read(range(len(rows))) == expected
     assert len(rows) == len(expected)
     assert rows.count_cases() == len({row.case for row in expected})
     assert rows.words == Counter(word for row in expected for word, *_ in row.cells.values())
