@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from evalstore.core.display import plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCommit
 from evalstore.planning.cells.earlier_results import RunFilter, every_run
 from evalstore.planning.first_pushes import first_push_of
@@ -116,11 +115,6 @@ class GateRuns:
         Without commits it is not known whether it was accepted, or is the same failure.
         """
         return self._commits is not None and not _is_same_state(run.git, self._git)
-
-
-def is_same_result(was: Result, now: Result) -> bool:
-    """Return whether two results have the same answers and judgements."""
-    return (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
 
 
 def _count_back(

@@ -161,9 +161,9 @@ def trusted_files(ctx: Any, _incomplete: str) -> Iterable[str]:
 @completes
 def themes(_ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete colour themes of the browser."""
-    from evalstore.interfaces.tui.appearance import theme_names
+    from textual.theme import BUILTIN_THEMES
 
-    return theme_names()
+    return [*BUILTIN_THEMES]
 
 
 @completes

@@ -534,12 +534,6 @@ def _is_text(media_type: str) -> bool:
     return kind == "text" or (kind == "application" and name.endswith(_TEXTS))
 
 
-def read_files(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the bytes of these files by id; raises `EvalstoreError` when one is not stored."""
-    with open_store(location) as store:
-        return {id: file.data for id, file in store.load_files(ids).items()}
-
-
 # --- reads why an answer or a judgement is missing: the messages of failed calls, with hints
 
 

@@ -49,11 +49,6 @@ def join_changes(changes: Iterable[FileChange]) -> list[tuple[FileChange, list[F
     ]
 
 
-def own_text(change: FileChange) -> str:
-    """Return the effect of a changed file without its reason, which others share."""
-    return change_text(replace(change, reason="", also=(), edited=()))
-
-
 def _used_text(change: FileChange) -> str:
     """Return what a test file uses that was edited; empty if the file itself was."""
     return "" if change.file in change.sources else ", ".join(change.edited)

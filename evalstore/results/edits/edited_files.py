@@ -258,18 +258,10 @@ def find_run_edits(
         _find_sources(store, found.values(), sources, names)
         edits |= found
     listed = [edits.get(run.id, _Edits()) for run in runs]
-    names.expect(
-        place
-        for each in listed
-        for place in chain(
-            (
-                (version, replaced.number)
-                for id, replaced in each.prompts.items()
-                for version in (id, replaced.former)
-            ),
-            *(moved.items() for moved in each.exchanged),
-        )
-    )
+    replaced = chain.from_iterable(each.prompts.items() for each in listed)
+    moved = (places.items() for each in listed for places in each.exchanged)
+    both = (((id, was.number), (was.former, was.number)) for id, was in replaced)
+    names.expect(chain.from_iterable(chain(both, moved)))
     of_files = [tuple(each.describe(names)) for each in listed]
     of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
     return [(*files, *others) for files, others in zip(of_files, of_participants, strict=True)]

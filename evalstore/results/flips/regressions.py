@@ -22,7 +22,7 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import SPECIAL_TAGS, Case, Json
 from evalstore.files.temporary_list import SortedValues, keep_values
-from evalstore.planning.baseline import Baseline, GateRuns, is_same_result
+from evalstore.planning.baseline import Baseline, GateRuns
 from evalstore.planning.cells.earlier_results import (
     EarlierRuns,
     RecentRuns,
@@ -242,7 +242,8 @@ def _search(
 def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _Failure | None:
     """Return what an earlier result of the case tells of a failure; None if it did not regress."""
     now = failure.result
-    failed_so = was.verdict != "pass" and is_same_result(was, now)
+    is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
+    failed_so = was.verdict != "pass" and is_same
     accepts = runs.is_accepted(past) and (was.verdict != "undecided" or now.verdict == "undecided")
     if failure.passed_in:
         return None if failed_so else failure

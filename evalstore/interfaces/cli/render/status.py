@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
@@ -22,7 +23,6 @@ from evalstore.planning.status.status_report import FileChange, OtherReason, Sta
 from evalstore.results.edits.change_text import (
     change_text,
     join_changes,
-    own_text,
     reason_text,
     value_lines,
 )
@@ -165,7 +165,8 @@ def _print_changes(status: Status) -> None:
             _print_values(change, 12)
         told.add((change.was, change.now))
         for each in files if output.verbose else ():
-            _print_wrapped(f"    {output.safe(each.file)}  {output.safe(own_text(each))}")
+            own = change_text(replace(each, reason="", also=(), edited=()))  # others share these
+            _print_wrapped(f"    {output.safe(each.file)}  {output.safe(own)}")
     if len(changes) < len(status.changes) and not output.verbose:
         output.talk("  (-v lists each file)")
     for edit in status.edits:

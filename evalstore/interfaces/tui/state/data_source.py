@@ -182,9 +182,8 @@ class WorkspaceSource:
 
     def files_of_test(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the images and text files of a test by id."""
-        from evalstore.results.answer import answer
-
-        return answer.read_files(self.location, ids)
+        with open_store(self.location) as store:
+            return {id: file.data for id, file in store.load_files(ids).items()}
 
     def labels(self) -> LabelIndex:
         """Return all labels of people."""
