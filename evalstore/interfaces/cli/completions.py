@@ -161,9 +161,9 @@ def trusted_files(ctx: Any, _incomplete: str) -> Iterable[str]:
 @completes
 def themes(_ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete colour themes of the browser."""
-    from textual.theme import BUILTIN_THEMES
+    from evalstore.interfaces.tui.appearance import theme_names
 
-    return [*BUILTIN_THEMES]
+    return theme_names()
 
 
 @completes
