@@ -313,7 +313,8 @@ def explain_workspace_result(
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
     case = _find_case(project, result)
-    history = _history_now(project, result, case) if case else None
+    now = workspace_as_run(project)
+    history = find_history_in(project, now, result, case) if case else None
     view = view or _read_view(location, store, result, None, session, history)
     return _explain(location, store, result, None, cells, view, history)
 
@@ -352,24 +353,24 @@ def explain_view(project: Project, view: ResultView, run: Run, rows: RowResults)
     Those who explain several results share `rows`.
     """
     store, result = project.store, view.result
-    if run.id == WORKSPACE:
-        history = _history_now(project, result, view.case, rows)
-    else:
-        history = find_history(store, project.settings.paths["tests"], result, run, rows=rows)
+    history = find_history_in(project, run, result, view.case, rows)
     session = _find_shown(store, result, history)
     judged = (each for each in view.judgements if session in each.sessions)
     return VerdictReasons(result, session, tuple(find_failed_checks(store, judged)), history)
 
 
-def _history_now(
-    project: Project, result: Result, case: Case, rows: RowResults | None = None
+def find_history_in(
+    project: Project, run: Run, result: Result, case: Case | None, rows: RowResults | None = None
 ) -> ResultHistory | None:
-    """Return the history of a result of the workspace."""
+    """Return the history of a result of a run; of the workspace as one, with its `case`."""
+    folder = project.settings.paths["tests"]
+    if run.id != WORKSPACE:
+        return find_history(project.store, folder, result, run, rows=rows)
     return find_history(
         project.store,
-        project.settings.paths["tests"],
+        folder,
         result,
-        workspace_as_run(project),
+        run,
         case=case,
         file=name_in_newest_run(project, result.file),
         project=project,

@@ -21,8 +21,10 @@ from evalstore.planning.path_targets import split_row
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.unknown_names import match_models, require_tag, tags_of
 from evalstore.planning.selection import Selection, Target, compile_name
+from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
+from evalstore.results.flips.result_history import ResultHistory
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.prompt_names import name_prompts
@@ -39,9 +41,13 @@ from evalstore.results.table.case_rows import BROKE, CaseRow, RowTest, row_tests
 from evalstore.store.results import TaggedResult
 from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
+from evalstore.store.rows.row_results import RowResults
 from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
+
+_MOST_EXPLAINED = 100
+"""The most broken results of which it is told since when."""
 
 
 @dataclass(frozen=True)
@@ -137,19 +143,27 @@ def describe_results(
     batches: Iterable[list[TaggedResult]],
     *,
     names_all: bool = True,
+    broken_in: Run | None = None,
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said.
 
-    Without `names_all`, system prompts, and none, have names just where a case has several.
+    Without `names_all`, system prompts, and none, have names just where a case has several. Of
+    results that are `broken_in` a run, the first 100 have the run that broke them, and its changes.
     """
-    store, names = project.store, dict[str | None, str]()
+    store, names, rows = project.store, dict[str | None, str](), RowResults(project.store)
+    unexplained = iter(range(_MOST_EXPLAINED if broken_in else 0))
     for batch in batches:
         results = [each.result for each in batch]
         feedback = find_feedback(store, (result.decision for result in results))
         unknown = {result.prompt for result in results} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
-        for _, result, tags, *_, several in batch:
+        for number, result, tags, *_, several in batch:
             is_named = result.prompt if names_all else several
+            history = None
+            if broken_in and next(unexplained, None) is not None:
+                file = project.reading.files.get(result.file)
+                case = file.cases[number] if file and broken_in.id == WORKSPACE else None
+                history = find_history_in(project, broken_in, result, case, rows)
             yield {
                 "file": result.file,
                 "row": result.row,
@@ -161,7 +175,15 @@ def describe_results(
                 "score": result.score,
                 "sessions": list(result.sessions),
                 "feedback": feedback.get(result.decision, ""),
+                **(_describe_break(history) if broken_in else {}),
             }
+
+
+def _describe_break(history: ResultHistory | None) -> dict[str, Json]:
+    """Return the first run of those that did not pass after one that did, and what changed then."""
+    if history is None or history.passes or history.before is None:
+        return {"since": None, "changes": []}
+    return {"since": history.since.id, "changes": [change.text for change in history.changes]}
 
 
 def _target(location: Location, project: Project, run: Run, path: str) -> Target:

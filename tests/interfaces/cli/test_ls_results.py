@@ -12,6 +12,7 @@ import pytest
 import evalstore as library
 from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.planning.options import Location
+from evalstore.results.table import result_list
 from evalstore.results.table.cases import cases
 from evalstore.results.table.result_list import ResultFilter, find_filtered
 from evalstore.runs.status.dashboard import read_dashboard
@@ -152,6 +153,30 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     (judged / "models/gpt.yaml").write_text(text)
     documents("run", "--refresh", "--fail-on", "none")
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
+
+
+def test_it_says_since_which_run_a_result_is_broken_and_why(
+    judged: Path, documents: Any, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(judged / "tests/weather.md", "How is", "How was")
+    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
+    broke = documents("run", "-m", "gpt", "tests/weather.md", "--fail-on", "none")["run"]
+    documents("run", "-m", "mini", "tests/weather.md", "--fail-on", "none")
+    since = {"since": broke, "changes": ["test changed"]}
+    for options in ((), ("--since", "@~2"), ("--run", "@~1"), ("--run", "@~1", "--since", "@~2")):
+        (listed,) = documents("ls", "results", "--broke", *options)["results"]
+        assert {name: listed[name] for name in since} == since, options
+    title, row = evalstore("ls", "results", "--broke").stdout.splitlines()
+    assert title.split() == ["VERDICT", "CASE", "MODEL", "SINCE", "ANSWER", "CAUSE", "REASON"]
+    assert row.endswith("acme/gpt  <short>  <short>  test changed  It is cold there.")
+    evalstore("label", "tests/refunds/late.md::city=Rome", "fail", "--model", "mini", "--as", "Ada")
+    now, _ = documents("ls", "results", "--broke", "--since", "@~2")["results"]
+    assert (now["since"], now["changes"]) == ("workspace", ["labelled by Ada"])
+    assert " now " in evalstore("ls", "results", "--broke", "--since", "@~2").stdout
+    monkeypatch.setattr(result_list, "_MOST_EXPLAINED", 0)
+    (first, _) = documents("ls", "results", "--broke", "--since", "@~2")["results"]
+    assert (first["since"], first["changes"]) == (None, [])
+    assert "since" not in documents("ls", "results")["results"][0]
 
 
 def test_what_broke_in_several_files_is_found_when_prompts_of_each_change_places(

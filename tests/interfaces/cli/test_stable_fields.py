@@ -68,6 +68,7 @@ OPTIONAL = {
     ),
     "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
+    *("ls results.results[].since", "ls results.results[].changes"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
 }
 """Fields that a document has only when an option, or what is stored, asks for them."""
@@ -272,6 +273,7 @@ def test_every_field_is_printed(
         documents("run", "--yes", "tests/failing.md")
     show("show", "tests/failing.md")
     show("run", "tests/failing.md", "--fail-on", "regression")
+    show("ls", "results", "--broke")
     tree(workspace, {"tests/failing.md": FAILING.format("zebras").replace("Hi", "Hello")})
     documents("run", "--judge-only", "tests/failing.md")
     show("show", "tests/failing.md")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import case_name
+from evalstore.core.display import WORKSPACE, case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import completions, options, output
@@ -45,7 +45,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "prompts": ("ids",),
     "tools": ("ids",),
     "schemas": ("ids",),
-    "results": ("answer",),
+    "results": ("answer", "cause"),
     "runs": ("commit", "author", "message", "arguments", "status", "cases"),
     "checks": ("example", "settings", "description"),
 }
@@ -209,13 +209,18 @@ def _list_results(
     is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
     query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
     with find_filtered(here(), revision, query) as (project, found):
-        rows = TemporaryList(describe_results(here(), project, found.batches, names_all=is_data))
+        broken_in = found.run if wanted.broke else None
+        described = describe_results(
+            here(), project, found.batches, names_all=is_data, broken_in=broken_in
+        )
+        rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
     pending = 0 if is_data else sum(row["verdict"] == "pending" for row in rows)
     if is_less and pending:
         rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
-    columns = ("verdict", "case", "model", "answer", "reason")
-    shown = tuple(name for name in columns if name != "model" or several)
+    columns = ("verdict", "case", "model", "since", "answer", "cause", "reason")
+    left_out = {"model": not several} | dict.fromkeys(("since", "cause"), not wanted.broke)
+    shown = tuple(name for name in columns if not left_out.get(name))
     listing = Listing("results", rows, shown)
     if print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
         return
@@ -233,7 +238,9 @@ def _result_cells(row: dict[str, Any]) -> dict[str, Any]:
         "verdict": row["verdict"],
         "case": case_name(row["file"], row["row"], row["promptName"]),
         "model": row["model"],
+        "since": "now" if row.get("since") == WORKSPACE else row.get("since"),
         "answer": next(iter(row["sessions"]), ""),
+        "cause": ", ".join(row.get("changes", ())),
         "reason": reason,
     }
 
