@@ -51,6 +51,7 @@ def refusal(text: str, **values: Any) -> FileProblem:
         ("{% if q == 'a' %}yes{% endif %}\n", "yes\n"),
         ("{% for n in range(2) %}{{ n }}`{{q}}`{% endfor %}", "0a1a"),
         ("{% raw %}{{q}} {% x %}{% endraw %}{{q}}", "{{q}} {% x %}a"),
+        ("{% raw %}{{x}}{% endraw %}{% if q == 'a' %}yes{% endif %}", "{{x}}yes"),
         ("a  {{- q -}}  b", "aab"),
         ("{{ [q, 1, none] }}", '["a", 1, null]'),
     ],
