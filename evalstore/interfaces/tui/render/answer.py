@@ -181,9 +181,9 @@ def lack_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLi
 
 
 def reason_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield in one line what each judge said, of checks the first that did not pass."""
+    """Yield in one line what each judge that counts said, of checks the first that did not pass."""
     said: list[tuple[Judgement, str]] = []
-    for judgement in own_judgements(view):
+    for judgement in (each for each in view.judgements if each.counts):
         failed = (check_text(check) for check in judgement.checks if check.verdict != "pass")
         if reason := next(failed, "") or judgement.feedback:
             said.append((judgement, reason))

@@ -216,6 +216,8 @@ def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[st
         text = screen(pilot)
         assert "– label removed  by Ada" in text
         assert "✓ pass  by Ada (a person)  (removed later)" in text
+        lines = pilot.app.screen.query_one("#text", TextView).text.split("\n")
+        assert lines[2] == "✗ scripted/judge: It is cold there."
 
     drive(scenario)
     main(["label", "tests/weather.md::city=Oslo", "pass", "--model", "scripted/one", "--as", "Bob"])
