@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise, starmap
@@ -25,7 +25,13 @@ from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.status_report import FileChange
-from evalstore.results.edits.edited_sources import EditedSources, Versions
+from evalstore.results.edits.edited_sources import (
+    CASES,
+    EditedSources,
+    Versions,
+    name_by_bytes,
+    pair_prompts,
+)
 from evalstore.results.edits.participant_edits import find_participant_edits
 from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.run_sources import SourcesReader
@@ -40,7 +46,6 @@ if TYPE_CHECKING:
     from evalstore.planning.status.planned_rows import PlannedRows
     from evalstore.store import Store
 
-Prompts = tuple[str | None, ...]
 WasRun = Callable[[str, Case], bool]
 """Whether an earlier run had a case of a file as it is now."""
 _PROMPT = "system prompt "
@@ -57,16 +62,6 @@ class _Leaves(NamedTuple):
     now: str | None
     before: Run
     """The run that has the first one."""
-
-
-class _Replaced(NamedTuple):
-    """A system prompt that stands in the place of another one."""
-
-    former: str
-    """The id of the other one."""
-    number: int
-    """The number of the place in its case."""
-    files: list[str]
 
 
 @dataclass
@@ -86,54 +81,36 @@ class _Edits:
     """What was edited of what test files use: `file files/terms.txt`."""
     unread: list[str] = field(default_factory=list)
     """Files of whose cases it is not known what they differ in."""
-    prompts: dict[str, _Replaced] = field(default_factory=dict)
-    """System prompts in the places of others."""
-    exchanged: list[dict[str, int]] = field(default_factory=list)
-    """System prompts whose contents were exchanged, each with its number in its case."""
+    prompts: dict[str, None] = field(default_factory=dict)
+    """The names of edited system prompts."""
+    exchanged: dict[str, None] = field(default_factory=dict)
+    """What is said of system prompts whose contents were exchanged."""
 
-    def describe(self, names: PromptNames) -> Iterator[Difference]:
+    def describe(self) -> Iterator[Difference]:
         """Yield a line for each kind of edit."""
-        named: set[str] = set()
-        edited = {*self.edited}
-        for id, replaced in self.prompts.items():
-            name = names("prompt", id) or ""
-            is_same = (names("prompt", replaced.former) or name) == name
-            for file in replaced.files:
-                changes = self.changes.get(file)
-                prompts = changes.names_of(_PROMPT) if changes else [name] if is_same else []
-                if is_same and name in prompts:
-                    named.add(name)
-                elif prompts and changes and not changes.is_test_edited:
-                    named.update(prompts)
-                elif changes and not changes.is_test_edited:
-                    edited.add(f"cases of {file}")
-                else:  # another prompt is used
-                    edited.add(file)
         for path, former in sorted(self.renamed.items()):
-            changed = " and changed" if path in edited else ""
+            changed = " and changed" if path in self.edited else ""
             yield Difference(f"{former} renamed to {path}{changed}")
         yield from _list(self.new, "new")
         yield from _list(self.removed, "removed")
-        known = sorted(named - {""})
+        known = sorted(self.prompts)
         yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
-        if "" in named:
-            yield Difference(f"{'another' if known else 'a'} system prompt changed")
-        texts = (exchange_text(each, names) for each in self.exchanged)
-        yield from map(Difference, dict.fromkeys(texts))
+        yield from map(Difference, self.exchanged)
         yield from _list(sorted(self.used), "changed")
-        yield from _list(sorted(edited - self.renamed.keys()), "changed")
-        yield from _list(self.unread, "changed", "cases of ")
+        yield from _list(sorted({*self.edited} - self.renamed.keys()), "changed")
+        yield from _list(self.unread, "changed", CASES)
 
-    def name_unread(self) -> None:
-        """Name what was edited by whose bytes differ, without reading the files."""
-        for path in self.pairs:
-            changes = self.changes[path]
-            names = [path] if changes and changes.is_test_edited else []
-            self.edited += names
-            self.used |= dict.fromkeys(changes.edited if changes else ())
-            if not changes or not (names or changes.edited):
+    def add(self, path: str, names: Iterable[str]) -> None:
+        """Add what was edited where the versions of a test file differ."""
+        for name in names:
+            if name == path:
+                self.edited.append(path)
+            elif name.startswith(CASES):
                 self.unread.append(path)
-        self.pairs = {}
+            elif name.startswith(_PROMPT):
+                self.prompts[name.removeprefix(_PROMPT)] = None
+            else:
+                self.used[name] = None
 
 
 class FileHistory:
@@ -197,40 +174,31 @@ class FileHistory:
 
 
 def _find_sources(
-    store: Store, edits: Collection[_Edits], sources: EditedSources, names: PromptNames
+    store: Store, edits: Sequence[_Edits], sources: EditedSources, names: PromptNames
 ) -> None:
     """Find out what was edited: the files, system prompts, or what else the files use."""
-    for each in edits:
-        if len(each.pairs) > _MOST_READ:
-            each.name_unread()
-    files = store.load_case_files(
-        {leaf for each in edits for pair in each.pairs.values() for leaf in pair}
-    )
-    others: dict[tuple[int, str], Versions] = {}
-    """The files in which more was edited than system prompts, by the number of their edits."""
+    pairs: dict[tuple[int, str], tuple[str, str]] = {}
     for number, each in enumerate(edits):
-        for path, (was, now) in each.pairs.items():
-            before, after = files[was], files[now]
-            is_long = is_tree(before) or is_tree(after)
-            replaced, is_all = (set(), False) if is_long else find_replaced_prompts(before, after)
-            if not is_all:
-                others[number, path] = Versions(path, before, after, each.changes[path])
-            for place, former, id in replaced:
-                each.prompts.setdefault(id, _Replaced(former, place, [])).files.append(path)
-    if others:
-        pairs = ((each.was, each.now) for each in others.values())
-        short = (file for pair in pairs for file in pair if not is_tree(file))
-        names.expect([*dict.fromkeys(prompts_of(short))])
-    found = sources.find(others)
-    for number, each in enumerate(edits):
+        if len(each.pairs) <= _MOST_READ:
+            pairs |= {(number, path): pair for path, pair in each.pairs.items()}
+            continue
         for path in each.pairs:
-            edited = found.get((number, path), ())
-            each.edited += [name for name in edited if name == path]
-            used = (name for name in edited if name != path and not name.startswith(_PROMPT))
-            each.used |= dict.fromkeys(used)
-            if path not in edited and any(name.startswith(_PROMPT) for name in edited):
-                both = _pair_prompts(*map(files.__getitem__, each.pairs[path]))
-                each.exchanged += filter(None, starmap(exchanged_prompts, both))
+            each.add(path, name_by_bytes(path, each.changes[path]))
+    files = store.load_case_files({leaf for pair in pairs.values() for leaf in pair})
+    names.expect([*dict.fromkeys(prompts_of(it for it in files.values() if not is_tree(it)))])
+    versions = {
+        (number, path): Versions(path, files[was], files[now], edits[number].changes[path])
+        for (number, path), (was, now) in pairs.items()
+    }
+    for (number, path), found in sources.find(versions).items():
+        each, file = edits[number], versions[number, path]
+        moved = [*filter(None, starmap(exchanged_prompts, pair_prompts(file.was, file.now)))]
+        if path in found:
+            found += sources.find_prompts(file)
+        elif moved and any(name.startswith(_PROMPT) for name in found):
+            each.exchanged |= dict.fromkeys(exchange_text(ids, names) for ids in moved)
+            found = tuple(name for name in found if not name.startswith(_PROMPT))
+        each.add(path, found)
 
 
 def find_run_edits(
@@ -255,16 +223,13 @@ def find_run_edits(
             run.id: history.step(before_it, run, next(leaves), next(leaves))
             for before_it, run in pairs
         }
-        _find_sources(store, found.values(), sources, names)
+        _find_sources(store, [*found.values()], sources, names)
         edits |= found
-    listed = [edits.get(run.id, _Edits()) for run in runs]
-    replaced = chain.from_iterable(each.prompts.items() for each in listed)
-    moved = (places.items() for each in listed for places in each.exchanged)
-    both = (((id, was.number), (was.former, was.number)) for id, was in replaced)
-    names.expect(chain.from_iterable(chain(both, moved)))
-    of_files = [tuple(each.describe(names)) for each in listed]
     of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
-    return [(*files, *others) for files, others in zip(of_files, of_participants, strict=True)]
+    return [
+        (*edits.get(run.id, _Edits()).describe(), *others)
+        for run, others in zip(runs, of_participants, strict=True)
+    ]
 
 
 def _find_runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
@@ -273,49 +238,6 @@ def _find_runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
         yield run
         if run.origin is None and not is_partial(run):
             return
-
-
-def find_replaced_prompts(
-    before: CaseFile, after: CaseFile
-) -> tuple[set[tuple[int, str, str]], bool]:
-    """Return the system prompts that were replaced, and whether the file differs in nothing else.
-
-    Of each its number, its former and its new id.
-    """
-    replaced = _find_replaced(before, after)
-    is_all = bool(replaced) and _without_prompts(before) == _without_prompts(after)
-    return replaced, is_all
-
-
-def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str]]:
-    """Return the number, the former and the new id of each system prompt that was replaced.
-
-    Empty if prompts were added, removed or exchanged, which is an edit of the test file.
-    """
-    replaced: set[tuple[int, str, str]] = set()
-    for was, now in _pair_prompts(before, after):
-        if len(was) != len(now):
-            return set()
-        former_ones, present = frozenset(was), frozenset(now)
-        for number, (former, id) in enumerate(zip(was, now, strict=True)):
-            if former != id:
-                if not former or not id or former in present or id in former_ones:
-                    return set()
-                replaced.add((number, former, id))
-    return replaced
-
-
-def _pair_prompts(before: CaseFile, after: CaseFile) -> set[tuple[Prompts, Prompts]]:
-    """Return the system prompts of the cases at the same places of two versions of a file."""
-    if isinstance(before.cases, StoredCases) and isinstance(after.cases, StoredCases):
-        # All cases of a long file are rows of one test file, so they have the same ones.
-        return {(before.cases[0].prompts, after.cases[0].prompts)}
-    pairs = zip(before.cases, after.cases, strict=False)
-    return {(was.prompts, now.prompts) for was, now in pairs}
-
-
-def _without_prompts(file: CaseFile) -> list[Case]:
-    return [case._replace(prompts=()) for case in file.cases]
 
 
 def _list(names: Sequence[str], change: str, start: str = "") -> Iterator[Difference]:
@@ -606,7 +528,7 @@ _PARTS = {
 
 def _edited_settings(was: CaseFile, now: CaseFile, name: Name) -> Iterator[str]:
     """Yield how the settings of a test file itself differ, and exchanged system prompts."""
-    moved = filter(None, starmap(exchanged_prompts, _pair_prompts(was, now)))
+    moved = filter(None, starmap(exchanged_prompts, pair_prompts(was, now)))
     yield from sorted({exchange_text(ids, name) for ids in moved})
     for setting in ("attempts", "evaluators", "threshold"):
         values = getattr(was, setting), getattr(now, setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evalstore.planning.reasons.version_reader import VersionReader
     from evalstore.store.trees.case_finder import CaseFinder
 
+CASES = "cases of "
+"""Begins the name of a test file of which it is not known what was edited."""
 _COMPARED = 5
 """The most pairs of cases of a file whose contents are read."""
 _MOST_ROWS = 10_000
@@ -28,6 +30,7 @@ _USED = re.compile(r"(?:conversation \d+, )?((?:file|tool|schema) .+?) changed(?
 _IN_CHECK = re.compile(r"check \d+ changed: (schema|judge prompt)\b")
 """Begins a difference of a check that uses something which another difference names."""
 Key = TypeVar("Key")
+Prompts = tuple["str | None", ...]
 _UNNAMED = re.compile(r"schema [0-9a-f]{8}\Z")
 """A version without a name, as its file was edited several times since."""
 
@@ -81,7 +84,7 @@ class EditedSources:
             if each.changes
             else _name_likely(each.path, found.get(key), used.get(key))
             if found.get(key) or key not in compared
-            else (f"cases of {each.path}",)
+            else (f"{CASES}{each.path}",)
             for key, each in files.items()
         }
 
@@ -122,7 +125,7 @@ class EditedSources:
             ("system prompt", was.prompts, now.prompts),
             ("judge prompt", was.judge_prompts, now.judge_prompts),
         ):
-            names = list(self._edited_prompts(old, new)) if len(old) == len(new) else [None]
+            names = self._edited_prompts(old, new)
             if moved := exchanged_prompts(old, new):  # if the files were edited, their contents
                 names = [self._name("prompt", id) for id in moved]
                 edited = changes.names_of(f"{kind} ") if changes else ()
@@ -144,17 +147,38 @@ class EditedSources:
         others = (subject for subject, match in matches if not match)
         return used if all(is_use_of(subject, used) for subject in others) else ()
 
-    def _edited_prompts(
-        self, was: Sequence[str | None], now: Sequence[str | None]
-    ) -> Iterator[str | None]:
-        """Yield the names of edited prompts, or None for a prompt that another one replaced."""
-        for former, id in zip(was, now, strict=True):
-            if former != id:
-                if not (id and former):
-                    yield None
-                    continue
-                names = {self._name("prompt", former), self._name("prompt", id)} - {None}
-                yield names.pop() if len(names) == 1 else None
+    def find_prompts(self, file: Versions) -> tuple[str, ...]:
+        """Return the system prompts that were edited, also if the test file was."""
+        both = pair_prompts(file.was, file.now)
+        named = (name for pair in both for name in self._edited_prompts(*pair) if name)
+        prompts = {f"system prompt {name}" for name in named}
+        return tuple(prompts & {*file.changes.edited} if file.changes else prompts)
+
+    def _edited_prompts(self, was: Prompts, now: Prompts) -> list[str | None]:
+        """Return the names of edited prompts; None where one was added, removed or replaced."""
+        if len(was) != len(now):
+            return [None]
+        edited = [both for both in zip(was, now, strict=True) if both[0] != both[1]]
+        named = [
+            {self._name("prompt", id) for id in both if id} - {None} if all(both) else set()
+            for both in edited
+        ]
+        return [names.pop() if len(names) == 1 else None for names in named]
+
+
+def pair_prompts(before: CaseFile, after: CaseFile) -> set[tuple[Prompts, Prompts]]:
+    """Return the system prompts of the cases at the same places of two versions of a file."""
+    if isinstance(before.cases, StoredCases) and isinstance(after.cases, StoredCases):
+        # All cases of a long file are rows of one test file, so they have the same ones.
+        return {(before.cases[0].prompts, after.cases[0].prompts)}
+    pairs = zip(before.cases, after.cases, strict=False)
+    return {(was.prompts, now.prompts) for was, now in pairs}
+
+
+def name_by_bytes(path: str, changes: SourceChanges | None) -> tuple[str, ...]:
+    """Return what was edited, by whose bytes differ, without reading cases."""
+    test = (path,) if changes and changes.is_test_edited else ()
+    return (*test, *(changes.edited if changes else ())) or (f"{CASES}{path}",)
 
 
 def _name_known(
@@ -173,7 +197,7 @@ def _name_known(
         return (path, *names) if is_needed else tuple(names)
     if not is_explained:
         names += [name for name in changes.edited if name not in names]
-    return tuple(names) or (f"cases of {path}",)
+    return tuple(names) or (f"{CASES}{path}",)
 
 
 def _name_likely(path: str, rows: _Rows | None, used: Collection[str] | None) -> tuple[str, ...]:

@@ -15,13 +15,8 @@ from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.planned_rows import StoredOutcomes, plan_rows
 from evalstore.planning.status.row_ids import lacks_row_id
 from evalstore.planning.status.status_report import FileChange
-from evalstore.results.edits.edited_files import (
-    EditedFile,
-    FileItems,
-    WasRun,
-    find_replaced_prompts,
-)
-from evalstore.results.edits.edited_sources import EditedSources, Versions
+from evalstore.results.edits.edited_files import EditedFile, FileItems, WasRun
+from evalstore.results.edits.edited_sources import EditedSources, Versions, name_by_bytes
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
@@ -99,13 +94,7 @@ class FileChanges:
             if not narrows or path in self._selected
         ]
         differing = self._compare_sources()
-        prompts = {
-            path: _edited_prompts(self._project, edited.was, edited.now, differing[path])
-            for path, edited in self._edited.items()
-        }
-        sources = prompts | self._find_sources(
-            {path: differing[path] for path, names in prompts.items() if not names}
-        )
+        sources = self._find_sources(differing)
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
@@ -143,9 +132,9 @@ class FileChanges:
     def _find_sources(
         self, files: Mapping[str, SourceChanges | None]
     ) -> dict[str, tuple[str, ...]]:
-        """Return what was edited where these files differ; nothing if they are many."""
+        """Return what was edited where these files differ; of many, those whose bytes differ."""
         if len(files) > _MOST_READ:
-            return {}
+            return {path: name_by_bytes(path, it) if it else () for path, it in files.items()}
         project = self._project
         find = EditedSources(
             CaseFinder(project.store),
@@ -158,22 +147,6 @@ class FileChanges:
                 for path, changes in files.items()
             }
         )
-
-
-def _edited_prompts(
-    project: Project, was: CaseFile, now: CaseFile, changes: SourceChanges | None
-) -> tuple[str, ...]:
-    """Return which system prompts were edited, if the test file was not."""
-    replaced, is_all = find_replaced_prompts(was, now)
-    name = project.name_of_version
-    names = {
-        None if name("prompt", former) else name("prompt", id)  # a named one was exchanged
-        for _, former, id in replaced
-    }
-    if not is_all or None in names:
-        return ()
-    edited = tuple(f"system prompt {name}" for name in sorted(filter(None, names)))
-    return edited if changes is None or {*edited} <= {*changes.edited} else ()
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.render import status
+from evalstore.results.edits import file_changes
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
 from tests.interfaces.cli.run.test_run import edit
@@ -81,6 +82,17 @@ def test_the_lines_of_an_edited_prompt_are_printed_once(
     printed = evalstore("status").stdout
     assert printed.count("system prompt long changed") == 2
     assert printed.count("+ Be very brief") == 1
+
+
+def test_of_many_files_the_data_is_named_whose_bytes_differ(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_changes, "_MOST_READ", 0)
+    test = "---\ndataset: rows.csv\n---\n# User\n\nIs {{city}} old?\n\n---\n\nIt says so.\n"
+    tree(workspace, {"tests/old.md": test, "tests/rows.csv": "city\nRome\nBern\n"})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/rows.csv": "city\nRome\nBern\nOslo\n"})
+    assert "  1 case new: rows of tests/rows.csv\n" in evalstore("status").stdout
 
 
 def test_an_edit_of_a_model_that_asks_is_named_once(
