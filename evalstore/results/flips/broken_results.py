@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from evalstore.comparison.comparison import former_prompts
@@ -30,8 +29,6 @@ from evalstore.workspace.folder import WorkspaceFolder
 
 _RUNS = 10
 """Runs that are searched for cases that broke."""
-_LISTED = 20
-"""Cases that broke, at most."""
 
 
 def find_broken_results(location: Location, revision: str | None) -> BrokenResults:
@@ -97,8 +94,6 @@ def find_broken_cases(
         places: _Places | None = None
         labels: LabelIndex | None = None
         for run in store.find_recent_runs(limit=_RUNS):
-            if len(broken) >= _LISTED:
-                break
             if places is None:
                 places = _Places(store, folder, run)
                 broken = {it: (run, newest[it]) for it in newest if newest[it].file in places.nodes}
@@ -116,15 +111,14 @@ def find_broken_cases(
                 if cell not in fixed and cell not in broken:
                     broken[cell] = run, result
             fixed.update(cells[len(failures) :])
-        listed = dict(islice(broken.items(), _LISTED))
-        runs = {run.id: run for run, _ in listed.values()}
-        files = {(run.id, result.file) for run, result in listed.values()}
+        runs = {run.id: run for run, _ in broken.values()}
+        files = {(run.id, result.file) for run, result in broken.values()}
         several = {pair for pair in files if has_several_prompts(store, runs[pair[0]], pair[1])}
         nodes = {run.id: read_tree(run.snapshot, store.load_nodes) for run in runs.values()}
-    prompts = {result.prompt for run, result in listed.values() if (run.id, result.file) in several}
+    prompts = {result.prompt for run, result in broken.values() if (run.id, result.file) in several}
     names = name_prompts(location, prompts)
     cases = {}
-    for cell, (run, result) in listed.items():
+    for cell, (run, result) in broken.items():
         file, row, _, model = cell
         prompt = names.get(result.prompt) if (run.id, result.file) in several else None
         name = f"{case_name(file, row, prompt)} {model}"

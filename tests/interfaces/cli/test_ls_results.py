@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import evalstore as library
+from evalstore.interfaces.tui.render.run_details import workspace_lines
 from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.planning.options import Location
 from evalstore.results.table import result_list
-from evalstore.results.table.cases import cases
+from evalstore.results.table.cases import cases, list_runs
 from evalstore.results.table.result_list import ResultFilter, find_filtered
 from evalstore.runs.status.dashboard import read_dashboard
 from tests.builders import tree
@@ -153,6 +154,28 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     (judged / "models/gpt.yaml").write_text(text)
     documents("run", "--refresh", "--fail-on", "none")
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
+
+
+def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(
+    judged: Path, documents: Any
+) -> None:
+    towns = ", ".join(f"Town {number}" for number in range(21))
+    edit(judged / "tests/refunds/late.md", "Oslo, Rome", f"Oslo, {towns}")
+    rule = "responses:\n  - {when: Town, answer: Warm.}\n"
+    edit(judged / "models/gpt.yaml", "responses:\n", rule)
+    documents("run", "--fail-on", "none")
+    documents("label", "tests/weather.md::city=Rome", "fail", "--model", "gpt")
+    documents("run", "--fail-on", "none")
+    edit(judged / "models/gpt.yaml", "Town, answer: Warm.", "Town, answer: Cold.")
+    documents("run", "tests/refunds", "--refresh", "--fail-on", "none")
+    listed = documents("ls", "results", "--broke")["results"]
+    assert len(listed) == 22
+    assert (listed[-1]["file"], listed[-1]["row"]) == ("tests/weather.md", "city=Rome")
+    where = Location(judged)
+    dashboard = read_dashboard(where)
+    assert len(dashboard.broken or ()) == 22
+    lines = [it.text.strip() for it in workspace_lines(dashboard, list_runs(where), (), str)]
+    assert lines[lines.index("{history.broken} lists them.") + 22] == "… 2 more"
 
 
 def test_it_says_since_which_run_a_result_is_broken_and_why(

@@ -150,7 +150,9 @@ def ls(
     grep: Annotated[
         str, option("--grep TEXT", "With results: words in answer, test or feedback.")
     ] = "",
-    broke: Annotated[bool, option("--broke", "With results: what broke and is not fixed.")] = False,
+    broke: Annotated[
+        bool, option("--broke", "With results: broke in the last 10 runs, not fixed.")
+    ] = False,
     since: Annotated[
         str | None,
         option("--since REV|DATE", "With --broke: what broke after a run, or since a date."),

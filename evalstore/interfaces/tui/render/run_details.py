@@ -119,11 +119,14 @@ def _state_lines(
         yield BLANK
         yield heading("broke in the last runs and were not fixed since")
         yield from text_lines(with_keys("{history.broken} lists them."), "faint")
-        for run, cases in groupby(dashboard.broken, key=lambda case: (case.run, case.started)):
+        listed = dashboard.broken[:_LISTED]
+        for run, cases in groupby(listed, key=lambda case: (case.run, case.started)):
             since = f"run {short(run[0])}, {when(run[1])}" if run[0] else "since the last run"
             yield from text_lines(since, "faint", 2)
             for case in cases:
                 yield from text_lines(case.name, "fail", 4)
+        if more := len(dashboard.broken) - len(listed):
+            yield from text_lines(f"… {more:,} more", "faint", 2)
     changes = dashboard.status.changes if dashboard.status else ()
     if changes:
         yield BLANK
