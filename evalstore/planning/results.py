@@ -154,6 +154,14 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
     return 0 < expected == len([vote for vote in votes if vote.evaluator != CHECKS])
 
 
+def verdict_without_labels(cell: Cell, votes: Sequence[Vote], rule: str) -> Verdict | None:
+    """Return the verdict of checks and models on a subject; None if a judgement is missing."""
+    others = [vote for vote in votes if not vote.human]
+    if not others or not _is_complete(cell, others):
+        return None
+    return judge_session(others, cell.case.judged_by, CHECKS, rule).verdict
+
+
 class LeafBuilder:
     """Builds the leaves of a result tree, one for each test file, batch by batch.
 

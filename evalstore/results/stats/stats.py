@@ -649,13 +649,13 @@ class JudgeStats:
     judge: str
     verdicts: Counter[str] = field(default_factory=Counter)
     people: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """The verdict of the judge and that of a person -> how often."""
+    """The verdict of the judge and that of most people -> how often."""
     judges: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The same with another judge."""
     alone: Counter[str] = field(default_factory=Counter)
     """How many answers have this verdict by the judge, and the opposite one by all others."""
     labelled: set[tuple[str, str]] = field(default_factory=set)
-    """The answers, by judging version, with a label and a verdict by any version of the judge."""
+    """The answers, by judging version, with a verdict by most people and by any version of it."""
     compared: set[tuple[str, str]] = field(default_factory=set)
     """Those of `labelled` with a verdict that counts in `people`."""
 
@@ -706,6 +706,8 @@ class JudgeTable:
     run: str
     started: int = field(metadata={"json_as": iso})
     groups: tuple[JudgeStats, ...]
+    ties: int = 0
+    """Labelled answers that are not compared, as half of the people say pass."""
 
 
 _FEWEST_LABELS = 5
@@ -782,6 +784,7 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         ids = versions | {vote.evaluator for _, vote, _ in labelled}
         names = evaluator_names(project.store, ids)
     judges: dict[str, JudgeStats] = {}
+    ties: set[tuple[str, str]] = set()
     for votes, count in answers.items():
         said: dict[str, list[str]] = {}
         for id, verdict in votes:
@@ -794,32 +797,37 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         name = names[vote.evaluator][0]
         if name in judges or any(each.id == name for each in run.evaluators):
             judge = judges.setdefault(name, JudgeStats(name))
-            judge.labelled.add((subject, vote.evaluation))
-            if vote.evaluator in versions and vote.evaluation in instructions:
+            (ties if word == "undecided" else judge.labelled).add((subject, vote.evaluation))
+            counts = vote.evaluator in versions and vote.evaluation in instructions
+            if counts and word != "undecided":
                 judge.compared.add((subject, vote.evaluation))
                 judge.people[vote.verdict, word] += 1
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
-    return JudgeTable(run.id, run.started, tuple(judges[name] for name in sorted(judges)))
+    groups = tuple(judges[name] for name in sorted(judges))
+    return JudgeTable(run.id, run.started, groups, len(ties))
 
 
 def _judged_labels(store: Store, times: int) -> list[tuple[str, Vote, Word]]:
-    """Return the verdicts on each labelled answer, with its subject and the label.
+    """Return the verdicts on each labelled answer, with its subject and what most people say.
 
-    Of each judge its last judgements count, as many `times` as it judges an answer.
+    That is `undecided` in a tie. Of each judge its last judgements count, as many `times` as it
+    judges an answer.
     """
-    labels = current_labels(store)
-    subjects = [hashing.subject_of(label.sessions) for label in labels]
-    votes = store.find_votes(subjects)
+    labels: dict[tuple[str, str], list[tuple[Verdict, None]]] = {}
+    for label in current_labels(store):
+        if label.verdict != "none":
+            subject = hashing.subject_of(label.sessions)
+            labels.setdefault((subject, label.evaluation), []).append((label.verdict, None))
+    votes = store.find_votes({subject for subject, _ in labels})
     found: list[tuple[str, Vote, Word]] = []
-    for label, subject in zip(labels, subjects, strict=True):
+    for (subject, evaluation), words in labels.items():
         by_judge: dict[str, list[Vote]] = {}
         for vote in votes[subject]:
-            if vote.evaluation == label.evaluation and not vote.human:
+            if vote.evaluation == evaluation and not vote.human:
                 by_judge.setdefault(vote.evaluator, []).append(vote)
-        found += (
-            (subject, vote, label.verdict) for made in by_judge.values() for vote in made[-times:]
-        )
+        word = combine_votes(words).verdict
+        found += ((subject, vote, word) for made in by_judge.values() for vote in made[-times:])
     return found
 
 

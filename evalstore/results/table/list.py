@@ -9,7 +9,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from evalstore.checks.judging.aggregation import judge_session, wants_models
 from evalstore.core import deserialize
 from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
@@ -24,7 +23,6 @@ from evalstore.core.values import (
     Part,
     SampleRef,
     Text,
-    Verdict,
 )
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import to_json
@@ -32,11 +30,11 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning import pricing
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
-from evalstore.planning.plan import CHECKS
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
-from evalstore.planning.status.workspace_results import iterate_workspace
+from evalstore.planning.results import as_result, verdict_without_labels
+from evalstore.planning.status.workspace_results import compute_workspace
 from evalstore.providers.price_table import Price, find_support
 from evalstore.results.attempts import attempt_number
 from evalstore.results.labels.labels import current_labels, read_labels
@@ -46,7 +44,6 @@ from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Vote
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings.settings import Settings
     from evalstore.workspace.testfiles.conversations import RepeatedConversation
@@ -202,15 +199,16 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
     labels, rule = read_labels(project.store), project.settings.verdict
     rows: list[dict[str, Json]] = []
     ids: set[str] = set()
-    batches = iterate_workspace(project) if labels.by_place else ()
-    for result, case in chain.from_iterable(batches):
+    batches = compute_workspace(project) if labels.by_place else ()
+    for made_now in chain.from_iterable(results for _, results in batches):
+        result = as_result(made_now)
         given = labels.current(result)
         made = project.store.find_judgements(result.evaluations) if given else {}
         for label in given:
             ids.add(label.id)
             subject = subject_of(label.sessions)
             votes = [it.vote for it in made.values() if it.subject == subject]
-            judged = _verdict_of_evaluators(case, votes, rule)
+            judged = verdict_without_labels(made_now.cell, votes, rule)
             name = prompt_label(project, result.prompt) if result.prompt else None
             row = {
                 "file": result.file,
@@ -340,27 +338,14 @@ def _part(part: Part) -> Json:
     return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 
-# --- the verdict of checks and models beside the labels of people
-
-
-def _verdict_of_evaluators(case: Case, votes: Sequence[Vote], rule: str) -> Verdict | None:
-    """Return the verdict without the labels of people; None if a judgement is missing."""
-    others = [vote for vote in votes if not vote.human]
-    checked = next((vote.verdict for vote in others if vote.evaluator == CHECKS), None)
-    has_models = any(vote.evaluator != CHECKS for vote in others)
-    needs_models = "models" in case.judged_by and (
-        checked is None or wants_models(case.judged_by, checked)
-    )
-    if not others or (needs_models and not has_models):
-        return None
-    return judge_session(others, case.judged_by, CHECKS, rule).verdict
+# --- how labels agree with checks and judges
 
 
 def agreement_text(rows: Iterable[dict[str, Json]]) -> str:
     """Return how many labels agree with the evaluators, as in `7 of 9 labels agree (77.8%)`."""
     known = [row["agrees"] for row in rows if row["agrees"] is not None]
     if not known:
-        return "only people have judged these answers"
+        return "no labelled answer has all verdicts of checks and judges"
     agreeing = sum(known)
     verb = "agrees" if len(known) == 1 else "agree"
     labels = "label" if len(known) == 1 else "labels"

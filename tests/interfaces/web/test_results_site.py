@@ -938,7 +938,7 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     end = ask(address, "label?by=Ada&only=HELLO")[1]
     assert "All 2 answers of “HELLO” have your label.</h1>" in end
     assert ">Label other answers</a>" in end
-    assert '<span dir="auto">judge</span>: 50.0% of 2 labels</li>' in end
+    assert '<span dir="auto">judge</span>: 50.0% of 2 labelled answers</li>' in end
     assert "The answer of “second” has your label." in ask(address, "label?by=Ada&only=second")[1]
     capsys.readouterr()
     assert call(root, "stats", "--by", "judge") == 0

@@ -299,6 +299,10 @@ def print_judges(table: JudgeTable) -> None:
         for each in table.groups
         if len(each.compared) < len(each.labelled)
     ]
+    if table.ties:
+        verb = "is" if table.ties == 1 else "are"
+        answers = output.plural(table.ties, "labelled answer")
+        notes.insert(0, f"{answers} {verb} left out, as half of the people say pass and half fail")
     if any(agreement(judge.people) for judge in table.groups):
         notes.insert(0, "labels on answers that were replaced are compared, too")
     elif not notes:

@@ -78,6 +78,42 @@ def test_judges_are_compared_with_people(
     )
 
 
+def test_several_labels_on_an_answer_count_once_and_a_tie_does_not(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    """The lenient judge passes cities 2 and 3; people disagree about city 2."""
+    for person, verdict in (("Ada", "fail"), ("Bo", "pass"), ("Cy", "fail")):
+        evalstore("label", "tests/t.md::n=2", verdict, "--as", person)
+    lenient, _ = documents("stats", "--by", "judge")["groups"]
+    once = {"agreed": 0, "compared": 1, "falsePasses": 1, "falseFails": 0}
+    assert lenient["people"] == once
+    for person, verdict in (("Ada", "fail"), ("Bo", "pass")):
+        evalstore("label", "tests/t.md::n=3", verdict, "--as", person)
+    for revision in ("@work", "@"):
+        lenient, _ = documents("stats", revision, "--by", "judge")["groups"]
+        assert lenient["people"] == once
+    assert evalstore("stats", "--by", "judge").stderr == (
+        "(labels on answers that were replaced are compared, too)\n"
+        "(1 labelled answer is left out, as half of the people say pass and half fail)\n"
+    )
+
+
+def test_a_label_is_not_compared_while_a_verdict_of_a_judge_is_missing(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    """A label decides, so the changed judge is not asked about the answer."""
+    evalstore("label", "tests/t.md::n=1", "fail", "--as", "Ada")
+    assert [row["judged"] for row in documents("ls", "labels")["labels"]] == ["fail"]
+    edited = FILES["models/lenient.yaml"] + "code: second\n"
+    tree(judged, {"models/lenient.yaml": edited})
+    evalstore("run", "-q")
+    (row,) = documents("ls", "labels")["labels"]
+    assert (row["judged"], row["agrees"]) == (None, None)
+    assert evalstore("ls", "labels").stderr == (
+        "no labelled answer has all verdicts of checks and judges.\n"
+    )
+
+
 def test_the_most_lenient_judge_is_first_and_named_with_what_shows_it(
     judged: Path, evalstore: Evalstore
 ) -> None:
