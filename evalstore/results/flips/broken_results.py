@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-<<<<<<< HEAD
 from collections.abc import Collection, Sequence
-=======
-from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
->>>>>>> f78076fb7 (All results that broke are found, not only the newest 20; the browser names the first 20 and counts the others)
 from typing import NamedTuple
 
 from evalstore.comparison.comparison import former_prompts
@@ -20,6 +15,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.diff import diff
+from evalstore.results.flips.run_differences import has_several_prompts
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels.labels import LabelIndex, read_labels
@@ -33,11 +29,6 @@ from evalstore.workspace.folder import WorkspaceFolder
 
 _RUNS = 10
 """Runs that are searched for cases that broke."""
-<<<<<<< HEAD
-=======
-_NAMED = 20
-"""Cases that broke and are named, at most."""
->>>>>>> f78076fb7 (All results that broke are found, not only the newest 20; the browser names the first 20 and counts the others)
 
 
 def find_broken_results(location: Location, revision: str | None) -> BrokenResults:
@@ -71,6 +62,8 @@ def find_broken_now(location: Location) -> list[Result]:
 class BrokenCase(NamedTuple):
     """A case that broke, and has not been fixed in a later run."""
 
+    name: str
+    """The case, with its system prompt where the file has several, and its candidate."""
     run: str
     """The run in which it broke; empty if that was since the last run, without a call."""
     started: int
@@ -79,8 +72,6 @@ class BrokenCase(NamedTuple):
     """The node of its test file in that run, or in the last one."""
     version: ResultVersion
     """What did not pass in the newest run that had it."""
-    name: str = ""
-    """The case, with its system prompt where the file has several, and its candidate."""
 
 
 def find_broken_cases(
@@ -120,7 +111,6 @@ def find_broken_cases(
                 if cell not in fixed and cell not in broken:
                     broken[cell] = run, result
             fixed.update(cells[len(failures) :])
-<<<<<<< HEAD
         runs = {run.id: run for run, _ in broken.values()}
         files = {(run.id, result.file) for run, result in broken.values()}
         several = {pair for pair in files if has_several_prompts(store, runs[pair[0]], pair[1])}
@@ -133,32 +123,9 @@ def find_broken_cases(
         prompt = names.get(result.prompt) if (run.id, result.file) in several else None
         name = f"{case_name(file, row, prompt)} {model}"
         node, version = nodes[run.id][result.file], version_of(newest[cell])
-=======
-        nodes = {run.id: read_tree(run.snapshot, store.load_nodes) for run, _ in broken.values()}
-    cases = {}
-    for cell, (run, result) in broken.items():
->>>>>>> f78076fb7 (All results that broke are found, not only the newest 20; the browser names the first 20 and counts the others)
         place = ("", 0) if cell in since else (run.id, run.started)
-        cases[cell] = BrokenCase(*place, nodes[run.id][result.file], version_of(newest[cell]))
+        cases[cell] = BrokenCase(name, *place, node, version)
     return cases
-
-
-def name_cases(location: Location, broken: Mapping[CellKey, BrokenCase]) -> tuple[BrokenCase, ...]:
-    """Return cases that broke, the first of them with their names."""
-    listed = dict(islice(broken.items(), _NAMED))
-    with open_store(location) as store:
-        files = store.load_case_files(case.file_node for case in listed.values())
-        first = {node: next(iter(file.cases)) for node, file in files.items()}
-    several = {node for node, case in first.items() if len(case.prompts) > 1}
-    cells = listed.items()
-    names = name_prompts(
-        location, {it.version.prompt for _, it in cells if it.file_node in several}
-    )
-    named = []
-    for (file, row, _, model), case in cells:
-        prompt = names.get(case.version.prompt) if case.file_node in several else None
-        named.append(case._replace(name=f"{case_name(file, row, prompt)} {model}"))
-    return *named, *islice(broken.values(), _NAMED, None)
 
 
 class _Places:

@@ -20,12 +20,7 @@ from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.results import as_result
 from evalstore.planning.status.status_report import Status
 from evalstore.planning.status.workspace_results import compute_workspace
-from evalstore.results.flips.broken_results import (
-    BrokenCase,
-    find_broken_cases,
-    find_broken_now,
-    name_cases,
-)
+from evalstore.results.flips.broken_results import BrokenCase, find_broken_cases, find_broken_now
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.result_version import version_of
 from evalstore.results.table.file_verdicts import RunFiles, list_files
@@ -51,7 +46,7 @@ class Dashboard:
     files: RunFiles | None = None
     """The verdicts by test file; None when the workspace cannot be read."""
     broken: tuple[BrokenCase, ...] | None = ()
-    """The newest first, of which the first have names; None when the settings cannot be read."""
+    """The newest first; None when the settings cannot be read."""
     problem: EvalstoreError | None = None
     """Why the workspace cannot be read."""
 
@@ -67,21 +62,21 @@ def read_dashboard(location: Location) -> Dashboard:
     except EvalstoreError as problem:
         return Dashboard(broken=None, problem=problem)
     broken = find_broken_cases(location, workspace)
-    dashboard = Dashboard()
+    dashboard = Dashboard(broken=tuple(broken.values()))
     try:
         pending = read_status(location, SelectionOptions(), whole=False)
         if pending.broke:
             broken = find_broken_cases(location, workspace, find_broken_now(location))
-        dashboard = replace(dashboard, status=pending)
+        dashboard = replace(dashboard, status=pending, broken=tuple(broken.values()))
         now = _read_workspace(location, broken)
     except UnwantedError:
         raise
     except EvalstoreError as problem:
-        return replace(dashboard, broken=name_cases(location, broken), problem=problem)
-    open_cases = {cell: case for cell, case in broken.items() if cell not in now.fixed}
+        return replace(dashboard, problem=problem)
     left = tuple(
         case._replace(name=f"{case.name}{_UNDECIDED * (cell in now.undecided)}")
-        for cell, case in zip(open_cases, name_cases(location, open_cases), strict=True)
+        for cell, case in broken.items()
+        if cell not in now.fixed
     )
     verdicts, files = order_counts(now.verdicts), list_files(now.words)
     return replace(dashboard, rate=now.rate, verdicts=verdicts, files=files, broken=left)

@@ -156,7 +156,6 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
 
 
-<<<<<<< HEAD
 def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(
     judged: Path, documents: Any
 ) -> None:
@@ -177,20 +176,6 @@ def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(
     assert len(dashboard.broken or ()) == 22
     lines = [it.text.strip() for it in workspace_lines(dashboard, list_runs(where), (), str)]
     assert lines[lines.index("{history.broken} lists them.") + 22] == "… 2 more"
-=======
-def test_what_broke_is_listed_after_many_others_broke(judged: Path, documents: Any) -> None:
-    cities = ", ".join(f"Rome{number}" for number in range(25))
-    tree(judged, {"tests/many.md": WEATHER.replace("Oslo, Rome", cities)})
-    documents("run")
-    documents("label", "tests/weather.md::city=Rome", "fail", "--model", "mini", "--as", "Ada")
-    documents("run")
-    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
-    documents("run", "tests/many.md", "-m", "gpt", "--refresh", "--fail-on", "none")
-    listed = documents("ls", "results", "--broke")["results"]
-    assert [it["file"] for it in listed] == ["tests/many.md"] * 25 + ["tests/weather.md"]
-    broken = read_dashboard(Location(judged)).broken or ()
-    assert [bool(it.name) for it in broken] == [True] * 20 + [False] * 6
->>>>>>> f78076fb7 (All results that broke are found, not only the newest 20; the browser names the first 20 and counts the others)
 
 
 def test_it_says_since_which_run_a_result_is_broken_and_why(

@@ -520,7 +520,7 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     hour = 3_600_000_000
     times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
     version = ResultVersion("", None, None)
-    broken = tuple(BrokenCase(f"{time}", time, "", version, name) for name, time in times.items())
+    broken = tuple(BrokenCase(name, f"{time}", time, "", version) for name, time in times.items())
     for width, names in {
         100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
         46: "a, b (1 hour ago), 2 more",

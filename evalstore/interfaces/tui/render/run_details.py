@@ -119,24 +119,14 @@ def _state_lines(
         yield BLANK
         yield heading("broke in the last runs and were not fixed since")
         yield from text_lines(with_keys("{history.broken} lists them."), "faint")
-<<<<<<< HEAD
         listed = dashboard.broken[:_LISTED]
         for run, cases in groupby(listed, key=lambda case: (case.run, case.started)):
-=======
-        named = [case for case in dashboard.broken if case.name]
-        for run, cases in groupby(named, key=lambda case: (case.run, case.started)):
->>>>>>> f78076fb7 (All results that broke are found, not only the newest 20; the browser names the first 20 and counts the others)
             since = f"run {short(run[0])}, {when(run[1])}" if run[0] else "since the last run"
             yield from text_lines(since, "faint", 2)
             for case in cases:
                 yield from text_lines(case.name, "fail", 4)
-<<<<<<< HEAD
         if more := len(dashboard.broken) - len(listed):
             yield from text_lines(f"… {more:,} more", "faint", 2)
-=======
-        if len(named) < len(dashboard.broken):
-            yield from text_lines(f"… {len(dashboard.broken) - len(named):,} more", "faint", 2)
->>>>>>> f78076fb7 (All results that broke are found, not only the newest 20; the browser names the first 20 and counts the others)
     changes = dashboard.status.changes if dashboard.status else ()
     if changes:
         yield BLANK
@@ -615,7 +605,7 @@ def _broken_spans(
     if not broken:
         text = "none" if len(runs) > 1 else "no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
-    count = sum(1 for case in broken if case.name)
+    count = len(broken)
     while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:
         count -= 1
     name, *rest = _named(broken, count)
