@@ -18,11 +18,11 @@ from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
 from evalstore.results.attempts import attempts_text
-from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
+from evalstore.results.compare.workspace_changes import compare_run
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.flips.regressions import Regression, find_open_regressions, passed_in_text
+from evalstore.results.flips.regressions import Regression, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
@@ -54,22 +54,18 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     with open_catalogue(location) as project:
         store = project.store
         run = resolve_run(store, revision)
-        was = resolve_run(store, compare) if compare else store.find_run_before(run)
         collector = StatsCollector(project, run, [("model",)])
         usd = collector.saved()
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         totals = None
         if any(run.verdicts.values()):  # before the comparison, which takes memory
             totals = collector.finish(rerolls=False)[0]
-        compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
+        compared, regressions = compare_run(location, project, run, compare, answers=False)
         flips = compared.flips.values() if compared else ()
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
         failing, new_prompts = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
-        regressions: Sequence[Regression] = []
-        if compared and was == store.find_run_before(run):
-            regressions = find_open_regressions(project, run, compared.comparison)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         quoted = [*listed, *failing[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))

@@ -63,7 +63,8 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             id: Spent(vote.started, vote.evaluator, usd)
             for id, (vote, _, usd, _) in judgements.items()
         }
-        costs, judging_costs = prices.costs_of_answers(spent), prices.costs_of_judgements(made)
+        costs = prices.costs_of(spent, are_judgements=False)
+        judging_costs = prices.costs_of(made, are_judgements=True)
         feedback = find_feedback(store, (cell.decision for cell, _ in batch), judgements)
         names = name_prompts_of_cases(project, (case for _, case in batch))
         for cell, case in batch:

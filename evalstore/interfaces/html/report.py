@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -18,7 +18,7 @@ from evalstore.core.runs import shared_cost_text
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED, CaseData, CaseHistory
 from evalstore.interfaces.html.charts import interval_chart
-from evalstore.interfaces.html.summary import listed_results, summarise_results
+from evalstore.interfaces.html.summary import list_changes, summarise_results
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -31,10 +31,8 @@ from evalstore.interfaces.html.templates import (
 from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
-from evalstore.results.compare.diff import diff
-from evalstore.results.compare.workspace_changes import compare_workspace
+from evalstore.results.compare.workspace_changes import compare_run, compare_workspace
 from evalstore.results.equal_parts import find_unedited_run
-from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.prompt_names import label_prompts
@@ -53,13 +51,10 @@ from evalstore.workspace.output_paths import require_report
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.core.values import FileRef, Json
     from evalstore.exchange.exports.writers import ByteWriter
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.regressions import Regression
     from evalstore.store import Store
     from evalstore.store.wanted import Reached
 
@@ -139,8 +134,6 @@ def build_report(
     Raises `EvalstoreError`.
     """
     with without_garbage_collection(), open_revision(location, revision or WORK) as project:
-        regressions: Sequence[Regression] = []
-        compared: Diff | None = None
         if revision is None:
             last = None if compare else find_unedited_run(project)
             revision = last.id if last and not is_partial(last) else WORK
@@ -148,17 +141,10 @@ def build_report(
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff
             batches = workspace.batches(project)
-            if _is_of_previous(project.store, compared):
-                regressions = workspace.regressions(project)
+            regressions = workspace.regressions(project)
         else:
             run, batches = find_marked_results(project, revision)
-            was = project.store.find_run_before(run)
-            if revision_was := compare or (was.id if was else None):
-                # The files of the workspace are not read where the report is of a run.
-                opened = None if compare == WORK else project
-                compared = diff(location, revision_was, run.id, opened=opened)
-            if compared and _is_of_previous(project.store, compared, run):
-                regressions = find_open_regressions(project, run, compared.comparison)
+            compared, regressions = compare_run(location, project, run, compare)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)
@@ -167,6 +153,8 @@ def build_report(
         notes_on_labels = [LABELLED_LATER] * bool(labelled)
         if not stored and compared and (lost := describe_lost_labels(project, compared.edits)):
             notes_on_labels = [lost]
+        names_of = names_of_runs(project.store)
+        changes = [*list_changes(compared, regressions, names_of)] if compared else []
         data = CaseData(
             AnswerReader(project, run),
             compared,
@@ -175,7 +163,7 @@ def build_report(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
             lambda view: explain_view(project, view, run, rows),
-            listed_results(compared, regressions),
+            (result for each in changes for result, _ in each["results"]),
             labelled,
         )
         with TemporaryFile() as spool:
@@ -204,7 +192,8 @@ def build_report(
                 data.table,
                 collector.saved(),
                 regressions,
-                names_of_runs(project.store),
+                changes,
+                names_of,
                 shared_cost_text(*sum_spent(project.store, stored)),
                 notes_on_labels,
                 collector.compare,
@@ -232,12 +221,6 @@ def build_report(
             copyfileobj(spool, out)
             out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
     return data.table
-
-
-def _is_of_previous(store: Store, compared: Diff | None, run: Run | None = None) -> bool:
-    """Return whether a run, or the workspace, is compared with the run before."""
-    before = store.find_run_before(run)
-    return bool(compared and before and compared.was == before.id)
 
 
 def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
@@ -66,6 +65,7 @@ def summarise_results(
     table: CaseTable,
     saved: float,
     regressions: Sequence[Regression],
+    changes: Sequence[dict[str, Any]],
     names: Mapping[str, Sequence[str]],
     spent: str,
     notes_on_labels: Sequence[str],
@@ -74,30 +74,18 @@ def summarise_results(
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
-    in USD; `regressions` broke in earlier runs, `names` are those that runs have, and `spent` is
-    what all runs up to it have cost. `compare` compares two candidates.
+    in USD; `regressions` broke in earlier runs, `changes` are those of `list_changes`, `names` are
+    those that runs have, and `spent` is what all runs up to it have cost. `compare` compares two
+    candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
     missing = counts.get("pending", 0) + counts.get("no reply", 0)
     overview = make_overview(run, totals, diff, regressions, pending=missing, compare=compare)
-    lists: list[dict[str, Any]] = []
-    if diff:
-        again, earlier = divide_regressions(diff, regressions)
-        for title, pairs in diff.flips.items():
-            results = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
-            more = [(each.result, _describe_regression(diff, each, names)) for each in again]
-            again = []
-            id = title.rpartition(" ")[2]
-            lists.append(_list(id, title.capitalize(), pairs.rows(), results, table, more))
-        results = [
-            (each.result, _describe_regression(diff, each, names))
-            for each in earlier[:MOST_CHANGES]
-        ]
-        rows = ((each.result.file, each.result.row) for each in earlier)
-        lists.append(_list("before", "Broke earlier", rows, results, table))
+    lists = [each | {"cases": _changed_cases(each["results"], table)} for each in changes]
     shown, is_now = {each["id"]: each for each in lists if each["cases"]}, run.id == WORKSPACE
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
+    lines = [line.candidate for line in trend.lines]
     return {
         "name": safe(name),
         "is_now": is_now,
@@ -126,8 +114,8 @@ def summarise_results(
             *_about(run, totals, table, saved),
             ("cost of all runs" + " up to this one" * (not is_now), spent),
         ),
-        "runs": tuple(_run_row(each, trend, names) for each in reversed(trend.runs)),
-        "lines": tuple(safe(line.candidate) for line in trend.lines),
+        "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(trend.runs)],
+        "lines": [*map(safe, lines)],
     }
 
 
@@ -216,45 +204,61 @@ def _marks(trend: Trend) -> Iterator[str]:
 # --- changes
 
 
+def list_changes(
+    diff: Diff, regressions: Sequence[Regression], names: Mapping[str, Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    """Yield what broke, is now undecided, was fixed and broke earlier: of each the first results.
+
+    What broke earlier of a case that broke now is listed with that case. `names` are those of runs.
+    """
+    broke = {*diff.broke.rows()}
+    again: list[Regression] = []
+    earlier: list[Regression] = []
+    for each in regressions:
+        file, row = each.result[:2]
+        (again if (file, hash((file, row))) in broke else earlier).append(each)
+    others = [(it.result, _describe_regression(diff, it, names)) for it in again[:MOST_CHANGES]]
+    for title, pairs in diff.flips.items():
+        flips = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
+        yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
+        others = []
+    cases = [(each.result.file, each.result.row) for each in earlier]
+    first = [(it.result, _describe_regression(diff, it, names)) for it in earlier[:MOST_CHANGES]]
+    yield _list("before", "Broke earlier", cases, first)
+
+
 def _list(
     id: str,
     title: str,
-    rows: Iterable[object],
+    rows: Sequence[object],
     results: Sequence[tuple[Result, PairFacts]],
-    table: CaseTable,
     others: Sequence[tuple[Result, PairFacts]] = (),
 ) -> dict[str, Any]:
-    """Return the list of the cases of some results, of which `rows` are the cases of all.
-
-    `others` are more results of these cases.
-    """
-    names = [*rows]
-    cases: dict[tuple[str, str], list[tuple[Result, PairFacts]]] = {}
-    for each in results:
-        cases.setdefault(each[0][:2], []).append(each)
-    for each in others:
-        if listed := cases.get(each[0][:2]):
-            listed.append(each)
-    more = len(names) - len(results)
+    """Return a list of results; `rows` are the cases of all, `others` more results of these."""
+    cases, more = {result[:2] for result, _ in results}, len(rows) - len(results)
     return {
         "id": id,
         "title": title,
-        "count": ", ".join(count_cases(names)),
-        "cases": [_changed_case(listed, table) for listed in cases.values()],
+        "count": ", ".join(count_cases(rows)),
+        "results": [*results, *(each for each in others if each[0][:2] in cases)],
         "more": plural(more, "more result") if more else "",
     }
 
 
-def _changed_case(results: Sequence[tuple[Result, PairFacts]], table: CaseTable) -> dict[str, Any]:
-    """Return a case, its number in the table if it is there, and its results with their texts."""
-    result = results[0][0]
-    quoted = [table.quoted.get(cell_of(result), QuotedCell()) for result, _ in results]
-    attempts = [table.attempts.get(cell_of(result), "") for result, _ in results]
-    return {
-        "name": case_name(result.file, result.row),
-        "place": table.places.find(result.file, result.row, result.prompt_number),
-        "results": [*zip((facts for _, facts in results), quoted, attempts, strict=True)],
-    }
+def _changed_cases(
+    results: Iterable[tuple[Result, PairFacts]], table: CaseTable
+) -> list[dict[str, Any]]:
+    """Return cases, the number of each in the table if it is there, and its results with texts."""
+    cases: dict[tuple[str, str], dict[str, Any]] = {}
+    for result, facts in results:
+        place = result.file, result.row, result.prompt_number
+        case = cases.setdefault(
+            place[:2],
+            {"name": case_name(*place[:2]), "place": table.places.find(*place), "results": []},
+        )
+        quoted = table.quoted.get(cell_of(result), QuotedCell())
+        case["results"].append((facts, quoted, table.attempts.get(cell_of(result), "")))
+    return [*cases.values()]
 
 
 def _describe_regression(
@@ -269,29 +273,6 @@ def _describe_regression(
         ", ".join((f"passed in {side_name(run)}", *names.get(run, ()))),
         prompt or "",
     )
-
-
-def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> list[Result]:
-    """Return the results whose question and answers the summary shows."""
-    if diff is None:
-        return []
-    pairs = chain.from_iterable(pairs[:MOST_CHANGES] for pairs in diff.flips.values())
-    again, earlier = divide_regressions(diff, regressions)
-    listed = (*again, *earlier[:MOST_CHANGES])
-    return [*(pair.either for pair in pairs), *(each.result for each in listed)]
-
-
-def divide_regressions(
-    diff: Diff, regressions: Sequence[Regression]
-) -> tuple[list[Regression], list[Regression]]:
-    """Return what broke earlier of cases that broke now, the first of it, and of other cases."""
-    broke = {*diff.broke.rows()}
-    again: list[Regression] = []
-    earlier: list[Regression] = []
-    for each in regressions:
-        file, row = each.result[:2]
-        (again if (file, hash((file, row))) in broke else earlier).append(each)
-    return again[:MOST_CHANGES], earlier
 
 
 # --- groups and runs
@@ -337,8 +318,8 @@ def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     return tuple(each for each in texts if each[0])
 
 
-def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    candidates = [line.candidate for line in trend.lines]
+def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """Return the row of a run in a table with a column for each candidate."""
     return {
         "id": "now" if run.id == WORKSPACE else short(run.id),
         "started": minute(run.at),
@@ -346,5 +327,5 @@ def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) ->
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
         "changes": run_changes(run.outcome),
         "text": ", ".join(run.edits),
-        "names": ", ".join(names.get(run.id, ())),
+        "names": ", ".join(names),
     }

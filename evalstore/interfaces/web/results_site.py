@@ -23,7 +23,6 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from evalstore.core.clock import minute
 from evalstore.core.display import (
     WORKSPACE,
     cost_text,
@@ -37,7 +36,7 @@ from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
-from evalstore.interfaces.html.summary import run_changes
+from evalstore.interfaces.html.summary import run_changes, run_row
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -48,7 +47,6 @@ from evalstore.interfaces.html.templates import (
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff_reasons import LABELS
 from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
@@ -56,13 +54,7 @@ from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
 from evalstore.results.stats.stats import sum_spent
-from evalstore.results.stats.trend import (
-    CandidateCounts,
-    count_rates,
-    count_results,
-    known_outcomes,
-    rate_texts,
-)
+from evalstore.results.stats.trend import add_rates, count_rates, count_results, rate_texts
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import describe_lost_labels
@@ -444,15 +436,15 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     """Return the page; `name` is that of the workspace. Raises `StoreError`."""
     history = log(location, limit=MOST_RUNS)
     entries: Sequence[LogEntry] = history.entries
-    outcomes = known_outcomes(entries, history.compared)
     with open_store(location) as store:
         runs = [entry.run for entry in entries]
-        rates: list[Mapping[str, CandidateCounts]] = [*count_rates(store, runs)]
+        rates = count_rates(store, runs)
         spent, total = sum_spent(store), store.count_runs()
     now, changes, text = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
+    listed = zip(entries, add_rates(entries, history.compared, rates), strict=True)
     return render(
         "runs.html",
         workspace=safe(name),
@@ -466,7 +458,16 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             "text": text,
         },
         priced=simulated("") if is_simulated(spent[1]) else "",
-        runs=[_listed(*each, names) for each in zip(entries, rates, outcomes, strict=True)],
+        runs=[
+            row
+            | {
+                "text": " · ".join(filter(None, (run.message, scope_text(run), row["text"]))),
+                "status": "" if run.status == "complete" else run.status,
+                "cost": cost_text(run.cost, run.spending, brief=True),
+            }
+            for entry, each in listed
+            for run, row in [(entry.run, run_row(each, names, entry.names))]
+        ],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
@@ -490,22 +491,3 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
     return rates, changes, " · ".join(filter(None, texts))
-
-
-def _listed(
-    entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str]
-) -> dict[str, object]:
-    run = entry.run
-    texts = [run.message or "", scope_text(run), ", ".join(map(str, entry.edits))]
-    is_part = is_partial(run) and leaves_out_cases(run)
-    return {
-        "id": short(run.id),
-        "started": minute(run.started),
-        "text": " · ".join(text for text in texts if text),
-        "names": ", ".join(entry.names),
-        "rates": rate_texts(rates, names, is_partial=is_part),
-        "changes": run_changes(outcome),
-        "is_partial": is_part,
-        "status": "" if run.status == "complete" else run.status,
-        "cost": cost_text(run.cost, run.spending, brief=True),
-    }

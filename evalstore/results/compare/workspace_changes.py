@@ -1,4 +1,4 @@
-"""The workspace and what changed since the run before it: planned once for its report."""
+"""What reports compare: a run with the one before, or the workspace, which is planned once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import groupby
 
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
@@ -18,6 +19,7 @@ from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.flips.regressions import Regression, find_open_regressions
+from evalstore.store.revisions import WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,12 @@ class ComparedWorkspace:
         return in_batches(read())
 
     def regressions(self, project: Project) -> Sequence[Regression]:
-        """Return what broke before, as the gate of a run of the workspace would count it."""
-        if self.diff is None:
+        """Return what broke before, as the gate of a run of the workspace would count it.
+
+        There is nothing if it is not compared with the newest run.
+        """
+        before = project.store.find_run_before()
+        if self.diff is None or before is None or self.diff.was != before.id:
             return []
         after = replace(workspace_as_run(project), id="0" * 32)  # after all runs
         batches = partial(self.batches, project)
@@ -59,3 +65,19 @@ def compare_workspace(
         revision = earlier.id
     compared = diff(location, revision, opened=project, workspace=side) if revision else None
     return ComparedWorkspace(side, compared)
+
+
+def compare_run(
+    location: Location, project: Project, run: Run, revision: str | None, *, answers: bool = True
+) -> tuple[Diff | None, Sequence[Regression]]:
+    """Compare a run with another, by default the one before it: then with what broke earlier."""
+    before = project.store.find_run_before(run)
+    was = revision or (before.id if before else None)
+    if was is None:
+        return None, []
+    # The files of the workspace are not read where the report is of a run.
+    opened = None if was == WORK else project
+    compared = diff(location, was, run.id, answers=answers, opened=opened)
+    if before is None or compared.was != before.id:
+        return compared, []
+    return compared, find_open_regressions(project, run, compared.comparison)

@@ -23,7 +23,7 @@ from evalstore.providers.price_table import Price
 from evalstore.results.attempts import group_votes
 from evalstore.store import Store
 from evalstore.store.costs import Spent, StoredJudgement
-from evalstore.store.rows.result_sums import AttemptedCell, By, Call, Key, ResultSums
+from evalstore.store.rows.result_sums import AttemptedCell, By, Key, ResultSums
 
 PARTLY_TEXT = "~ marks a group with fewer verdicts than others"
 """What explains the sign before the rate of a group that is partly judged."""
@@ -327,7 +327,8 @@ class GroupSums:
         costs, later = self._costs, False
         listed = self._sums.judgements(by) if are_judgements else self._sums.answers(by)
         for some in listed:
-            calls, model = groups[some.key], self._model(some.maker, are_judgements)
+            calls = groups[some.key]
+            model = costs.model_of(some.maker, are_judgements=are_judgements)
             calls.count += some.calls
             calls.timed += some.timed
             calls.microseconds += some.microseconds
@@ -338,27 +339,13 @@ class GroupSums:
                 elif not costs.is_free(model):
                     calls.unpriced += some.calls - some.priced
         unpriced = self._sums.unpriced(by, judgements=are_judgements) if later else iter(())
-        waiting = (
-            each for each in unpriced if costs.has_price(self._model(each.maker, are_judgements))
-        )
-        for batch in in_batches(waiting):
-            found = self._price(batch, are_judgements)
+        for batch in in_batches(unpriced):
+            spent = {each.id: Spent(each.started, each.maker, None) for each in batch}
+            found = costs.costs_of(spent, are_judgements=are_judgements)
             for each in batch:
-                cost = found[each.id]
-                if cost is None:
-                    groups[each.key].unpriced += 1
-                else:
-                    groups[each.key].cost += cost
-
-    def _model(self, maker: str, are_judgements: bool) -> str | None:
-        return self._costs.model_of(maker) if are_judgements else maker
-
-    def _price(self, calls: Sequence[Call], are_judgements: bool) -> dict[str, float | None]:
-        """Return the costs of calls without one at the prices of today."""
-        spent = {each.id: Spent(each.started, each.maker, None) for each in calls}
-        if are_judgements:
-            return self._costs.costs_of_judgements(spent)
-        return self._costs.costs_of_answers(spent)
+                if costs.has_price(costs.model_of(each.maker, are_judgements=are_judgements)):
+                    groups[each.key].unpriced += found[each.id] is None
+                    groups[each.key].cost += found[each.id] or 0.0
 
     def _judge(
         self, cells: Sequence[AttemptedCell]
@@ -413,30 +400,34 @@ class CostReader:
         """The models of evaluators; checks and people have none."""
         self._free = {id for id, content in models.items() if content["provider"] in _FREE}
 
-    def costs_of_answers(self, spent: Mapping[str, Spent]) -> dict[str, float | None]:
-        """Return the costs of answers in the currency by id; None where one is unknown."""
-        unknown = [
-            id for id, each in spent.items() if each.usd is None and self.has_price(each.maker)
-        ]
-        for id, session in self._store.find_sessions(set(unknown) - self.later.keys()).items():
-            self._price(id, session.question.model, session.turns)
-        return {
-            id: self._cost(id, each.usd, each.started, each.maker) for id, each in spent.items()
+    def costs_of(
+        self, calls: Mapping[str, Spent], *, are_judgements: bool
+    ) -> dict[str, float | None]:
+        """Return the costs of answers or judgements in the currency by id; None: unknown."""
+        store, found = self._store, dict[str, float | None]()
+        models = {
+            id: self.model_of(each.maker, are_judgements=are_judgements)
+            for id, each in calls.items()
         }
+        unknown = {id for id, it in calls.items() if it.usd is None and self.has_price(models[id])}
+        unknown -= self.later.keys()
+        made: Iterable[tuple[str, Sequence[Reply | Evaluation]]] = (
+            ((id, [each]) for id, each in store.find_evaluations(unknown).items())
+            if are_judgements
+            else ((id, session.turns) for id, session in store.find_sessions(unknown).items())
+        )
+        for id, replies in made:
+            if (usd := self._today[models[id] or ""].cost_of(replies)) is not None:
+                self.later[id] = usd
+        for id, each in calls.items():
+            usd = self.later.get(id) if each.usd is None else each.usd
+            free = 0.0 if self.is_free(models[id]) else None
+            found[id] = free if usd is None else self.convert(usd, each.started)
+        return found
 
-    def costs_of_judgements(self, made: Mapping[str, Spent]) -> dict[str, float | None]:
-        """Return the costs of judgements in the currency by id; None where one is unknown."""
-        models = {id: self.model_of(each.maker) for id, each in made.items()}
-        unknown = [
-            id for id, each in made.items() if each.usd is None and self.has_price(models[id])
-        ]
-        for id, each in self._store.find_evaluations(set(unknown) - self.later.keys()).items():
-            self._price(id, models[id] or "", [each])
-        return {id: self._cost(id, each.usd, each.started, models[id]) for id, each in made.items()}
-
-    def model_of(self, evaluator: str) -> str | None:
-        """Return the model version of an evaluator; None for checks and people."""
-        return self._models.get(evaluator)
+    def model_of(self, maker: str, *, are_judgements: bool) -> str | None:
+        """Return the model version of an answer or an evaluator; None for checks and people."""
+        return self._models.get(maker) if are_judgements else maker
 
     def is_free(self, model: str | None) -> bool:
         """Return whether calls of a model version without a price cost nothing."""
@@ -445,14 +436,3 @@ class CostReader:
     def has_price(self, model: str | None) -> bool:
         """Return whether a model version has a price today."""
         return model in self._today
-
-    def _price(self, id: str, model: str, calls: Sequence[Reply | Evaluation]) -> None:
-        """Price a call at today's price, if its tokens are known."""
-        if (usd := self._today[model].cost_of(calls)) is not None:
-            self.later[id] = usd
-
-    def _cost(self, id: str, usd: float | None, at: int, model: str | None) -> float | None:
-        usd = self.later.get(id) if usd is None else usd
-        if usd is not None:
-            return self.convert(usd, at)
-        return 0.0 if self.is_free(model) else None

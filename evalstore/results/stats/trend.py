@@ -29,6 +29,7 @@ from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import LogEntry, add_outcomes
 from evalstore.results.stats.stats import Stats
 from evalstore.store import Store
+from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.trees.path_trees import read_trees
 from evalstore.workspace.settings.settings import candidate_order
 
@@ -134,14 +135,19 @@ class Trend:
         return ["○ partial run, or verdicts missing"] * is_hollow
 
 
-def known_outcomes(entries: Sequence[LogEntry], compared: int | None) -> list[Outcome | None]:
-    """Return what changed in these runs; of older ones than are compared, that it is not counted.
+def add_rates(
+    entries: Sequence[LogEntry], compared: int | None, rates: Iterable[Rates]
+) -> Iterator[TrendRun]:
+    """Yield these runs with the results of their candidates.
 
-    `compared` is None if all are.
+    `compared` says of how many it is known what changed; None if of all.
     """
-    known = entries[:compared]
-    rest = [Outcome(0, 0, ("not counted",))] * (len(entries) - len(known))
-    return [*(entry.outcome for entry in known), *rest]
+    for number, (entry, counts) in enumerate(zip(entries, rates, strict=True)):
+        run, is_known = entry.run, compared is None or number < compared
+        outcome = entry.outcome if is_known else Outcome(0, 0, ("not counted",))
+        is_part = is_partial(run) and leaves_out_cases(run)
+        edits = tuple(map(str, entry.edits))
+        yield TrendRun(run.id, run.started, is_part, counts, outcome, edits)
 
 
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
@@ -160,20 +166,14 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
     rates = count_rates(store, runs)
     runs = runs[: len(rates)]
-    entries, compared = add_outcomes(location, store, [LogEntry(run, run.verdicts) for run in runs])
     edited = find_run_edits(location, store, runs)
+    entries = [LogEntry(run, run.verdicts, it) for run, it in zip(runs, edited, strict=True)]
     listed = [
-        TrendRun(
-            run.id,
-            run.started,
-            is_partial(run) and leaves_out_cases(run),
-            counts,
-            outcome,
-            tuple(map(str, edits)),
-            tuple(_broken_by(location, store, run) if (outcome or (0,))[0] else ()),
-        )
-        for run, outcome, counts, edits in zip(
-            runs, known_outcomes(entries, compared), rates, edited, strict=True
+        each._replace(reasons=tuple(_broken_by(location, store, run)))
+        if each.outcome and each.outcome.broke
+        else each
+        for run, each in zip(
+            runs, add_rates(*add_outcomes(location, store, entries), rates), strict=True
         )
     ]
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
@@ -242,49 +242,38 @@ def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
 
 def count_results(results: PlacedResults) -> Rates:
     """Return how many of these results each candidate has."""
-    names, counts = [*results.model_names], dict[str, CandidateCounts]()
-    for number, model in enumerate(results.models):
-        passed, judged, count = counts.get(names[model], (0, 0, 0))
-        verdict = results.verdict(number)
-        counts[names[model]] = CandidateCounts(
-            passed + (verdict == "pass"), judged + (verdict is not None), count + 1
-        )
-    return counts
+    names = [*results.model_names]
+    verdicts = ((names[it], results.verdict(at)) for at, it in enumerate(results.models))
+    return _by_candidate(Counter(verdicts))
 
 
-def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCounts]]:
+def _by_candidate(counts: VerdictCounts) -> Rates:
+    found: dict[str, CandidateCounts] = {}
+    for (model, verdict), n in counts.items():
+        passed, judged, results = found.get(model, (0, 0, 0))
+        passed += n * (verdict == "pass")
+        found[model] = CandidateCounts(passed, judged + n * (verdict is not None), results + n)
+    return found
+
+
+def count_rates(store: Store, runs: Sequence[Run]) -> list[Rates]:
     """Return the results of each candidate in the newest of these runs, newest first.
 
     Results that several runs have are counted once; the older runs are left out when these are
     many.
     """
     trees = read_trees([(run.results, None) for run in runs], store.load_nodes)
-    known: dict[str, dict[str, CandidateCounts]] = {}
-    found: list[dict[str, CandidateCounts]] = []
-    counted = 0
+    known: dict[str, VerdictCounts] = {}
+    found: list[Rates] = []
     for entries in trees:
-        if counted > _MOST_RESULTS:
+        if sum(map(Counter.total, known.values())) > _MOST_RESULTS:
             break
         unknown = {node for node in entries.values() if node not in known}
         divided = set(store.find_divided(unknown))
-        by_node = store.count_by_candidate(unknown - divided)
-        by_node |= {node: store.count_results(node) for node in divided}
-        for node, counts in by_node.items():
-            known[node] = _add(
-                {model: CandidateCounts(n * (verdict == "pass"), n * (verdict is not None), n)}
-                for (model, verdict), n in counts.items()
-            )
-            counted += counts.total()
-        found.append(_add(known.get(node, {}) for node in entries.values()))
+        known |= store.count_by_candidate(unknown - divided)
+        known |= {node: store.count_results(node) for node in divided}
+        counts: VerdictCounts = Counter()
+        for node in entries.values():
+            counts.update(known.get(node, ()))
+        found.append(_by_candidate(counts))
     return found
-
-
-def _add(listed: Iterable[Rates]) -> dict[str, CandidateCounts]:
-    counted: dict[str, list[CandidateCounts]] = {}
-    for rates in listed:
-        for model, counts in rates.items():
-            counted.setdefault(model, []).append(counts)
-    return {
-        model: CandidateCounts(*map(sum, zip(*counts, strict=True)))
-        for model, counts in counted.items()
-    }
