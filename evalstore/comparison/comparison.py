@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.comparison.pair_groups import Pair as Pair
 from evalstore.comparison.pair_groups import sort_pair as sort_pair
-from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of_files
+from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of, change_of_files
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files, sum_counts
 from evalstore.core.results import Result
@@ -182,6 +182,27 @@ class Comparison:
         ]
         change = change_of_files(by_file)
         return change.without_test() if self.by_verdict else change
+
+    def findings(self, change: RateChange) -> Mapping[str, str]:
+        """Return the result of the test of `change`, of all candidates, in words, by an empty name.
+
+        Where some candidates got better and others worse, which would cancel out, that of each.
+        """
+        was, now = self.sides.was, self.sides.now
+        places, names = now.files if change.unit == "file" else now.rows, [*now.model_names]
+        gains = {name: Counter[int]() for name in names}
+        for group in (self.broke, self.fixed, self.changed):
+            for old, new in group.judged():
+                gain = (now.verdict(new) == "pass") - (was.verdict(old) == "pass")
+                gains[names[now.models[new]]][places[new]] += gain
+        totals = {name: counted.total() for name, counted in gains.items() if any(counted.values())}
+        if not min(totals.values(), default=0) < 0 < max(totals.values(), default=0):
+            return {"": change.finding}
+        each = {name: [ClusterSum(1, gain) for gain in gains[name].values()] for name in totals}
+        tests = {name: change_of(sums, change.unit) for name, sums in each.items()}
+        if not any(test.can_be_significant for test in tests.values()):
+            return {"": f"too few {change.unit}s changed for a significance test"}
+        return {name: replace(test, low=None).finding for name, test in tests.items()}
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""

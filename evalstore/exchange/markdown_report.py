@@ -327,7 +327,7 @@ def _by_case(entries: Iterable[tuple[Result, str, str, str]]) -> Iterator[str]:
 def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     """Yield the pass rates of both runs, and whether their difference may be chance."""
     yield from ("#### Is it noise?", "")
-    for line in summary_lines(compared):
+    for line in summary_lines(compared, quote=_name):
         yield f"- {line.text}"
     for note in compared.notes:
         yield f"- {code_span(note)}"

@@ -202,6 +202,26 @@ def test_a_file_with_a_single_row_has_no_rows_to_compare() -> None:
     assert compare(two, two).change().finding == "the pass rate of no row changed: not significant"
 
 
+def test_candidates_that_move_in_opposite_directions_are_tested_one_by_one() -> None:
+    was = [result(file=f"{n}.md", model="a") for n in range(7)]
+    was += [result("fail", file=f"{n}.md", model="b") for n in range(7)]
+    swapped = [each._replace(verdict="fail" if each.model == "a" else "pass") for each in was]
+    comparison = compare(was, swapped)
+    change = comparison.change()
+    assert change.moved == 0
+    test = "significant (p = 0.016, sign-flip test over the 7 files whose pass rate changed)"
+    assert comparison.findings(change) == {"a": test, "b": test}
+    less = [*swapped[:7], *was[7:]]
+    assert compare(was, less).findings(compare(was, less).change()) == {"": test}
+    few = "the pass rate of one file changed: too few for a significance test"
+    two = [*swapped[:7], swapped[7], *was[8:]]
+    assert compare(was, two).findings(compare(was, two).change()) == {"a": test, "b": few}
+    both = [*swapped[:3], *was[3:7], *swapped[7:10], *was[10:]]
+    change = compare(was, both).change()
+    few = "too few files changed for a significance test"
+    assert (change.moved, compare(was, both).findings(change)) == (0, {"": few})
+
+
 def test_equal_parts_count_as_rows_of_a_single_file() -> None:
     rows = [result(row=str(n), key=str(n)) for n in range(6)]
     comparison = compare(rows, [row._replace(verdict="fail") for row in rows])

@@ -148,8 +148,9 @@ def _notes(
     if diff:
         comparison = diff.comparison
         change = comparison.change()
-        if change.moved and not comparison.by_verdict:
-            yield change.finding
+        findings = comparison.findings(change)
+        if (change.moved or "" not in findings) and not comparison.by_verdict:
+            yield from (": ".join(filter(None, each)) for each in findings.items())
         yield from diff.notes
     if totals and totals.total.cost:
         cost = known_price(totals.total.cost, totals.total.unpriced, brief=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.pair_groups import same_answer_text
@@ -78,7 +78,9 @@ def is_new_failure(pair: Pair) -> bool:
     return pair.was is None and pair.either.verdict not in (None, "pass")
 
 
-def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iterator[StyledLine]:
+def summary_lines(
+    diff: Diff, hint: str = "", names: Sequence[str] = (), quote: Callable[[str], str] = safe
+) -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
     Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
@@ -86,7 +88,8 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     nothing changed, and where what changed is pending; the rates are left out where only the rest,
     which is unchanged, is judged on both sides. Between two candidates, the changes are
     those of the second. The difference of the rates begins with the `names` of the sides, which
-    are those of two candidates if none are given: `big against mini: +3.0 points`.
+    are those of two candidates if none are given: `big against mini: +3.0 points`. `quote` writes
+    the name of a candidate that is tested alone.
     """
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
@@ -132,8 +135,13 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     if comparison.flips and is_known:
         was, now = map(safe, names or diff.models or ("", ""))
         whose_points = f"{now} against {was}: " if now else ""
-        points = StyledSpan(f"{whose_points}{change.points}; ")
-        yield StyledLine((points, StyledSpan(change.finding, "heading")))
+        findings, points = comparison.findings(change), f"{whose_points}{change.points}"
+        if "" in findings:
+            yield StyledLine((StyledSpan(f"{points}; "), StyledSpan(findings[""], "heading")))
+            return
+        yield StyledLine((StyledSpan(points),))
+        for name, finding in findings.items():
+            yield StyledLine((StyledSpan(f"{quote(name)}: "), StyledSpan(finding, "heading")))
 
 
 def _remarks(diff: Diff, change: str) -> str:
