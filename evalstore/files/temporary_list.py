@@ -18,6 +18,8 @@ from evalstore.core import batches
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 T = TypeVar("T")
+_SHOWN = 10
+"""The most values that `repr` shows of a sequence."""
 
 
 class TemporaryList(Collection[Any]):
@@ -185,7 +187,8 @@ class FiledSequence(NumberedSequence[T]):
         return list, ([*self],)
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} values in a temporary file>"
+        shown = ", ".join(map(repr, islice(self, _SHOWN)))
+        return f"[{shown}]" if len(self) <= _SHOWN else f"[{shown}, ... {len(self):,} values]"
 
 
 class PackedSequence(FiledSequence[T]):

@@ -164,7 +164,7 @@ _COUNT = shape.int_schema(ge=0, lt=2**63)
 _POSITIVE = shape.int_schema(gt=0, lt=2**63)
 _ID = shape.str_schema(pattern="^[0-9a-f]{32}$")
 _TEXTS = shape.list_schema(_TEXT)
-_AMOUNT = shape.float_schema(ge=0, allow_inf_nan=False)
+_AMOUNT = shape.float_schema(ge=0, lt=2**63)
 _TIME = shape.int_schema(ge=0, le=_LATEST)
 _OR_NONE = shape.nullable_schema
 is_amount = _holds(_AMOUNT)
@@ -202,7 +202,7 @@ _DESCRIPTION: dict[str, tuple[Holds, str]] = {
             _object_of(
                 {
                     "concurrency": _OR_NONE(_POSITIVE),
-                    "timeout": _OR_NONE(shape.float_schema(gt=0, allow_inf_nan=False)),
+                    "timeout": _OR_NONE(shape.float_schema(gt=0, lt=2**63)),
                     "retries": _OR_NONE(_COUNT),
                     "judge_only": _FLAG,
                     "max_time": _OR_NONE(_AMOUNT),
