@@ -77,7 +77,7 @@ def find_result_changes(
 ) -> Iterator[ResultChange]:
     """Yield what changed between two judged results of a case: a label alone if it decides.
 
-    Of the same answer with another verdict, that is how it is judged. When no definition changed:
+    Of the same answer with another verdict, first how it is judged. When no definition changed:
     another answer to the same question, or another judgement of the same answer. `project` is
     needed for a result of the workspace.
     """
@@ -94,7 +94,9 @@ def find_result_changes(
     texts = [each.text for each in judged]
     is_judged_alone = is_kept or (has_same_answer and not _shows_question(store, was, now, project))
     if judging_causes(pair, texts, words, has_same_answer=is_judged_alone):
-        changes, candidates = judged, []
+        others = () if is_kept else [each for each in (*edits, *candidates) if each not in judged]
+        asked_anew = (ResultChange(f"{each.text} (same answer)") for each in others)
+        changes, candidates = [*judged, *asked_anew], []
     else:
         changes = [*edits, *candidates, *judges]
     asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)
