@@ -153,7 +153,8 @@ def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
     assert "[city=Oslo]  scripted/one  fail -> pass  (instructions changed)" in shown
     changes = history(evalstore, "tests/weather.md::city=Oslo")
     assert "  instructions changed" in changes
-    assert "  system prompt changed (same answer)" in changes
+    of_oslo = evalstore("show", "tests/weather.md::city=Oslo").stdout
+    assert "\n      system prompt changed (same answer)\n" in of_oslo
     assert "system prompt desk" in edited(shown)
 
 
