@@ -419,7 +419,11 @@ def _known(side: Result, sessions: Mapping[str, Compared]) -> list[Compared] | N
 
 def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
     """Return how many results changed by each cause, or the one cause of all of them."""
-    listed = [(cause, count) for cause, count in causes if cause and count]
+    listed = [
+        ("by labels" if cause == "by a label" and count > 1 else cause, count)
+        for cause, count in causes
+        if cause and count
+    ]
     if [count for _, count in listed] == [total]:
         return [listed[0][0]]
     return [f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}" for cause, count in listed]

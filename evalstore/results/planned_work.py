@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from evalstore.core.errors import EvalstoreError
@@ -14,6 +15,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.reasons import Explainer
+from evalstore.planning.status.workspace_results import results_at
 from evalstore.results.growing_results import cell_of
 from evalstore.store.trees.case_files import StoredCases
 
@@ -68,7 +70,10 @@ def find_edit(location: Location, file: str, node: str) -> str:
 
 
 def find_edit_of(location: Location, result: Result) -> str:
-    """Return in words what became of the test of a result; empty if it is the same."""
+    """Return in words what became of the test of a result, or that other answers count now.
+
+    Empty if it is the same.
+    """
     with open_project(location) as project:
         if unread := _unread(project, result.file):
             return unread
@@ -80,7 +85,15 @@ def find_edit_of(location: Location, result: Result) -> str:
             return "the row is gone now"
         if (case.tests[0], case.evaluation) != (result.test, result.evaluation):
             return "the test has changed since"
-        return "" if result.prompt in case.prompts else "the system prompt has changed since"
+        if result.prompt not in case.prompts:
+            return "the system prompt has changed since"
+        with suppress(EvalstoreError):  # as for 'find_planned_work'
+            for now in results_at(project, [(result.file, result.row)]):
+                is_same = (now.prompt, now.model) == (result.prompt, result.model)
+                if is_same and now.verdict and now.sessions != result.sessions:
+                    answer = "another answer" if len(now.sessions) == 1 else "other answers"
+                    return f"the workspace counts {answer} now: {now.verdict}"
+        return ""
 
 
 def _unread(project: Project, file: str) -> str:

@@ -257,8 +257,8 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     It says what other versions of the case differ in, if there are some.
     """
     *first, last = counts.differing or ("",)
-    differing = " and the ".join(filter(None, (", the ".join(first), last)))
-    version = f"this version of the {differing}" if differing else "this version"
+    differing = " and ".join(filter(None, (", ".join(first), last)))
+    version = f"with the same {differing}" if differing else "this version"
     rounds = counts.rounds
     if len(rounds) < 2:
         labels = [_verdict_text(each) for each in rounds if each.is_labelled]

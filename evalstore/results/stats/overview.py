@@ -246,8 +246,8 @@ def _shift_text(name: str, shift: Shift, so_far: str) -> str:
 
 
 def _causes_text(causes: Counter[str]) -> str:
-    """Return `edits of tests changed 10 results, older answers 2`; empty without a cause."""
-    texts = [f"{cause} {count:,}" for cause, count in causes.most_common()]
+    """Return `edits of tests changed 10 results, older answers changed 2`; empty without one."""
+    texts = [f"{cause} changed {count:,}" for cause, count in causes.most_common()]
     for cause, count in causes.most_common(1):
         texts[0] = f"{cause} changed {plural(count, 'result')}"
     return ", ".join(texts)

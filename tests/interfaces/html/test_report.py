@@ -726,6 +726,15 @@ def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path)
     assert summary_of(report(root))[0] == told
 
 
+def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
+    (root / "models/second.yaml").write_text(scripted("second", {"answer": "Hi."}))
+    assert call(root, "run", "--refresh") == 0
+    assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
+    assert call(root, "run", "--fail-on", "none") == 0
+    told = "People's labels changed 1 result, older answers changed 1: 1 case broke. "
+    assert summary_of(report(root))[0].startswith(told)
+
+
 def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
     for _ in range(10):
         assert call(root, "run", "--fail-on", "none") == 0

@@ -176,6 +176,18 @@ def test_a_label_is_no_flip_of_a_verdict(ran: Any, evalstore: Evalstore) -> None
     assert f"this version: {counts}" in evalstore("show", f"@work:{OSLO}").stdout
 
 
+def test_a_refreshed_answer_is_shown_with_the_verdict_that_counts_in_the_workspace(
+    ran: Any, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q", "--refresh", OSLO)
+    line = "\nas in run <short>, the workspace counts another answer now: {}\n"
+    assert line.format("fail") in evalstore("show", OSLO).stdout
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    assert line.format("pass") in evalstore("show", OSLO).stdout
+    evalstore("run", "-q")
+    assert "the workspace counts" not in evalstore("show", OSLO).stdout
+
+
 def test_the_last_word_of_a_person_counts(ran: Any, documents: Any) -> None:
     for word in ("pass", "fail", "pass"):
         documents("label", OSLO, word, "--as", "Ada")
@@ -554,9 +566,9 @@ def test_the_causes_in_a_log_are_those_of_what_broke_and_was_fixed(
     evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")
     for verdict, person in (("pass", "Ada"), ("fail", "Bob")):
         evalstore("label", "tests/weather.md::city=Rome", verdict, "--as", person)
-    assert "1 fixed, 1 now undecided (by a label)\n" in evalstore("run", "-q").stdout
+    assert "1 fixed, 1 now undecided (by labels)\n" in evalstore("run", "-q").stdout
     for command in ("show", "log"):
-        assert "(1 fixed, 1 now undecided: by a label)\n" in evalstore(command).stdout
+        assert "(1 fixed, 1 now undecided: by labels)\n" in evalstore(command).stdout
 
 
 def test_the_reason_of_a_labelled_result_says_who_gave_it_and_the_note(

@@ -642,7 +642,7 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         assert f"\n{STAR_NOTE}\n" in f"{page.query_one('#details', TextView).text}\n"
         await press(pilot, "down")
         text = page.query_one("#details", TextView).text
-        assert "\n* since the run before: 1 broke, 1 fixed (by a label)\n" in text
+        assert "\n* since the run before: 1 broke, 1 fixed (by labels)\n" in text
         assert "\nbroke  tests/forecast.md [city=Rome] scripted/" in text
         assert "\nfixed  tests/forecast.md [city=Oslo] scripted/" in text
         await press(pilot, "down")
