@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from evalstore.core.values import Json, Question, Reply, ToolCall, Usage, Verdict, Word
@@ -164,6 +166,19 @@ class Result(NamedTuple):
     def tests(self) -> tuple[str, ...]:
         """Return the test version of each conversation; it repeats for one that is held often."""
         return self.conversations or (self.test,)
+
+    @property
+    def subjects(self) -> list[tuple[str, ...]]:
+        """Return the sessions of each attempt that has all answers, as they are judged together.
+
+        Empty for several conversations while an answer is missing: of which one is not known.
+        """
+        counts = Counter(self.tests)
+        if len(counts) > 1 and len(self.sessions) < self.required_answers:
+            return []
+        attempts, left = len(self.sessions) // len(self.tests), iter(self.sessions)
+        of = {test: iter([*islice(left, attempts * count)]) for test, count in counts.items()}
+        return [tuple(next(of[test]) for test in self.tests) for _ in range(attempts)]
 
     @property
     def is_missing(self) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core.display import case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
+from evalstore.core.hashing import subject_of
 from evalstore.core.values import AnswerRef
 from evalstore.interfaces.html.case_data import TextTable, shown_text
 from evalstore.interfaces.html.report import read_images
@@ -52,16 +53,24 @@ _MOST_FILES = 8
 
 
 class AskedAnswer(NamedTuple):
-    """An answer that can be labelled."""
+    """An answer that can be labelled, or several that are judged together."""
 
     session: str
-    """The id of its session: which answers come first is random, but always the same."""
+    """The id of its first session: which answers come first is random, but always the same."""
+    place: str
+    """Its case, as in `tests/weather.md::Oslo`: several may have the same answer."""
+    sessions: tuple[str, ...]
     result: Result
     case: Case
     title: str
     """The name of its case, with the name of the system prompt if the case has several."""
     words: str
     """What is searched for words: the title, the candidate and the tags."""
+
+    @property
+    def version(self) -> str:
+        """What a label depends on: the judging version and the answers."""
+        return f"{self.result.evaluation}_{subject_of(self.sessions)}"
 
 
 class LabelPages:
@@ -71,18 +80,18 @@ class LabelPages:
         """`name` is that of the workspace; `base` is the path below which the pages are."""
         self._location, self._name, self._base = location, name, base
         self._lock = Lock()
-        self._answers: dict[str, dict[str, AskedAnswer]] = {}
-        """The answers offered, by the words to which they are limited."""
+        self._answers: dict[str, Sequence[AskedAnswer]] = {}
+        """The answers offered, in order, by the words to which they are limited."""
         self._state: object = None
         """What they depend on: cases, settings and runs."""
 
-    def first(self, person: str, only: str, after: str) -> str:
-        """Return the session of the first answer `after` one that a person has not labelled.
+    def first(self, person: str, only: str, *after: str) -> AskedAnswer | None:
+        """Return the first answer `after` a session and case that a person has not labelled.
 
-        Empty without one. All words of `only` must be in the title, candidate and tags.
+        All words of `only` must be in the title, candidate and tags.
         """
         self._forget_changed()
-        return next((session for session in self._left(person, only) if session > after), "")
+        return next((each for each in self._left(person, only) if each[:2] > after), None)
 
     def _forget_changed(self) -> None:
         """Read the answers again, when they are wanted, after an edit or a run.
@@ -97,32 +106,33 @@ class LabelPages:
             if state != self._state:
                 self._answers, self._state = {}, state
 
-    def _offered(self, only: str) -> Mapping[str, AskedAnswer]:
-        """Return the answers offered by their sessions; they are read once, also in memory."""
+    def _offered(self, only: str) -> Sequence[AskedAnswer]:
+        """Return the answers offered, in order; they are read once, also in memory."""
         with self._lock:
             if only not in self._answers:
                 words = only.casefold().split()
                 found = (each for each in self._read() if all(word in each.words for word in words))
-                listed = nsmallest(MOST_ANSWERS, found, key=lambda each: each.session)
-                self._answers[only] = {answer.session: answer for answer in listed}
+                self._answers[only] = nsmallest(MOST_ANSWERS, found, key=lambda each: each[:2])
             return self._answers[only]
 
-    def _left(self, person: str, only: str) -> list[str]:
-        """Return the sessions of the answers offered that a person has not labelled."""
-        labels, answers = stored_labels(self._location), self._offered(only).values()
-        return [each.session for each in answers if person not in _by_person(labels, each)]
+    def _left(self, person: str, only: str) -> list[AskedAnswer]:
+        """Return the answers offered that a person has not labelled."""
+        labels, answers = stored_labels(self._location), self._offered(only)
+        return [each for each in answers if person not in _by_person(labels, each)]
 
-    def page(self, session: str, person: str, only: str, note: str = "", why: str = "") -> bytes:
+    def page(
+        self, session: str, place: str, person: str, only: str, note: str = "", why: str = ""
+    ) -> bytes:
         """Return the page of an answer; it has verdicts only if the person has labelled it.
 
         It keeps a note that is not stored and says `why`. Raises `RevisionError` without one.
         """
         self._forget_changed()
-        answer = self._find(session)
-        is_one = len(answer.case.tests) == 1  # else all are judged together
+        answer = self._find(session, place)
         with self._open(answer) as (project, reader):
             (view,) = reader.read([(answer.result, answer.case)])
-            shown = [each for each in view.sessions if each.id == answer.session or not is_one]
+            read = {each.id: each for each in view.sessions}
+            shown = [read[id] for id in answer.sessions if id in read]
             asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
             definitions = dict(chain.from_iterable(reader.definitions(each.test) for each in shown))
             criteria = reader.criteria(answer.case.evaluation)
@@ -143,7 +153,7 @@ class LabelPages:
             for vote in view.judgements
             if own and not vote.is_person and answer.session in vote.sessions
         ]
-        earlier = [each for each in self._offered(only) if each < answer.session]
+        earlier = [each for each in self._offered(only) if each[:2] < answer[:2]]
         texts, is_single = TextTable(), sum(len(each.answers) for each in shown) == 1
         told = criteria.instructions if criteria else ""
         if is_single:
@@ -152,6 +162,7 @@ class LabelPages:
             title=safe(answer.title),
             only=only,
             session=answer.session,
+            place=answer.place,
             parts=[
                 _part(*both, sources, contents, texts, is_numbered=not is_single)
                 for both in zip(asked, shown, strict=True)
@@ -162,12 +173,12 @@ class LabelPages:
             texts=texts.entries,
             data=Drawing(data_block("texts", texts.entries).decode(errors="backslashreplace")),
             definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
-            attempt=answer.result.sessions.index(answer.session) + 1,
-            attempts=len(answer.result.sessions) if is_one else 1,
+            attempt=answer.result.subjects.index(answer.sessions) + 1,
+            attempts=len(answer.result.subjects),
             person=person,
             shown_person=safe(person),
             own=own,
-            judging=answer.result.evaluation,
+            judging=answer.version,
             stored=(stored := _same_lines(own.note) if own else ""),
             note="\n".join(filter(None, dict.fromkeys((stored, _same_lines(note))))),
             refused=why,
@@ -176,15 +187,15 @@ class LabelPages:
             verdicts=[
                 (vote.verdict, judgement_title(vote), shown_text(vote.feedback)) for vote in votes
             ],
-            previous=max(earlier, default=""),
+            previous=earlier[-1] if earlier else None,
         )
 
-    def file(self, session: str, id: str) -> tuple[str, bytes]:
+    def file(self, session: str, place: str, id: str) -> tuple[str, bytes]:
         """Return the name and the bytes of a file that is in the question of an answer.
 
         Raises `RevisionError` for another one.
         """
-        answer = self._find(session)
+        answer = self._find(session, place)
         with self._open(answer) as (project, reader):
             asked = (reader.conversation(test, answer.result.prompt) for test in answer.case.tests)
             files = (file for turn in chain.from_iterable(asked) for file in turn.files)
@@ -208,24 +219,32 @@ class LabelPages:
                 agreed += [(safe(judge.judge), text) for text in [agreement(judge.people)] if text]
         return self._render(title="", only=only, session="", person=person, agreed=agreed)
 
-    def own(self, session: str, person: str) -> PersonLabel | None:
+    def own(self, session: str, place: str, person: str) -> PersonLabel | None:
         """Return the label of a person on an answer."""
-        return _by_person(stored_labels(self._location), self._find(session)).get(person)
+        return _by_person(stored_labels(self._location), self._find(session, place)).get(person)
 
     def label(
-        self, session: str, verdict: str, note: str, person: str, seen: str, judging: str
+        self,
+        session: str,
+        place: str,
+        verdict: str,
+        note: str,
+        person: str,
+        seen: str,
+        judging: str,
     ) -> str:
         """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`.
 
         With `next` only another note is stored, with the label that the person gave; with `skip`
-        nothing is. `seen` and `judging` are the label and the judging version that the person was
-        shown: no other label is replaced. Returns why something was not stored, or nothing.
+        nothing is. `seen` and `judging` are the label and the version of the answer that the person
+        was shown: no other label is replaced, and nothing stored for other answers or another case.
+        Returns why something was not stored, or nothing.
         """
         with suppress(EvalstoreError):  # an error in a file does not hinder a label
             self._forget_changed()
         note = _same_lines(note)
         try:
-            answer = self._find(session)
+            answer = self._find(session, place)
         except RevisionError as error:
             hint = f"nothing is stored; your note was: {note}" if note else "nothing is stored"
             raise RevisionError(f"{error}; its case may have been changed", hint=hint) from error
@@ -240,7 +259,7 @@ class LabelPages:
                 raise EvalstoreError(f"a label is pass, fail or none, not '{verdict}'")
             if not person or len(person) > _LONGEST_NAME:
                 raise EvalstoreError("a label needs the name of a person")
-            if judging != answer.result.evaluation:
+            if judging != answer.version:
                 return "changed"
             if (word, note) == before:
                 return ""
@@ -265,12 +284,19 @@ class LabelPages:
             script=Drawing(read_script("label.js")),
         )
 
-    def _find(self, session: str) -> AskedAnswer:
-        """Return an answer by its id, or the first digits of it."""
-        offered = (each for answers in [*self._answers.values()] for each in answers.values())
+    def _find(self, session: str, place: str) -> AskedAnswer:
+        """Return an answer by its id, or the first digits of it, and its case.
+
+        That of another case is returned if this case has it no more.
+        """
+        offered, other = chain.from_iterable([*self._answers.values()]), None
         for answer in chain(offered, self._read()) if len(session) >= _DIGITS else ():
-            if answer.session.startswith(session):
-                return answer
+            if any(each.startswith(session) for each in answer.sessions):
+                if place in ("", answer.place):
+                    return answer
+                other = other or answer
+        if other is not None:
+            return other
         raise RevisionError(f"the workspace has no answer '{session}' that can be labelled")
 
     def _read(self) -> Iterator[AskedAnswer]:
@@ -285,9 +311,9 @@ class LabelPages:
                     prompt = names[case.prompts][result.prompt] if case.prompts[1:] else None
                     title = case_name(result.file, result.row, prompt)
                     words = " ".join((title, result.model, *case.tags)).casefold()
-                    several = result.required_answers > 1 and len(case.tests) == 1
-                    for session in result.sessions[: None if several else 1]:
-                        yield AskedAnswer(session, result, case, title, words)
+                    place = f"{result.file}::{result.row}"
+                    for each in result.subjects:
+                        yield AskedAnswer(each[0], place, each, result, case, title, words)
 
 
 def _part(

@@ -158,20 +158,20 @@ class ResultsSite(LocalSite):
 
     async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
         """Redirect to an answer that the person has not labelled."""
-        person, only, after = await self._labels_of(request.query)
-        session = await to_thread(self.labelling.first, person, only, after)
-        if session:
-            raise web.HTTPFound(self._label_address(session, person, only))
+        person, only, place, after = await self._labels_of(request.query)
+        found = await to_thread(self.labelling.first, person, only, after, place)
+        if found:
+            raise web.HTTPFound(self._label_address(found.session, found.place, person, only))
         return _html(await to_thread(self.labelling.end, person, only))
 
     async def show_answer(self, request: web.Request) -> web.StreamResponse:
         """Return the page on which an answer is labelled."""
-        person, only, _ = await self._labels_of(request.query)
+        person, only, place, _ = await self._labels_of(request.query)
         session = request.match_info["session"]
         try:
-            return _html(await to_thread(self.labelling.page, session, person, only))
+            return _html(await to_thread(self.labelling.page, session, place, person, only))
         except EvalstoreError as error:
-            if await to_thread(self.labelling.own, session, person) is None:
+            if await to_thread(self.labelling.own, session, place, person) is None:
                 raise
             text = f"your label is stored, but its page cannot be shown: {error}"
             raise EvalstoreError(text, hint=error.hint) from error
@@ -179,7 +179,8 @@ class ResultsSite(LocalSite):
     async def send_file(self, request: web.Request) -> web.StreamResponse:
         """Send a file of a question to be saved: no browser shows or runs it."""
         session, id = request.match_info["session"], request.match_info["id"]
-        path, data = await to_thread(self.labelling.file, session, id)
+        place = request.query.get("case", "")
+        path, data = await to_thread(self.labelling.file, session, place, id)
         name = quote(path.rpartition("/")[2], safe="")
         saved = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
         return web.Response(body=data, headers=saved, content_type="application/octet-stream")
@@ -189,24 +190,26 @@ class ResultsSite(LocalSite):
         session, form = request.match_info["session"], await request.post()
         fields = ("by", "only", "verdict", "note", "seen", "judging")
         person, only, verdict, note, *shown = (str(form.get(name, "")).strip() for name in fields)
+        answer = session, request.query.get("case", "")
         if verdict == "none" and "confirmed" not in form:
             raise EvalstoreError("a label is removed by the form 'Remove my label'")
-        if refused := await to_thread(self.labelling.label, session, verdict, note, person, *shown):
-            page = await to_thread(self.labelling.page, session, person, only, note, refused)
+        if refused := await to_thread(self.labelling.label, *answer, verdict, note, person, *shown):
+            page = await to_thread(self.labelling.page, *answer, person, only, note, refused)
             return _html(page, web.HTTPConflict.status_code)
         if verdict in ("skip", "next"):
-            query = urlencode({"by": person, "only": only, "after": session})
+            query = urlencode({"by": person, "only": only, "after": session, "case": answer[1]})
             raise web.HTTPSeeOther(f"{self.base}/label?{query}")
-        raise web.HTTPSeeOther(self._label_address(session, person, only))
+        raise web.HTTPSeeOther(self._label_address(*answer, person, only))
 
-    def _label_address(self, session: str, person: str, only: str) -> str:
-        return f"{self.base}/label/{session}?{urlencode({'by': person, 'only': only})}"
+    def _label_address(self, session: str, place: str, person: str, only: str) -> str:
+        query = urlencode({"by": person, "only": only, "case": place})
+        return f"{self.base}/label/{session}?{query}"
 
     async def _labels_of(self, query: Mapping[str, str]) -> list[str]:
-        """Return who labels, the words to which the answers are limited, and the last answer."""
+        """Return who labels, the words that limit the answers, the case, and the last answer."""
         by, only, after = (query.get(name, "").strip() for name in ("by", "only", "after"))
         by = by or await to_thread(name_of_user, self.pages.location.directory)
-        return [by, safe(only), safe(after)]
+        return [by, safe(only), query.get("case", ""), safe(after)]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""

@@ -146,34 +146,15 @@ def label_results(
 
 
 def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
-    """Yield the subjects of a result as they were judged, else as the workspace judges them."""
+    """Yield the subjects of a result as they were judged, else as they are judged together."""
     if result.evaluation is None or not result.sessions:
         return
     judged = project.store.find_evaluations(result.evaluations).values()
     groups = [each.sessions for each in judged if set(each.sessions) <= set(result.sessions)]
     left = [each for each in result.sessions if not any(each in group for group in groups)]
-    if left:
-        groups += _together(project, result, left)
+    groups += [each for each in result.subjects if set(each) & set(left)]
     for sessions in dict.fromkeys(groups):
         yield subject_of_result(result, sessions)
-
-
-def _together(project: Project, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the unjudged sessions of a result, grouped as they are judged together."""
-    place = (result.test, result.evaluation, set(result.sessions))
-    with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        plan = make_plan(project, SelectionOptions())
-        for cell in plan.cells:
-            groups = list(cell.subjects(plan.sessions))
-            every = {id for group in groups for id in group}
-            if (cell.case.tests[0], cell.case.evaluation, every) == place:
-                return [group for group in groups if set(group) & set(sessions)]
-    if (
-        result.required_answers > 1
-        and len(set(project.store.find_questions_of(result.sessions).values())) > 1
-    ):
-        return []  # some of several conversations have no answer yet
-    return [(session,) for session in sessions]
 
 
 def add_labels(

@@ -48,14 +48,17 @@ class LabelIndex:
         """
         if not self.by_place or result.evaluation is None:
             return []
-        words = [
+        given = [
             label
             for session in dict.fromkeys(result.sessions)
             for label in self.by_place.get((result.evaluation, session), ())
-            if set(label.sessions) <= set(result.sessions)
         ]
-        if not words:
+        if not given:
             return []
+        together = {*result.subjects}
+        words = [
+            each for each in given if each.id in result.evaluations or each.sessions in together
+        ]
         last = {(word.person, word.sessions): word.id for word in words}
         counted = {(word.person, word.sessions) for word in words if word.id in result.evaluations}
         return [

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import pytest
 
@@ -27,7 +27,8 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, results_site
 from evalstore.interfaces.web.results_site import BuiltPage, BuiltPages, ResultsSite
 from evalstore.planning.open_project import open_store
-from evalstore.planning.options import Location
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.results.table.list import list_things
 from evalstore.store.wanted import note_reached
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, scripted
 from tests.interfaces.html.test_hostile import require_harmless
@@ -525,7 +526,8 @@ def send(
     """
     parts = urlsplit(address)
     if not {"seen", "judging"} <= {*form}:
-        page = ask(address, f"{urlsplit(path).path}?{urlencode({'by': form.get('by', '')})}")[1]
+        query = dict(parse_qsl(urlsplit(path).query)) | {"by": form.get("by", "")}
+        page = ask(address, f"{urlsplit(path).path}?{urlencode(query)}")[1]
         for name in {"seen", "judging"} - {*form}:
             form[name] = "".join(re.findall(rf'name="{name}" value="(\w*)"', page)[:1])
     own = f"http://{parts.netloc}" if origin is None else origin
@@ -551,8 +553,13 @@ def answer_of(address: str, text: str, query: str = "") -> str:
     path = str(ask(address, f"label?by=Ada{query}")[0].headers["Location"])
     if text in ask(address, path)[1]:
         return path
+    return after(address, path)
+
+
+def after(address: str, path: str) -> str:
+    """The path of the page of the next answer after that of one."""
     session = urlsplit(path).path.rpartition("/")[2]
-    return str(ask(address, f"label?by=Ada&after={session}")[0].headers["Location"])
+    return str(ask(address, f"label?{urlsplit(path).query}&after={session}")[0].headers["Location"])
 
 
 def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
@@ -597,20 +604,18 @@ def test_no_verdict_is_shown_to_a_person_without_a_label_and_a_later_page_names_
     assert re.search('Your label</h2>\\s*<p><span class="verdict verdict-fail">', text)
     assert ">Rude.</textarea>" in text
     answers = [str(ask(address, "label?by=Eve")[0].headers["Location"])]
-    session = urlsplit(answers[0]).path.rpartition("/")[2]
-    answers += [str(ask(address, f"label?by=Eve&after={session}")[0].headers["Location"])]
+    answers += [after(address, answers[0])]
     assert "Previous answer" not in ask(address, answers[0])[1]
     link = re.findall('<a href="([^"]*)">Previous answer', ask(address, answers[1])[1])[0]
-    assert html.unescape(link) == answers[0]
+    assert unquote(html.unescape(link)) == unquote(answers[0])
 
 
 def test_a_previous_answer_is_linked_by_a_server_that_has_listed_none(
     labelled: tuple[Path, str],
 ) -> None:
     root, address = labelled
-    first = urlsplit(str(ask(address, "label?by=Eve")[0].headers["Location"])).path
-    session = first.rpartition("/")[2]
-    second = str(ask(address, f"label?by=Eve&after={session}")[0].headers["Location"])
+    first = str(ask(address, "label?by=Eve")[0].headers["Location"])
+    session, second = urlsplit(first).path.rpartition("/")[2], after(address, first)
     with serving(root) as again:
         text = ask(again, f"label/{urlsplit(second).path.rpartition('/')[2]}?by=Eve")[1]
     assert f"label/{session}?by=Eve" in text.partition("Previous answer")[0]
@@ -772,7 +777,7 @@ def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_c
     form = {"by": "Ada", "seen": "", "judging": old}
     response, text = send(address, path, verdict="fail", note="Rude.", **form)
     assert (response.status, labels_in(root)) == (409, [])
-    assert "the case was changed after this page was made" in text
+    assert "the case or its answers have changed since this page was made" in text
     assert "The answer must be short." in text
     assert ">Rude.</textarea>" in text
     edit(root, "Hello", "Hi")
@@ -1204,6 +1209,76 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
     assert "Passes if all answers are equal:" in text
     assert "0 of 2 answers have your label." in text
     assert "Thirty &lt;days&gt;." in text
+
+
+def test_of_cases_that_share_an_answer_the_one_that_was_shown_is_labelled(tmp_path: Path) -> None:
+    twin = TEST.replace("must be kind", "must not be kind")
+    root = make_workspace(tmp_path / "desk", {"tests/twin.md": twin})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        paths = [
+            str(ask(address, f"label?by=Ada&only={only}")[0].headers["Location"])
+            for only in ("", "twin")
+        ]
+        assert len({urlsplit(path).path for path in paths}) == 1
+        pages = [ask(address, path)[1] for path in paths]
+        assert "0 of 2 answers have your label." in pages[0]
+        told = [re.findall("The answer must[^<]*", page)[0] for page in pages]
+        assert told == ["The answer must be kind.", "The answer must not be kind."]
+        judging = [re.findall(r'name="judging" value="(\w+)"', page)[0] for page in pages]
+        form = {"by": "Ada", "verdict": "fail", "seen": ""}
+        assert post(address, paths[1], judging=judging[0], **form).status == 409
+        assert labels_in(root) == []
+        assert unquote(after(address, paths[0])) == unquote(paths[1].replace("only=twin", "only="))
+        edit(root, "must be kind", "must be short")
+        sent = post(address, paths[1], judging=judging[1], **form)
+        assert "twin.md" in ask(address, str(sent.headers["Location"]))[1]
+    with open_store(Location(root)) as store:
+        (label,) = store.find_labels()
+    assert f"{label.evaluation.evaluation}_{label.evaluation.sessions[0]}" == judging[1]
+
+
+def test_the_page_of_a_case_links_to_the_label_page_of_that_case(
+    tmp_path: Path, page: Page
+) -> None:
+    twin = TEST.replace("must be kind", "must not be kind")
+    root = make_workspace(tmp_path / "desk", {"tests/a twin.md": twin})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        for case, told in (("hello", "must be kind"), ("a%20twin", "must not be kind")):
+            page.go(f"{address}case/tests/{case}.md")
+            page.wait("document.getElementById('case').open")
+            link = page.value("document.querySelector('#case .answer a').href")
+            assert told in ask(address, urlsplit(link)._replace(scheme="", netloc="").geturl())[1]
+
+
+def test_answers_judged_together_that_were_not_shown_get_no_label(tmp_path: Path) -> None:
+    """Labels on another number of answers do not count, and are neither shown nor listed."""
+    group = (
+        "---\nrepetitions: 3\n---\n\n# \N{BUST IN SILHOUETTE}\n\nHello\n\n---\n\n"
+        "~~~checks\n- {allEqual: , scope: group}\n~~~\n"
+    )
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": group})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        path = str(ask(address, "label?by=Ada&only=first")[0].headers["Location"])
+        judging = re.findall(r'name="judging" value="(\w+)"', ask(address, path)[1])[0]
+        form = {"verdict": "fail", "seen": ""}
+        edit(root, "repetitions: 3", "repetitions: 2")
+        assert post(address, path, by="Ada", judging=judging, **form).status == 409
+        assert labels_in(root) == []
+        assert post(address, path, by="Ada", **form).status == 303
+        edit(root, "repetitions: 2", "repetitions: 3")
+        assert post(address, path, by="Bob", verdict="pass", seen="").status == 303
+        text = ask(address, path)[1]
+        assert "Your label" not in text
+        assert "0 of 1 answer" in text
+        decided = ask(address, path.replace("Ada", "Bob"))[1]
+        assert "says fail" not in decided
+        (listed,) = list_things(Location(root), "labels", SelectionOptions()).rows
+        assert listed["by"] == "Bob"
+        edit(root, "repetitions: 3", "repetitions: 4")
+        assert ask(address, path)[0].status == 404, "an answer is missing"
 
 
 def test_a_form_that_is_sent_twice_stores_one_label(labelled: tuple[Path, str]) -> None:

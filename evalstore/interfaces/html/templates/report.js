@@ -177,10 +177,10 @@
 
   // --- a case
 
-  function address(row) {
+  function named(row) {
     const [files, names] = data.addresses;
     const file = files[row.file] ?? data.files[row.file].split("/").map(encodeURIComponent).join("/");
-    return base + "/case/" + file + "::" + (names[row.number] ?? encodeURIComponent(row.label));
+    return file + "::" + (names[row.number] ?? encodeURIComponent(row.label));
   }
 
   function section(title, ...children) {
@@ -255,7 +255,7 @@
       ...turns.map((text, turn) => make("div", {class: "turn turn-assistant"},
         turns.length > 1 ? make("p", {class: "role"}, "turn " + (turn + 1)) : null, shown(texts[text]))),
       make("p", {class: "note"}, facts, base ? " " : null,
-        base ? make("a", {href: base + "/label/" + facts.slice(0, 8) + (by ? "?by=" + encodeURIComponent(by) : "")}, "Label") : null)));
+        base ? make("a", {href: base + "/label/" + facts.slice(0, 8) + "?case=" + named(row) + (by ? "&by=" + encodeURIComponent(by) : "")}, "Label") : null)));
     const history = (detail.history || []).map(([run, word, people]) => make("li", {text: true}, verdict(word),
       " run " + runs[run].id + ", " + new Date(runs[run].at).toISOString().slice(0, 16).replace("T", " ") + " UTC" + (people ? ", label of " + people : "")));
     return make("article", {"aria-label": data.models[detail.model]},
@@ -295,7 +295,7 @@
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
-        base ? make("a", {href: address(row)}, "Newest result") : null,
+        base ? make("a", {href: base + "/case/" + named(row)}, "Newest result") : null,
         make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
           step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
