@@ -437,27 +437,34 @@ def _sort_key(text: ListedText) -> tuple[bool, str, str, int, tuple[str, ...], s
 
 _TABLES = """
     CREATE TABLE texts (number INTEGER PRIMARY KEY, kind INTEGER, id TEXT, sessions TEXT);
-    CREATE TABLE keys (id TEXT, number INTEGER, PRIMARY KEY (id, number)) WITHOUT ROWID;
+    CREATE TABLE keys (id TEXT, number INTEGER, is_own INTEGER, PRIMARY KEY (id, number))
+        WITHOUT ROWID;
     CREATE TABLE results (id TEXT, file TEXT, row TEXT, model TEXT, prompt TEXT, prompts INTEGER);
     CREATE TABLE places (n INTEGER PRIMARY KEY, number INTEGER, run TEXT, file TEXT, row TEXT,
-        model TEXT, prompt TEXT, prompts INTEGER);
+        model TEXT, prompt TEXT, prompts INTEGER, is_own INTEGER);
     CREATE INDEX places_of_texts ON places (number, run);
 """
-"""The texts, the ids that stand for them, some results, and the results in which texts are."""
+"""The texts, the ids that stand for them, some results, and the results in which texts are.
+
+A judgement is in a result that has its own id, or else in one that has the answer it is about.
+"""
 _PLACE = """
-    INSERT INTO places (number, run, file, row, model, prompt, prompts)
-    SELECT k.number, ?, r.file, r.row, r.model, r.prompt, r.prompts
+    INSERT INTO places (number, run, file, row, model, prompt, prompts, is_own)
+    SELECT k.number, ?, r.file, r.row, r.model, r.prompt, r.prompts, k.is_own
     FROM results r JOIN keys k ON k.id = r.id
-    WHERE NOT EXISTS (SELECT 1 FROM places p WHERE p.number = k.number AND p.run <> ?)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM places p WHERE p.number = k.number AND p.run <> ? AND p.is_own >= k.is_own)
     ORDER BY r.rowid
 """
-_LEFT = "SELECT count(*) FROM texts WHERE number NOT IN (SELECT number FROM places)"
+_LEFT = "SELECT count(*) FROM texts WHERE number NOT IN (SELECT number FROM places WHERE is_own)"
 _SORTED = """
     SELECT t.kind, t.id, t.sessions, p.*
     FROM texts t LEFT JOIN (
         SELECT number, min(n), run, file, row, prompts, group_concat(model, char(0)),
             group_concat(coalesce(prompt, ''), char(0))
-        FROM places GROUP BY number) p ON p.number = t.number
+        FROM places o
+        WHERE is_own OR NOT EXISTS (SELECT 1 FROM places p WHERE p.number = o.number AND p.is_own)
+        GROUP BY number) p ON p.number = t.number
     ORDER BY p.file IS NULL, p.file, p.row, t.kind, t.id
 """
 
@@ -474,9 +481,11 @@ class _SearchedTexts:
             )
             self._database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?)", rows)
             keys = (
-                (key, number) for number, (_, id, place) in batch for key in {id, *place.sessions}
+                (key, number, key == id)
+                for number, (_, id, place) in batch
+                for key in {id, *place.sessions}
             )
-            self._database.executemany("INSERT INTO keys VALUES (?, ?)", keys)
+            self._database.executemany("INSERT INTO keys VALUES (?, ?, ?)", keys)
 
     def search(
         self, store: Store, runs: Iterable[Run], go_on: Callable[[], bool] = lambda: True

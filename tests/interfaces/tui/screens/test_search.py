@@ -20,7 +20,8 @@ from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.search.grep import FoundTexts, MarkedText, SearchHit
+from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
+from evalstore.results.table.cases import list_runs
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import run_with_hostile_answers
 from tests.interfaces.tui.driving import (
@@ -67,6 +68,16 @@ def test_an_answer_that_only_an_old_run_has_is_found_and_opened(workspace: Path)
         assert pilot.app.screen.TITLE == "Runs"
 
     drive(scenario)
+
+
+def test_feedback_is_found_in_the_newest_run_that_used_it(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    first = [run.id for run in list_runs(Location(workspace))]
+    edit(test, "must be warm", "may be cold")
+    main(["run", "--quiet"])
+    found = Searcher(Location(workspace)).find('"cold there"', 10)
+    assert found
+    assert {(text.hit.kind, text.run) for text in found.texts} == {("feedback", first[0])}
 
 
 def test_a_filter_without_a_match_leads_to_the_search_with_its_words(workspace: Path) -> None:
