@@ -7,12 +7,14 @@ runs before it. Of many such results only columns of numbers are in memory.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, compress, islice
 from typing import Any
 
+from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.placed_results import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
@@ -21,7 +23,9 @@ from evalstore.core.runs import Run, RunSources
 from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import TemporaryList, keep_values
 from evalstore.planning.cells.earlier_results import EarlierEntries, find_cells
+from evalstore.planning.options import is_partial
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
+from evalstore.results.equal_parts import leave_out_same
 from evalstore.results.growing_results import GrowingResults
 from evalstore.results.prompt_names import PromptPlace
 from evalstore.store import Store
@@ -138,16 +142,17 @@ def fill_older_side(
 ) -> Side:
     """Return the older side, a run, with the verdicts that it lacks, from the runs before it.
 
-    Only judged results of cases that the newer side has are filled in. `covers` tells whether a
-    test file is selected, and `before` returns the results of test files in earlier runs.
+    Only judged results are filled in: of cases that the newer side has, and of removed cases that
+    the selection of the older run left out. `covers` tells whether a test file is selected, and
+    `before` returns the results of test files in earlier runs.
     """
     missing = _find_missing(was, now, covers)
-    filler = _Filler(store, was, now)
-    paths = {now.results.file_name(number) for number in missing}
-    for past, entries in before(paths) if missing else ():
+    filler = _Filler(store, was, now, covers)
+    paths = {now.results.file_name(number) for number in missing} | filler.removed.keys()
+    for past, entries in before(paths) if paths else ():
         missing = filler.fill(missing, past, entries) if entries else missing
-        paths &= {now.results.file_name(number) for number in missing}
-        if not missing:
+        paths &= {now.results.file_name(number) for number in missing} | filler.removed.keys()
+        if not paths:
             break
     return filler.finish()
 
@@ -171,9 +176,17 @@ def _find_missing(was: Side, now: Side, covers: Callable[[str], bool]) -> array[
 class _Filler:
     """Collects results of earlier runs, and the cases that they are about."""
 
-    def __init__(self, store: Store, was: Side, now: Side) -> None:
+    def __init__(self, store: Store, was: Side, now: Side, covers: Callable[[str], bool]) -> None:
         self._store, self._was, self._now = store, was, now
         self._rows, self._finder = RowResults(store), CaseFinder(store)
+        self.removed = {
+            path: names
+            for path, node in (was.nodes.items() if was.selection else ())
+            if now.nodes.get(path) != node and covers(path) and (names := self._find_removed(path))
+        }
+        """The names of cases that the newer side lacks, with their system prompts, by test file."""
+        self._known = {it for column in was.results.places for it in column if self.removed}
+        """The places that have a result."""
         self._filled = GrowingResults()
         self._runs, self._ids = DigestMap(), list[str]()
         """The number of the run of each of these, by its digest; the ids of the runs."""
@@ -183,6 +196,34 @@ class _Filler:
         self._find_sources = SourcesReader(store).find
         self._older: dict[str, CaseVersions] = {}
         """The cases of the results that are filled into files with results of their own."""
+
+    def _find_removed(self, path: str) -> dict[str, tuple[str | None, ...]]:
+        was, node = self._was.files[self._was.nodes[path]], self._now.nodes.get(path)
+        cases: Iterable[Case] = was.cases
+        if node is not None:
+            paired = PairedCases(*leave_out_same(was, self._now.files[node], self._finder))
+            deque(paired, 0)
+            cases = paired.gone()
+        return {name: case.prompts for case in cases for name in (case.key, case.row)}
+
+    def _add_removed(self, past: Run, entries: Mapping[str, str], same: set[str]) -> None:
+        """Add the results that a run has of removed cases; all of them, if it left out none."""
+        here, models = (
+            {path: entries[path] for path in self.removed if path in entries},
+            self._was.models,
+        )
+        for path, found in self._rows.find(here, self.removed).items():
+            for result, case in found.cells:
+                prompts = self.removed[path].get(case.key) or self.removed[path].get(case.row, ())
+                is_asked = result.prompt_number < len(prompts) and (
+                    not models or result.model in models
+                )
+                places = digests_of(result)
+                if is_asked and not result.is_missing and self._known.isdisjoint(places):
+                    self._known.update(places)
+                    self._add(result, case, past, entries, same)
+            if not is_partial(past):
+                del self.removed[path]
 
     def fill(self, missing: Sequence[int], past: Run, entries: Mapping[str, str]) -> array[int]:
         """Add those of these results that a run has; returns the numbers of the others."""
@@ -200,6 +241,7 @@ class _Filler:
                     self._add(*earlier, past, entries, same)
                 else:
                     left.append(number)
+        self._add_removed(past, entries, same)
         self._ids.append(past.id)
         return left
 

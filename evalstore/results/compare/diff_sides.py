@@ -18,7 +18,7 @@ from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, plural, side_name
-from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, CaseFile
@@ -76,7 +76,8 @@ def read_sides(
     nodes, files = _files_of_workspace(project)
     was = _of_run(store, runs[0], current)
     was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
-    now = now or workspace_side(project, selection, _find_settled(project, selection, was))
+    settled = None if now else _find_settled(project, selection, was)
+    now = now or workspace_side(project, _in_workspace(project, selection), settled)
     return _with_results(store, was, now.equal), now
 
 
@@ -388,8 +389,17 @@ def open_sides(
     with open_project(location) as project:
         from evalstore.planning.planner import require_sound
 
-        require_sound(project, selection)
+        require_sound(project, _in_workspace(project, selection))
         yield project
+
+
+def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOptions:
+    """Return a selection without its paths if only a run has one: a file or row was removed."""
+    try:
+        project.targets(selection.paths)
+    except EvalstoreError:
+        return replace(selection, paths=())
+    return selection
 
 
 # --- finds the results of a side of a comparison whose cases the other side has run, too
@@ -452,14 +462,14 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
     if not paths:
         return Selection()
     targets: dict[Target, None] = {}
-    problem: NothingSelectedError | None = None
+    problem: EvalstoreError | None = None
     for order in (sides, sides[::-1])[: len(sides)]:
         try:
             if order[-1].name == WORKSPACE:
                 targets.update(dict.fromkeys(project.targets(paths)))
             else:
                 targets.update(dict.fromkeys(_find_stored(project, paths, *order)))
-        except NothingSelectedError as error:
+        except EvalstoreError as error:
             problem = problem or error
     if problem and not targets:
         raise problem

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import tree
-from tests.interfaces.cli.conftest import ONE, Evalstore, Ran
+from tests.interfaces.cli.conftest import ONE, WEATHER, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit
 
 OSLO = "tests/weather.md::city=Oslo"
@@ -132,3 +132,30 @@ def test_a_run_with_both_candidates_is_named(workspace: Path, evalstore: Evalsto
         "hint: 'evalstore diff <short> --model scripted/one --vs scripted/two' compares them in a "
         "run with both\n"
     )
+
+
+def test_what_was_removed_after_a_partial_run_is_gone(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/other.md": WEATHER, "tests/third.md": "# 👤\n\nHello.\n\n---\n\nA."})
+    documents("run", "--fail-on", "none")
+    documents("run", "-k", "third", "--fail-on", "none")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Rome]")
+    (workspace / "tests/other.md").unlink()
+    removed = [("other", "Oslo"), ("other", "Rome"), ("weather", "Oslo")]
+    names = [(f"tests/{file}.md", f"city={city}") for file, city in removed]
+
+    def gone(*arguments: str) -> list[tuple[str, str]]:
+        return [(it["file"], it["row"]) for it in documents("diff", *arguments)["gone"]]
+
+    assert gone() == names
+    assert gone("--", "tests/other.md") == names[:2]
+    assert gone("--", "weather.md::city=Oslo", "other.md") == names
+    documents("run", "--fail-on", "none")
+    assert gone("@~1", "@") == gone("@~1", "@work") == gone("@~2", "@") == names
+    assert gone("@~1", "@", "--", "tests/other.md") == names[:2]
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "3 gone (file tests/other.md removed, 1 row removed), 2 unchanged\n" in shown
+    unknown = evalstore("diff", "--", "tests/other.md")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "error: test file 'tests/other.md' not found" in unknown.stderr
