@@ -5,10 +5,10 @@ Texts of models and files stand in code, where they call nobody and link to noth
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 
-from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
@@ -66,8 +66,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         failing, new_prompts = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
-        listed = [each.result for each in regressions[:_MOST_PAIRS]]
-        quoted = [*listed, *failing[:_MOST_PAIRS]]
+        quoted = [*(it.result for it in regressions[:_MOST_PAIRS]), *failing[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
         is_labelled_later = any(describe_later_labels(store, run))
@@ -81,13 +80,12 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
-    counts = {result: attempts.get(cell_of(result), "") for result in failing}
-    new = {result: f", {count}" if count else "" for result, count in counts.items()}
+    new = {it: f", {n}" if (n := attempts.get(cell_of(it))) else "" for it in failing}
     prompts = compared.prompts if compared else {}
     later = f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}."
     return _join(
         [
-            *_headline(run, compared, regressions, _count_words(failing), names),
+            *_headline(run, compared, regressions, failing, names),
             *(
                 [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
@@ -133,13 +131,6 @@ def _failures(results: Iterable[Result]) -> list[Result]:
     return sorted(failing, key=cell_of)
 
 
-def _count_words(results: Sequence[Result]) -> str:
-    """Return how many of the results that do not pass fail, and how many are undecided."""
-    undecided = sum(result.verdict == "undecided" for result in results)
-    counts = ((len(results) - undecided, "failing"), (undecided, "undecided"))
-    return ", ".join(f"{plural(count, 'result')} {word}" for count, word in counts if count)
-
-
 def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:
     """Return how many attempts fail of each of these results that has several."""
     cells = {cell_of(result) for result in results if result.required_answers > 1}
@@ -175,9 +166,11 @@ def _headline(
     run: Run,
     compared: Diff | None,
     regressions: Sequence[Regression],
-    failing: str,
+    failures: Sequence[Result],
     names: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
+    words = Counter("undecided" if it.verdict == "undecided" else "failing" for it in failures)
+    failing = ", ".join(f"{plural(n, 'result')} {word}" for word, n in sorted(words.items()))
     if compared is None:
         title = f"first run, {failing}" if failing else "first run"
     else:
@@ -187,7 +180,12 @@ def _headline(
             (len(compared.gone), "gone"),
         )
         flips = (("broke", compared.broke), ("fixed", compared.fixed))
-        parts = [_flips_text(word, pairs) for word, pairs in flips if pairs]
+        parts = [
+            f"{cases} {word}" + "".join(f" ({results})" for results in several)
+            for word, pairs in flips
+            if pairs
+            for cases, *several in [count_cases(pairs.rows())]
+        ]
         parts += [f"{count:,} {word}" for count, word in counts if count]
         if earlier := earlier_text(compared, regressions):
             parts.append(f"{earlier} ({passed_in_text(regressions)})")
@@ -202,12 +200,6 @@ def _headline(
 def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
     """Return the short id of a run as code, with its names."""
     return f"`{short(id)}`" + "".join(f" ({_name(name)})" for name in names.get(id, ()))
-
-
-def _flips_text(word: str, pairs: PairGroup) -> str:
-    """Return `3 cases broke`, or where a case broke more than once `1 case broke (3 results)`."""
-    cases, *several = count_cases(pairs.rows())
-    return f"{cases} {word}" + "".join(f" ({results})" for results in several)
 
 
 def _candidates(overview: Overview) -> Iterator[str]:

@@ -89,7 +89,14 @@ def write_report(
     it is a report. Raises `EvalstoreError`.
     """
     target = location.directory / path
-    _require_replaceable(target, path)
+    if target.suffix.lower() not in ("", ".html", ".htm"):
+        from evalstore.exchange.export import format_of
+
+        hint = "end the name with .html; 'evalstore report' also writes Markdown, to names with .md"
+        if format_of(target):
+            hint += f"; 'evalstore export -o {path}' writes the results for other programs"
+        raise EvalstoreError(f"'{path}' is not the name of an HTML file", hint=hint)
+    require_report(target, Path(path), MARK)
     try:
         with temporary_file(target.resolve()) as out:
             table = build_report(location, revision, out, compare=compare)
@@ -106,19 +113,6 @@ def stream_report(
         build_report(location, revision, spool, compare=compare)
         spool.seek(0)
         copyfileobj(spool, out)
-
-
-def _require_replaceable(target: Path, path: str) -> None:
-    """Raise `EvalstoreError` if no report can be written at a place, or something else is there."""
-    suffix = target.suffix.lower()
-    if suffix not in ("", ".html", ".htm"):
-        from evalstore.exchange.export import format_of
-
-        hint = "end the name with .html; 'evalstore report' also writes Markdown, to names with .md"
-        if format_of(target):
-            hint += f"; 'evalstore export -o {path}' writes the results for other programs"
-        raise EvalstoreError(f"'{path}' is not the name of an HTML file", hint=hint)
-    require_report(target, Path(path), MARK)
 
 
 def build_report(

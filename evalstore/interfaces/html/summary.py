@@ -86,6 +86,9 @@ def summarise_results(
     shown, is_now = {each["id"]: each for each in lists if each["cases"]}, run.id == WORKSPACE
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
     lines = [line.candidate for line in trend.lines]
+    edits = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
+    # A phone has no room for the names of edits in the drawing.
+    marks = "; ".join(f"{at} {safe(', '.join(reasons))}" for at, reasons in edits if reasons)
     return {
         "name": safe(name),
         "is_now": is_now,
@@ -100,7 +103,7 @@ def summarise_results(
         ),
         "candidates": overview.candidates,
         "trend": trend_chart(trend),
-        "trend_notes": (*trend.notes, *_marks(trend)),
+        "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
         "fixed": shown.pop("fixed", None),
         "broke": tuple(shown.values()),
         "since": since,
@@ -189,17 +192,6 @@ def _about(
     if statistics and statistics.total.flip is not None:
         flip = percent(statistics.total.flip)
         yield "flakiness", f"{flip} of pairs of attempts disagree"
-
-
-def _marks(trend: Trend) -> Iterator[str]:
-    """Yield the edits at which the trend has marks, which it has no room for on a phone."""
-    marks = [
-        f"{date} {safe(', '.join(run.reasons))}"
-        for date, run in zip(trend.dates, trend.runs, strict=True)
-        if run.reasons
-    ]
-    if marks:
-        yield f"┊ edits that broke results: {'; '.join(marks)}"
 
 
 # --- changes

@@ -112,7 +112,15 @@ def serve_site(site: LocalSite, port: int, say: Callable[[str], None]) -> None:
 
     Says the address once it can be opened. Raises `EvalstoreError` for a port in use.
     """
-    asyncio.run(_serve(site, bind(port), say))
+    listening = bind(port)
+
+    async def serve() -> None:
+        ended = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        await serve_until(ended, site, listening, say)
+
+    asyncio.run(serve())
 
 
 def bind(port: int) -> socket.socket:
@@ -127,13 +135,6 @@ def bind(port: int) -> socket.socket:
             f"port {port} cannot be used: {error.strerror}", hint="without --port a free one is"
         ) from error
     return listening
-
-
-async def _serve(site: LocalSite, listening: socket.socket, say: Callable[[str], None]) -> None:
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    await serve_until(ended, site, listening, say)
 
 
 async def serve_until(

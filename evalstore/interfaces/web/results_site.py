@@ -363,19 +363,15 @@ class BuiltPages:
         always, but not all the time if it takes long. Raises `EvalstoreError`.
         """
         with self._lock:
-            page, shown = self.kept.get(run), self._read_shown(run)
+            page, shown = self.kept.get(run), None
+            if run not in (WORKSPACE, RUN_LIST):
+                with open_store(self.location) as store:
+                    runs = store.load_run(run), store.find_run_before(), store.count_runs()
+                    shown = runs, store.count_labels(), names_of_runs(store)
             if page is None or not (page.shown == shown if shown else self._is_new(page)):
                 page = replace(self._maker.submit(self._make, run).result(), shown=shown)
                 self._keep(run, page)
             return page
-
-    def _read_shown(self, run: str) -> object:
-        """Return what differs if the page of a run would: it, runs, labels or names; None else."""
-        if run in (WORKSPACE, RUN_LIST):
-            return None
-        with open_store(self.location) as store:
-            runs = store.load_run(run), store.find_run_before(), store.count_runs()
-            return runs, store.count_labels(), names_of_runs(store)
 
     def _keep(self, run: str, page: BuiltPage) -> None:
         """Keep a page in the place of an older one, and remove old files."""

@@ -6,7 +6,7 @@ An answer that several cases of a group share, and a judgement of it, count once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -16,14 +16,14 @@ from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.display import interval_bar, known_price, percent
 from evalstore.core.results import Evaluation
-from evalstore.core.values import RECORDED, Json, Reply, Verdict
+from evalstore.core.values import RECORDED, Json, Reply
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.attempts import group_votes
 from evalstore.store import Store
 from evalstore.store.costs import Spent, StoredJudgement
-from evalstore.store.rows.result_sums import AttemptedCell, By, Key, ResultSums
+from evalstore.store.rows.result_sums import By, Key, ResultSums
 
 PARTLY_TEXT = "~ marks a group with fewer verdicts than others"
 """What explains the sign before the rate of a group that is partly judged."""
@@ -250,13 +250,6 @@ class _Group:
     flaky: int = 0
     flips: float = 0.0
 
-    def add_attempts(self, verdicts: Sequence[Verdict]) -> None:
-        """Add the verdicts on the attempts of a result, if it has several."""
-        if len(verdicts) > 1:
-            self.attempted += 1
-            self.flaky += len(set(verdicts)) > 1
-            self.flips += flip_probability(verdicts.count("pass"), len(verdicts))
-
     def finish(self, key: Key) -> ResultGroup:
         """Return the group, which has no name yet."""
         answers, judgements = self.answers, self.judgements
@@ -300,14 +293,21 @@ class GroupSums:
             self._sum_calls(by, {key: group.answers for key, group in groups.items()}, False)
             self._sum_calls(by, {key: group.judgements for key, group in groups.items()}, True)
             whole = whole or only
-        cells = self._sums.attempted()
-        for batch in in_batches(cells):
-            for cell, verdicts in self._judge(batch):
+        for batch in in_batches(self._sums.attempted()):
+            judged = self._store.find_judgements(id for cell in batch for id in cell.judgements)
+            for cell in batch:
+                votes = [judged[id] for id in cell.judgements if id in judged]
+                attempts = judge_attempts(votes, cell.kind.get("judgedBy", MODELS), self._rule)
+                if len(attempts) != cell.attempts or cell.attempts < 2:
+                    continue
+                passed = sum(word == "pass" for word, _ in attempts)
                 parts = {"model": (cell.model,), "prompt": (cell.prompt,), "file": (cell.file,)}
                 parts["tag"] = tuple(cell.kind.get("tags", ())) or (None,)
                 for by, groups in found.items():
                     for key in product(*(parts[name] for name in by)):
-                        groups[key].add_attempts(verdicts)
+                        groups[key].attempted += 1
+                        groups[key].flaky += len({word for word, _ in attempts}) > 1
+                        groups[key].flips += flip_probability(passed, cell.attempts)
         return {
             by: {key: group.finish(key) for key, group in groups.items()}
             for by, groups in found.items()
@@ -346,17 +346,6 @@ class GroupSums:
                 if costs.has_price(costs.model_of(each.maker, are_judgements=are_judgements)):
                     groups[each.key].unpriced += found[each.id] is None
                     groups[each.key].cost += found[each.id] or 0.0
-
-    def _judge(
-        self, cells: Sequence[AttemptedCell]
-    ) -> Iterator[tuple[AttemptedCell, list[Verdict]]]:
-        """Yield results with the verdicts on their attempts, if all are judged."""
-        judged = self._store.find_judgements(id for cell in cells for id in cell.judgements)
-        for cell in cells:
-            votes = [judged[id] for id in cell.judgements if id in judged]
-            attempts = judge_attempts(votes, cell.kind.get("judgedBy", MODELS), self._rule)
-            if len(attempts) == cell.attempts:
-                yield cell, [word for word, _ in attempts]
 
 
 def judge_attempts(

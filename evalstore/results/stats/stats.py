@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -159,10 +158,6 @@ def read_stats(
         return collector.finish(rerolls=True)
 
 
-def _without_interval(group: ResultGroup) -> ResultGroup:
-    return replace(group, rate=group.rate.without_interval())
-
-
 # --- selects results by a query of the settings, and the evaluators that count for it
 
 
@@ -174,7 +169,13 @@ class Filter:
         self._query = query
         self._run = run.id
         self._temperatures = {candidate.id: candidate.temperature for candidate in run.candidates}
-        self._prompts = _find_prompts(project, query.system_prompts) if query else set()
+        versions = project.reading.names.get("prompts", {})
+        self._prompts = set[str]()
+        for name in query.system_prompts if query else ():
+            if name not in versions:
+                hint = suggest(name, versions, "prompts")
+                raise EvalstoreError(f"unknown system prompt '{name}'", hint=hint)
+            self._prompts.update(versions[name])
         if query:
             self._require(query.candidates, self._temperatures, "candidate")
         self._evaluators = self._find_evaluators(project, run)
@@ -193,21 +194,15 @@ class Filter:
         query = self._query
         if query is None:
             return True
+        default = self._temperatures.get(result.model)
+        temperature = default if case.temperature is None else case.temperature
+        chosen = [it for it in query.candidates if it.temperature in (None, temperature)]
         return (
             suits(case, query.required_tags1, query.prohibited_tags)
             and suits(case, query.required_tags2, ())
             and (not query.system_prompts or result.prompt in self._prompts)
-            and self._is_chosen(query, result, case)
-        )
-
-    def _is_chosen(self, query: AnalysisQuery, result: Result, case: Case) -> bool:
-        default = self._temperatures.get(result.model)
-        temperature = default if case.temperature is None else case.temperature
-        if query.candidates_temperature not in (None, temperature):
-            return False
-        return not query.candidates or any(
-            _is_named(candidate, result.model) and candidate.temperature in (None, temperature)
-            for candidate in query.candidates
+            and query.candidates_temperature in (None, temperature)
+            and (not query.candidates or any(_is_named(it, result.model) for it in chosen))
         )
 
     def _find_evaluators(self, project: Project, run: Run) -> set[str] | None:
@@ -255,17 +250,6 @@ class Filter:
 def _is_named(chosen: QueryModel, model: str) -> bool:
     """Return whether a query selects a model, also under a name with a temperature."""
     return model == chosen.id or model.startswith(f"{chosen.id}@")
-
-
-def _find_prompts(project: Project, names: Sequence[str]) -> set[str]:
-    """Return the ids of the current prompt versions with these names."""
-    versions = project.reading.names.get("prompts", {})
-    for name in names:
-        if name not in versions:
-            raise EvalstoreError(
-                f"unknown system prompt '{name}'", hint=suggest(name, versions, "prompts")
-            )
-    return {id for name in names for id in versions[name]}
 
 
 # --- sums results
@@ -374,6 +358,14 @@ class StatsCollector:
                 if name == "prompt"
             ),
         )
+        if is_chosen_by_verdict(run.selection):
+            found = {
+                by: {
+                    key: replace(group, rate=group.rate.without_interval())
+                    for key, group in groups.items()
+                }
+                for by, groups in found.items()
+            }
         everything = found[()].get(())
         if everything is None:
             raise NothingSelectedError(
@@ -387,12 +379,6 @@ class StatsCollector:
         if rerolls and self._root and not self._keep.is_about_votes:
             counted = count_rerolls(self.project.store, self._stored, self._keep)
         is_simulated = is_all_scripted(self.project.store, run)
-        if is_chosen_by_verdict(run.selection):
-            everything = _without_interval(everything)
-            found = {
-                by: {key: _without_interval(group) for key, group in groups.items()}
-                for by, groups in found.items()
-            }
         return [
             Stats(
                 run=run.id,
@@ -403,22 +389,28 @@ class StatsCollector:
                 selection=describe_selection(run.selection) if is_partial(run) else "",
                 leaves_out_cases=is_partial(run) and leaves_out_cases(run),
                 total=everything,
-                groups=tuple(
-                    sorted(
-                        (
-                            replace(group, key=key, name=_GAP.join(names), names=names)
-                            for key, group in found[by].items()
-                            for names in [_names(prompts, by, key)]
-                        ),
-                        key=partial(_group_order, by, candidate_order(self.project.settings)),
-                    )
-                ),
+                groups=self._named(by, found[by], prompts),
                 rerolls=counted,
                 is_simulated=is_simulated,
                 priced_later=len(self._costs.later),
             )
             for by in self._groupings
         ]
+
+    def _named(
+        self, by: By, groups: Mapping[Key, ResultGroup], prompts: Mapping[str | None, str]
+    ) -> tuple[ResultGroup, ...]:
+        """Return groups with their names: candidates as in the settings, others by name."""
+        order, named = candidate_order(self.project.settings), []
+        for key, group in groups.items():
+            parts = [*zip(by, key, strict=True)]
+            names = [prompts[it] if of == "prompt" else it or "no tag" for of, it in parts]
+            place = [
+                order(name) if of == "model" else (False, 0, name.casefold())
+                for of, name in zip(by, names, strict=True)
+            ]
+            named.append((place, replace(group, name=_GAP.join(names), names=(*names,))))
+        return tuple(group for _, group in sorted(named, key=lambda each: each[0]))
 
 
 def _find_query(project: Project, name: str) -> AnalysisQuery:
@@ -470,27 +462,6 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
         return usd / rates[day]
 
     return convert
-
-
-# --- groups
-
-
-def _group_order(
-    by: By, order: Callable[[str], tuple[bool, int, str]], group: ResultGroup
-) -> list[tuple[bool, int, str]]:
-    """Return the sort key of a group: candidates as in the settings, others by name."""
-    names = group.names or (group.name,)
-    return [
-        order(name) if dimension == "model" else (False, 0, name.casefold())
-        for dimension, name in zip(by, names, strict=True)
-    ]
-
-
-def _names(prompts: Mapping[str | None, str], by: By, key: Key) -> tuple[str, ...]:
-    return tuple(
-        prompts[part] if name == "prompt" else "no tag" if part is None else part
-        for name, part in zip(by, key, strict=True)
-    )
 
 
 # --- counts results of questions that were asked again, after a failure or after a pass

@@ -222,22 +222,18 @@ def make_trend(
     if len(found) > 1 and len(found.get(RECORDED, ())) < 2:
         found.pop(RECORDED, None)
     oldest = tuple(reversed(runs))
-    names = enumerate(sorted({*found, *known}, key=order))
-    lines = (TrendLine(name, _points(oldest, name), at) for at, name in names if name in found)
-    return Trend(oldest, tuple(lines))
-
-
-def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
-    counted = ((number, run, run.rates.get(candidate)) for number, run in enumerate(runs))
-    return tuple(
-        TrendPoint(
-            number,
-            counts.passed / counts.judged,
-            run.is_partial or counts.judged < (1 - _MOST_MISSING) * counts.results,
-        )
-        for number, run, counts in counted
-        if counts and counts.judged
-    )
+    lines: list[TrendLine] = []
+    for at, name in enumerate(sorted({*found, *known}, key=order)):
+        if name not in found:
+            continue
+        points = []
+        for number, run in enumerate(oldest):
+            if (counted := run.rates.get(name)) and counted.judged:
+                is_part = counted.judged < (1 - _MOST_MISSING) * counted.results
+                rate = counted.passed / counted.judged
+                points.append(TrendPoint(number, rate, run.is_partial or is_part))
+        lines.append(TrendLine(name, (*points,), at))
+    return Trend(oldest, (*lines,))
 
 
 def count_results(results: PlacedResults) -> Rates:
