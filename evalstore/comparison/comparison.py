@@ -361,6 +361,14 @@ def former_prompts(
     return pairs | {prompt: prompt for prompt in kept}
 
 
+@lru_cache(256)
+def numbers_now(
+    was: tuple[str | None, ...], now: tuple[str | None, ...]
+) -> Mapping[str | None, int]:
+    """Return for each system prompt of a case, unless it is gone, its number there now."""
+    return {former: now.index(prompt) for prompt, former in former_prompts(was, now).items()}
+
+
 def change_of_tests(was: Result, now: Result) -> list[str]:
     """Return, in words, the changes of the tests of a case and of how often each is asked."""
     old, new = Counter(was.tests), Counter(now.tests)

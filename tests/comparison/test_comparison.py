@@ -14,6 +14,7 @@ from evalstore.comparison.comparison import (
     EqualPart,
     compare,
     former_prompts,
+    numbers_now,
 )
 from evalstore.comparison.paired_tests import tango
 from evalstore.comparison.statistics import Counts
@@ -220,6 +221,12 @@ def test_candidates_that_move_in_opposite_directions_are_tested_one_by_one() -> 
     change = compare(was, both).change()
     few = "too few files changed for a significance test"
     assert (change.moved, compare(was, both).findings(change)) == (0, {"": few})
+
+
+def test_the_number_of_a_prompt_now_is_that_of_what_it_was_edited_to() -> None:
+    assert numbers_now(("A", "B"), ("B", "C")) == {"A": 1, "B": 0}
+    assert numbers_now(("A", "B"), ("B",)) == {"B": 0}
+    assert numbers_now((None,), ("A", None)) == {None: 1}
 
 
 def test_equal_parts_count_as_rows_of_a_single_file() -> None:

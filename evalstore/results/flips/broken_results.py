@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.comparison import former_prompts
+from evalstore.comparison.comparison import numbers_now
 from evalstore.core.display import case_name
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
-from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.diff import diff
@@ -27,6 +28,9 @@ from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 
+if TYPE_CHECKING:
+    from evalstore.planning.project import Project
+
 _RUNS = 10
 """Runs that are searched for cases that broke."""
 
@@ -40,11 +44,11 @@ def find_broken_results(location: Location, revision: str | None) -> BrokenResul
     """
     workspace = open_workspace(location)
     if revision in (None, WORK):
-        cases = find_broken_cases(location, workspace)
+        with open_project(location) if revision else nullcontext() as project:
+            cases = find_broken_cases(location, workspace, project=project)
         broken = {cell: case.version for cell, case in cases.items()}
-        if revision:
-            broken |= {cell_of(it): version_of(it) for it in find_broken_now(location)}
-        return broken
+        now = find_broken_now(location) if revision else ()
+        return broken | {cell_of(it): version_of(it) for it in now}
     folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
         changes = find_verdict_changes(store, folder, resolve_run(store, revision))
@@ -78,11 +82,13 @@ def find_broken_cases(
     location: Location,
     workspace: WorkspaceFolder,
     now: Collection[Result] = (),
+    project: Project | None = None,
 ) -> dict[CellKey, BrokenCase]:
     """Return the cases that broke in the newest runs and that no later run has passed.
 
     Those are left out, too, whose newest answer in these runs was labelled as a pass. First come
-    those that broke `now`, since the last run.
+    those that broke `now`, since the last run. The keys are places in the newest run; with a
+    `project`, those in its files.
     """
     broken: dict[CellKey, tuple[Run, Result]] = {}
     newest = {cell_of(result): result for result in now}
@@ -95,13 +101,14 @@ def find_broken_cases(
         labels: LabelIndex | None = None
         for run in store.find_recent_runs(limit=_RUNS):
             if places is None:
-                places = _Places(store, folder, run)
-                broken = {it: (run, newest[it]) for it in newest if newest[it].file in places.nodes}
+                places = _Places(store, folder, run, project)
+                known = read_tree(run.snapshot, store.load_nodes)
+                broken = {it: (run, newest[it]) for it in newest if newest[it].file in known}
             changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
             failures = *changes.broke, *changes.undecided, *changes.failed_again
-            cells = places.find(run, [*failures, *changes.fixed])
+            cells = places.find(run, [cell_of(it) for it in (*failures, *changes.fixed)])
             for result, cell in zip(failures, cells, strict=False):
                 newest.setdefault(cell, result)
             labels = labels or (read_labels(store) if changes.broke else None)
@@ -129,42 +136,45 @@ def find_broken_cases(
 
 
 class _Places:
-    """Finds the places that results of older runs have in the newest one, run by run."""
+    """Finds the places that results of older runs have in the newest one, or now, run by run."""
 
-    def __init__(self, store: Store, folder: str, newest: Run) -> None:
-        self.nodes = read_tree(newest.snapshot, store.load_nodes)
+    def __init__(self, store: Store, folder: str, newest: Run, project: Project | None) -> None:
+        now = project.reading.nodes if project else None
+        files = project.reading.files if project else {}
+        self._nodes = read_tree(newest.snapshot, store.load_nodes) if now is None else now
+        self._files = {self._nodes[path]: file for path, file in files.items()}
         self._store, self._finder = store, CaseFinder(store)
-        self._history = PathHistory(store, folder, newest.snapshot, {})
+        self._history = PathHistory(store, folder, now or newest.snapshot, self._files)
 
-    def find(self, run: Run, results: Sequence[Result]) -> list[CellKey]:
-        """Return the places of results of the next older run, in their order.
+    def find(self, run: Run, cells: Sequence[CellKey]) -> list[CellKey]:
+        """Return the places of cells of the next older run, in their order.
 
         The number of a system prompt that the case no longer has is below 0.
         """
         self._history.step(run.snapshot)
-        names = {it.file: self._history.newest_path(it.file) or it.file for it in results}
-        then = read_tree(run.snapshot, self._store.load_nodes)
-        nodes = {file: (then[file], self.nodes.get(name)) for file, name in names.items()}
-        edited = {file: both for file, both in nodes.items() if both[1] not in (None, both[0])}
-        files = self._store.load_case_files({it for both in edited.values() for it in both if it})
-        cases: dict[tuple[str, str], tuple[Case, Case | None]] = {}
         rows_of = defaultdict[str, set[str]](set)
-        for result in results:
-            rows_of[result.file].add(result.row)
+        for file, row, *_ in cells:
+            rows_of[file].add(row)
+        names = {file: self._history.newest_path(file) or file for file in rows_of}
+        then = read_tree(run.snapshot, self._store.load_nodes)
+        nodes = {file: (then[file], self._nodes.get(name)) for file, name in names.items()}
+        edited = {file: both for file, both in nodes.items() if both[1] not in (None, both[0])}
+        unread = {it for both in edited.values() for it in both if it} - self._files.keys()
+        files = self._files | self._store.load_case_files(unread)
+        cases: dict[tuple[str, str], tuple[Case, Case | None]] = {}
         for file, (was, now) in edited.items():
             rows = rows_of[file]
             known = [it for it in self._finder.find(files[was], rows) if it.row in rows]
             index = RowIndex(files[now or was], self._finder)
             index.expect(known)
             cases |= {(file, case.row): (case, index.find(case)) for case in known}
-        return [_place(it, names[it.file], *cases.get((it.file, it.row), ())) for it in results]
+        return [_place(it, names[it[0]], *cases.get(it[:2], ())) for it in cells]
 
 
-def _place(result: Result, file: str, then: Case | None = None, now: Case | None = None) -> CellKey:
-    """Return the place of a result in a file, where its case is another one `now`."""
-    _, row, number, model = cell_of(result)
+def _place(cell: CellKey, file: str, then: Case | None = None, now: Case | None = None) -> CellKey:
+    """Return the place of a cell in a file, where its case is another one `now`."""
+    _, row, number, model = cell
     if then and now:
-        row, former = now.row, former_prompts(then.prompts, now.prompts)
-        found = (it for it, prompt in enumerate(now.prompts) if former.get(prompt) == result.prompt)
-        number = next(found, -1 - number)
+        places = numbers_now(then.prompts, now.prompts)
+        row, number = now.row, places.get(then.prompts[number], -1 - number)
     return file, row, number, model

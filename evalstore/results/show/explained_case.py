@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
+from evalstore.comparison.comparison import numbers_now
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
@@ -41,7 +42,7 @@ from evalstore.results.show.shown_results import (
     Pair,
 )
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries, iterate_results
+from evalstore.store.results import Cells, iterate_entries, iterate_results
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
@@ -343,49 +344,35 @@ class _Search:
         assert self._run
         return NewestResults(self._run, self._file, runs, labelled)
 
-    def _note(self, results: list[Result]) -> None:
+    def _note(self, results: Iterable[Result]) -> None:
         for result in results:
             self._every.note(result.file, result.row, result.prompt)
 
     def _add(self, run: Run, entries: dict[str, str]) -> Iterator[FoundResult]:
-        """Yield the results of a run that no newer run has: first those with current prompts."""
-
-        def read() -> Iterator[list[Result]]:
-            for batch in iterate_entries(self._store, entries):
-                yield [result for result, _ in batch]
-
-        near: list[Result] | None = None
+        """Yield the results of a run that no newer run has."""
+        batches: Iterable[Cells] = iterate_entries(self._store, entries)
         if self._row is not None:
             ((path, names),) = ((path, self._cases.names) for path in entries)
             found = self._by_name.find(entries, {path: names})[path]
-            near = [result for result, _ in found.cells]
-            self._left -= found.total - len(near)
-        has_others = False
-        for batch in read() if near is None else [near]:
+            batches = [found.cells]
+            self._left -= found.total - len(found.cells)
+        for batch in batches:
             self._left -= len(batch)
             if run is self._run and self._row is None:
-                self._note(batch)
-            for result in batch:
-                number = self._cases.find(result)
-                if number is None:
-                    continue
-                if result.prompt in self._cases.prompts(number):
-                    yield from self._take(run, result, number)
-                else:
-                    has_others = True
-        for batch in () if not has_others else read() if near is None else [near]:
-            for result in batch:
-                number = self._cases.find(result)
-                if number is not None and result.prompt not in self._cases.prompts(number):
-                    yield from self._take(run, result, number)
+                self._note(result for result, _ in batch)
+            for result, case in batch:
+                if (number := self._cases.find(result)) is not None:
+                    yield from self._take(run, result, case.prompts, number)
 
-    def _take(self, run: Run, result: Result, number: int) -> Iterator[FoundResult]:
-        """Yield a result of a case unless a newer one is known, or its system prompt is gone."""
-        prompts = self._cases.prompts(number)
-        place = result.prompt_number
-        if result.prompt in prompts:
-            place = prompts.index(result.prompt)
-        elif place >= len(prompts):
+    def _take(
+        self, run: Run, result: Result, had: tuple[str | None, ...], number: int
+    ) -> Iterator[FoundResult]:
+        """Yield a result of a case unless a newer one is known, or its system prompt is gone.
+
+        Its case `had` these prompts.
+        """
+        place = numbers_now(had, self._cases.prompts(number)).get(result.prompt)
+        if place is None:
             return
         taken = self._taken.get(result.model)
         if taken is None:

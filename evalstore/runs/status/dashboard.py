@@ -65,8 +65,10 @@ def read_dashboard(location: Location) -> Dashboard:
     dashboard = Dashboard(broken=tuple(broken.values()))
     try:
         pending = read_status(location, SelectionOptions(), whole=False)
-        if pending.broke:
-            broken = find_broken_cases(location, workspace, find_broken_now(location))
+        if pending.broke or (broken and pending.changes):  # they may have other places now
+            broke = find_broken_now(location) if pending.broke else ()
+            with open_project(location, workspace=workspace) as project:
+                broken = find_broken_cases(location, workspace, broke, project)
         dashboard = replace(dashboard, status=pending, broken=tuple(broken.values()))
         now = _read_workspace(location, broken)
     except UnwantedError:

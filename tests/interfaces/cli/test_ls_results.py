@@ -178,6 +178,29 @@ def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(
     assert lines[lines.index("{history.broken} lists them.") + 22] == "… 2 more"
 
 
+def test_what_broke_keeps_its_system_prompt_after_files_changed_contents(
+    judged: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    (judged / "tests/refunds/late.md").unlink()
+    edit(judged / "tests/weather.md", "tags:", "systemPrompts: [brief, kind]\ntags:")
+    brief, very = "Be brief.\n", "Be very kind.\n"
+    tree(judged, {"prompts/brief.md": brief, "prompts/kind.md": "Be kind.\n"})
+    edit(judged / "models/gpt.yaml", "when: Oslo", "when: very kind.*Oslo")
+    evalstore("run", "--refresh", "-q")
+    tree(judged, {"prompts/kind.md": very})
+    evalstore("run", "-q")
+    for texts, name in (((brief, very), "kind"), ((very, brief), "brief")):
+        tree(judged, dict(zip(("prompts/brief.md", "prompts/kind.md"), texts, strict=True)))
+        (listed,) = documents("ls", "results", "--broke")["results"]
+        assert (listed["row"], listed["model"], listed["promptName"]) == (
+            "city=Oslo",
+            "acme/gpt",
+            name,
+        )
+        (broken,) = read_dashboard(Location(judged)).broken or ()
+        assert broken.name == f"tests/weather.md [city=Oslo] ({name}) acme/gpt"
+
+
 def test_it_says_since_which_run_a_result_is_broken_and_why(
     judged: Path, documents: Any, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,20 @@ def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
     assert "        + Be {+short+}." in history.replace("[-brief-]", "")
 
 
+def test_a_prompt_that_is_edited_after_files_changed_contents_has_older_results(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    text = "Be brief and clear to all people who ask.\n"
+    tree(prompted, {"prompts/brief.md": text})
+    evalstore("run", "--yes")
+    tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": f"{text}Always.\n"})
+    evalstore("run", "--yes", "-m", "scripted/one")
+    case = "tests/weather.md::city=Oslo"
+    for name in ("kind", "brief"):
+        shown = evalstore("show", case, "-m", "scripted/two", "--prompt", name)
+        assert f"\nfail  tests/weather.md [city=Oslo] ({name})  scripted/two" in shown.stdout
+
+
 def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalstore) -> None:
     assert evalstore("diff", "@", *VALUE) == Ran(
         0,
