@@ -261,10 +261,13 @@ RELOAD = "setTimeout(() => location.reload(), 1000)"
 """The script of the page: a refresh without one does not load an address with a case again."""
 
 
-def waiting_page(name: str, base: str, run: str, reached: Reached | None, problem: str) -> bytes:
+def waiting_page(
+    name: str, base: str, run: str, reached: Reached | None, problem: str, following: str = ""
+) -> bytes:
     """Return a page that is loaded again every second, or says why there is none.
 
     `name` is that of the workspace; without a `run` it is about the workspace as it is now.
+    `following` is the query for the next answer to label, after one that is not there.
     """
     return render(
         "waiting.html",
@@ -274,4 +277,5 @@ def waiting_page(name: str, base: str, run: str, reached: Reached | None, proble
         script=Drawing(RELOAD),
         reached=reached,
         problem=problem,
+        following=following,
     )

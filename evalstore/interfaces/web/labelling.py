@@ -48,6 +48,7 @@ _DIGITS = 8
 """The fewest digits that name an answer."""
 _WORDS: tuple[Word, ...] = ("pass", "fail", "none")
 _LONGEST_NAME = 200
+_LONGEST_NOTE = 10_000
 _MOST_FILES = 8
 """The most text files of a conversation that are shown."""
 
@@ -251,14 +252,22 @@ class LabelPages:
         with self._lock:
             own = _by_person(stored_labels(self._location), answer).get(person)
             before = (own.verdict, _same_lines(own.note)) if own else ("", "")
+            if seen and own is None and verdict != "none":
+                return "other"
             if verdict == "skip" or (verdict == "next" and own is None):
                 return "" if note in ("", before[1]) else "newer" if own else "no label"
             verdict = before[0] if verdict == "next" else verdict
             word = next((word for word in _WORDS if word == verdict), None)
             if word is None:
                 raise EvalstoreError(f"a label is pass, fail or none, not '{verdict}'")
-            if not person or len(person) > _LONGEST_NAME:
+            if not person:
                 raise EvalstoreError("a label needs the name of a person")
+            for what, text, most in (
+                ("name", person, _LONGEST_NAME),
+                ("note", note, _LONGEST_NOTE),
+            ):
+                if len(text) > most:
+                    raise EvalstoreError(f"a {what} has at most {most:,} characters")
             if judging != answer.version:
                 return "changed"
             if (word, note) == before:

@@ -144,7 +144,13 @@ class ResultsSite(LocalSite):
             text = safe(f"error: {error}{hint}\n", lines=True)
             if "text/html" not in request.headers.get("Accept", ""):
                 return web.Response(text=text, status=status)
-            return _html(waiting_page(self.pages.name, self.base, "", None, text), status)
+            following = ""
+            if status == 404 and "session" in request.match_info:
+                fields = {**request.query, **await request.post()}
+                known = {name: fields.get(name, "") for name in ("by", "only", "case")}
+                following = urlencode({**known, "after": request.match_info["session"]})
+            page = waiting_page(self.pages.name, self.base, "", None, text, following)
+            return _html(page, status)
 
     async def close(self, _application: web.Application) -> None:
         """End the streams of changes."""
@@ -187,7 +193,13 @@ class ResultsSite(LocalSite):
 
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or go to the next answer, but not without a note that is not stored."""
-        session, form = request.match_info["session"], await request.post()
+        session = request.match_info["session"]
+        if request.content_type != "application/x-www-form-urlencoded":  # it might have files
+            raise EvalstoreError("nothing is stored: a label is sent by the form of its page")
+        try:
+            form = await request.post()
+        except (ValueError, LookupError) as error:
+            raise EvalstoreError("nothing is stored: the form has wrong characters") from error
         fields = ("by", "only", "verdict", "note", "seen", "judging")
         person, only, verdict, note, *shown = (str(form.get(name, "")).strip() for name in fields)
         answer = session, request.query.get("case", "")
@@ -487,6 +499,9 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
         changes, labels = run_changes(flips), diff.count_causes()[LABELS]
-    counts = (sum(compared.side.results.missing), "pending"), (labels, f"changed by {'a label' if labels == 1 else 'labels'}")
+    counts = (
+        (sum(compared.side.results.missing), "pending"),
+        (labels, f"changed by {'a label' if labels == 1 else 'labels'}"),
+    )
     texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
     return rates, changes, " · ".join(filter(None, texts))

@@ -1051,31 +1051,72 @@ def test_a_double_click_decides_once(labelled: tuple[Path, str], page: Page) -> 
             page.call("Input.dispatchMouseEvent", type=kind, **at)
 
     def click_again(place: tuple[float, float]) -> None:
-        page.value("performance.now = () => 0")  # however long the page took to arrive
+        page.value(f"{every}.animationDuration = '1000s'")  # however long the page took
         for _ in range(4):
             click(place)
-        page.value("delete performance.now")
 
-    pressed = (
-        "document.getElementById('pass').dispatchEvent("
-        "new MouseEvent('click', {detail: 1, bubbles: true, cancelable: true}))"
-    )
-    assert not page.value(f"performance.now = () => 0, {pressed}"), "the page has just arrived"
-    session = page.value("delete performance.now, location.pathname")
-    page.wait("performance.now() > 2000")
-    click(place := place_of("pass"))
+    every = "for (const each of document.querySelectorAll('button, summary')) each.style"
+    session = page.value("location.pathname")
+    click(place := place_of("pass"))  # the first click, on a page that has just arrived
     page.wait("!!document.getElementById('next')")
     click_again(place)
     click_again(place_of("next"))
     assert page.value("location.pathname") == session
     assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
-    page.wait("performance.now() > 2000")
+    page.value(f"{every}.animation = 'none'")  # as after a second
     click(place := place_of("next"))
     page.wait("!!document.getElementById('pass')")
     click_again(place)
     click_again(place_of("pass"))
     assert page.value("location.pathname") != session
     assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
+
+
+def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    form = {"verdict": "fail", "seen": ""}
+    for by, note, reason in (
+        ("A" * 201, "", "a name has at most 200 characters"),
+        ("Ada", "n" * 10_001, "a note has at most 10,000 characters"),
+    ):
+        response, text = send(address, path, by=by, note=note, **form)
+        assert (response.status, text) == (409, f"error: {reason}\n")
+    kinds = "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"
+    part = '--x\r\nContent-Disposition: form-data; name="note"'
+    file = f'{part}; filename="a.txt"\r\n\r\nNo.\r\n--x--\r\n'
+    for kind, body in (
+        (kinds[0], file),
+        (kinds[0], f"{part}\r\nbroken"),
+        (kinds[1], b"note=\xff"),
+        (f"{kinds[1]}; charset=none", b"note=No."),
+    ):
+        with closing(HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
+            headers = {"Content-Type": kind, "Origin": f"http://{urlsplit(address).netloc}"}
+            connection.request("POST", path, body, headers)
+            response = connection.getresponse()
+            assert (response.status, response.read()[:6]) == (409, b"error:")
+    assert labels_in(root) == []
+
+
+def test_the_page_of_a_label_takes_no_other_name_and_that_of_a_missing_answer_names_the_next(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    post(address, path, verdict="fail", by="Ada", note="Rude.")
+    text = ask(address, path)[1]
+    assert re.search('name="by" value="Ada"[^>]* readonly>', text)
+    seen = re.findall(r'name="seen" value="(\w+)"', text)[0]
+    for verdict in ("pass", "next"):
+        response, text = send(address, path, by="Bob", verdict=verdict, note="Rude.", seen=seen)
+        assert response.status == 409
+        assert "the label of another person" in text
+    assert labels_in(root) == [("Ada", "fail", "Rude.")]
+    missing = path.replace(urlsplit(path).path.rpartition("/")[2], "0" * 64)
+    text = ask(address, missing, headers={"Accept": "text/html"})[1]
+    link = html.unescape(re.findall('<a href="([^"]*)">Label the next answer', text)[0])
+    assert ask(address, link)[0].status == 302
 
 
 def test_a_label_is_changed_and_removed_by_its_own_parts(

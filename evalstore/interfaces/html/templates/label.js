@@ -3,13 +3,13 @@
 (() => {
   const press = (id) => { const part = document.getElementById(id); if (part) part.click(); };
   const note = document.getElementById("note"), form = document.getElementById("give");
-  const only = document.querySelector("#only [name=by]"), arrived = performance.now();
+  const only = document.querySelector("#only [name=by]");
   let stored = note && note.dataset.stored;
   if (form) form.addEventListener("submit", () => { stored = note.value; });
   addEventListener("beforeunload", (event) => { if (note && note.value !== stored) event.preventDefault(); });
-  addEventListener("click", (event) => {  // the second click of two was meant for the page before
-    if (event.detail && event.target.closest("button, summary") && performance.now() - arrived < 1000) event.preventDefault();
-  });
+  addEventListener("click", (event) => { if (event.detail && event.target.closest("button")) sessionStorage.setItem("clicked", "yes"); });
+  if (sessionStorage.getItem("clicked")) document.documentElement.dataset.after = "click";  // a second click was meant for the page before
+  sessionStorage.removeItem("clicked");
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
   sessionStorage.setItem("by", only.value);  // for the links of the other pages
