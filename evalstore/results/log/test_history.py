@@ -190,7 +190,7 @@ def _versions(
         if span.case or (before and before.case):
             before, parts_before = span, parts
     for span, edits, candidates, parts in begun:
-        words, prompts, prompt_names = _verdicts(span.results, name)
+        words, prompts, prompt_names = _verdicts(span, name)
         yield Version(
             *(span.run, span.started, tuple(dict.fromkeys(edits)), words, parts),
             tuple(str(edit) for edit in candidates if str(edit) not in edits),
@@ -215,22 +215,17 @@ _ByModel = dict[str, tuple[str, ...]]
 
 
 def _verdicts(
-    results: Iterable[Result], name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]]
+    span: VersionSpan, name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]]
 ) -> tuple[_ByModel, _ByModel, dict[int, str]]:
     """Return the verdicts on each candidate by system prompt, and the prompts' names.
 
     The names come by candidate, and by the numbers of the prompts, from 1.
     """
     results_of: dict[str, dict[int, Result]] = {}
-    for cell in sorted(results, key=lambda cell: cell.prompt_number):
+    for cell in sorted(span.results, key=lambda cell: cell.prompt_number):
         results_of.setdefault(cell.model, {})[cell.prompt_number] = cell
-    shown = {
-        result.prompt: number
-        for last in results_of.values()
-        if len(last) > 1
-        for number, result in last.items()
-    }
-    names = name(shown) if shown else {}
+    shown = {id: number for number, id in enumerate(span.case.prompts if span.case else ())}
+    names = name(shown) if len(shown) > 1 else {}
     return (
         {
             id: tuple(result.word or "answered" for result in last.values())
@@ -239,9 +234,9 @@ def _verdicts(
         {
             id: tuple(names[result.prompt] for result in last.values())
             for id, last in results_of.items()
-            if len(last) > 1
+            if len(last) > 1 and names
         },
-        {number + 1: names[prompt] for prompt, number in shown.items()},
+        {number + 1: names[prompt] for prompt, number in shown.items() if names},
     )
 
 

@@ -132,7 +132,9 @@ class Trend:
     def notes(self) -> list[str]:
         """Return what hollow points are, if there are any."""
         is_hollow = any(point.is_partial for line in self.lines for point in line.points)
-        return ["○ partial run, or verdicts missing"] * is_hollow
+        is_older = any(line.joined and line.points[-1].is_partial for line in self.lines)
+        named = ["names have the rate of the last other run"] * is_older
+        return [*["○ partial run, or verdicts missing"] * is_hollow, *named]
 
 
 def add_rates(

@@ -355,7 +355,7 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
         return
     has_now = len(trend.runs) - 1 in runs and trend.runs[-1].id == WORKSPACE
     count = len(runs) - has_now
-    yield heading(f"pass rate, {plural(count, 'run')}{' and now' * has_now}")
+    yield heading(f"pass rate by candidate, {plural(count, 'run')}{' and now' * has_now}")
     names = short_names([line.candidate for line in lines])
     plotted = [
         PlottedLine(safe(name), [PlottedPoint(*point) for point in line.points])

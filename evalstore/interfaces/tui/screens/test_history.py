@@ -218,9 +218,9 @@ def _last_verdicts(
     places = {model: place for place, model in enumerate(candidates)}
     cells = sorted(history.items(), key=lambda cell: (places.get(cell[0][2], len(places)), cell[0]))
     for (_, row, model), by_prompt in cells:
-        prompts = version.prompts.get(model, ())
-        for number, words in enumerate(by_prompt.values() if row == version.row else ()):
-            prompt = f" ({prompts[number]})" if number < len(prompts) else ""
+        for number, words in enumerate(by_prompt.values() if row == version.row else (), 1):
+            name = version.prompt_names.get(number)
+            prompt = f" ({name})" if name else ""
             if words:
                 listed.append((f"{model}{prompt}", words))
     return listed

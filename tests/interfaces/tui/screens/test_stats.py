@@ -133,15 +133,19 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         for key in ("1", "2", "3", "4"):
             await press(pilot, key)
             text = facts(pilot)
-            assert "pass rate, 2 runs\n" in text
+            assert "pass rate by candidate, 2 runs\n" in text
             assert re.search(r"100% ┤.*● two 100%", text)
             assert re.search(r"● one 67%", text)
             assert "○" not in text
         await press(pilot, "escape", "up", "S")
         text = facts(pilot)
-        assert "pass rate, 3 runs\n" in text
+        assert "pass rate by candidate, 3 runs\n" in text
         assert re.search(r"○.* two 100%", text), "the partial run is not joined"
-        assert text.endswith("○ partial run, or verdicts missing")
+        lines = [line.strip() for line in text.splitlines()]
+        assert lines[-2:] == [
+            "○ partial run, or verdicts missing",
+            "names have the rate of the last other run",
+        ]
         assert re.search(r"\n +\d\d:\d\d", text)
         await press(pilot, "escape", "G", "S")
         assert "no trend: no earlier run" in facts(pilot)
@@ -184,7 +188,7 @@ def test_the_statistics_of_the_workspace_follow_it(workspace: Path) -> None:
         label(Location(workspace), "tests/weather.md::city=Oslo", "pass", models=("scripted/one",))
         await show_changes(pilot)
         assert screen(pilot).startswith(" statistics › workspace › 66.7%")
-        assert "pass rate, 1 run and now" in facts(pilot)
+        assert "pass rate by candidate, 1 run and now" in facts(pilot)
         (workspace / "tests/new.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
         await show_changes(pilot)
         assert "97.2%); 3 of 4 results judged\n" in facts(pilot)

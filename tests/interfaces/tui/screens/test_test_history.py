@@ -256,6 +256,16 @@ def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) 
         )
 
     drive(scenario, revision="@")
+    edit(test, "contains: hello", "contains: Hello")
+    main(["run", "--quiet", "tests/weather.md"])
+
+    async def without_verdicts(pilot: Pilot[None]) -> None:
+        await press(pilot, "v")
+        text = pilot.app.screen.query_one(TextView).text
+        assert "\nscripted/one (brief)  last runs" in text
+        assert "\nscripted/one  last runs" not in text
+
+    drive(without_verdicts, revision="@~1")
 
 
 def test_the_candidate_stays_chosen_in_the_cases_of_a_version(workspace: Path) -> None:
