@@ -10,8 +10,10 @@ from evalstore.core.display import (
     columns_of,
     difference_at,
     first_difference,
+    half_up,
     interval_bar,
     likely_price,
+    percent,
     shorten_to_line,
     steady,
     whole_percent,
@@ -148,3 +150,10 @@ def test_a_share_is_drawn_with_its_interval(
 def test_a_rounded_share_is_all_or_none_only_if_it_is() -> None:
     shares = (0.0, 0.001, 0.4, 0.996, 1.0)
     assert [*map(whole_percent, shares)] == ["0%", "0.1%", "40%", "99.6%", "100%"]
+
+
+def test_a_half_of_a_share_is_rounded_up() -> None:
+    assert [whole_percent(eighths / 8) for eighths in (1, 3, 5, 7)] == ["13%", "38%", "63%", "88%"]
+    assert whole_percent(0.145) == "15%"  # times 100 it is less than 14.5
+    assert [percent(part / 16) for part in (1, 3, 5)] == ["6.3%", "18.8%", "31.3%"]
+    assert [*map(half_up, (-6.25, -0.01, 6.25))] == [-6.3, 0, 6.3]

@@ -16,6 +16,7 @@ from itertools import compress
 from typing import Any, Literal
 
 from evalstore.comparison.statistics import Z95, mcnemar
+from evalstore.core.display import half_up
 
 ALPHA = 0.05
 """A p-value below this counts as a change."""
@@ -139,13 +140,14 @@ class RateChange:
         """
         if self.difference is None:
             return ""
-        points = f"{100 * self.difference:+z.1f} points"
+        points = f"{half_up(100 * self.difference):+.1f} points"
         if self.low is None or self.high is None:
             return points
         if self._is_cut:
             files = f"{self.clusters:,} {self.unit}s"
             return f"{points} (no interval: too wide with {files})"
-        return f"{points} (95% interval {100 * self.low:+z.1f} to {100 * self.high:+z.1f})"
+        low, high = half_up(100 * self.low), half_up(100 * self.high)
+        return f"{points} (95% interval {low:+.1f} to {high:+.1f})"
 
 
 Clusters = Iterable[ClusterSum] | Mapping[ClusterSum, int]

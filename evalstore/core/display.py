@@ -7,6 +7,7 @@ that an answer cannot move the cursor or change colours.
 from __future__ import annotations
 
 import json
+import math
 import re
 import textwrap
 import unicodedata
@@ -199,14 +200,21 @@ def bytes_text(count: int) -> str:
     return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.2f} MB"
 
 
+def half_up(number: float, digits: int = 1) -> float:
+    """Return a number rounded to these digits, a half away from zero: of 62.5 and 87.5 both up."""
+    scale = 10**digits
+    size = math.floor(round(abs(number) * scale, 6) + 0.5) / scale
+    return math.copysign(size, number) if size else 0.0
+
+
 def percent(share: float | None) -> str:
     """Return a share as a percentage."""
-    return "-" if share is None else f"{100 * share:.1f}%"
+    return "-" if share is None else f"{half_up(100 * share):.1f}%"
 
 
 def whole_percent(share: float) -> str:
     """Return a share in whole percent for headlines and heads; only all is 100%, only none 0%."""
-    whole = f"{100 * share:.0f}%"
+    whole = f"{half_up(100 * share, 0):.0f}%"
     return percent(share) if whole in ("0%", "100%") and share not in (0, 1) else whole
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evalstore.core import deserialize
 from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
+from evalstore.core.display import percent
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import (
@@ -351,7 +352,7 @@ def agreement_text(rows: Iterable[dict[str, Json]]) -> str:
     labels = "label" if len(known) == 1 else "labels"
     return (
         f"{agreeing} of {len(known)} {labels} {verb} with checks and judges "
-        f"({100 * agreeing / len(known):.1f}%)"
+        f"({percent(agreeing / len(known))})"
     )
 
 

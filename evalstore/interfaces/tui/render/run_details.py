@@ -148,7 +148,7 @@ def run_lines(
     run = runs[number]
     git = f"  git {run.git}" if run.git else ""
     yield heading(f"run {run.id[:8]}{git}  {run.named}{run.message}".rstrip())
-    share = "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
+    share = "nothing judged" if run.rate is None else f"{percent(run.rate)} of {run.counted:,}"
     yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
     failed = f", {plural(run.failed, 'call')} failed" if run.failed else ""
     seconds = (run.ended - run.started) / 1e6

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import BLANK, plural, text_lines
+from evalstore.core.display import BLANK, percent, plural, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.render.plot import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
@@ -233,7 +233,7 @@ class RunsPage(ActionsPage):
             StyledCell(when(run.started)),
             StyledCell(sign, "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
-            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
+            StyledCell(percent(rate), "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._find_differences),
             StyledCell(passed_text(run)),
             StyledCell(run_cost(run, is_titled=self._is_simulated)),

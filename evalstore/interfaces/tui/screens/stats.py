@@ -15,6 +15,7 @@ from evalstore.core.display import (
     StyledLine,
     StyledSpan,
     clip,
+    half_up,
     heading,
     interval_bar,
     percent,
@@ -319,7 +320,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     yield from text_lines("; ".join(filter(None, (rate_text(group.rate), covered))))
     if (rate := group.rate).unresolved and rate.rate is not None:
         name = "undecided" if rate.unresolved == group.undecided else "undecided or error"
-        between = f"between {100 * rate.rate:.1f} and {percent(rate.best_rate)}"
+        between = f"between {half_up(100 * rate.rate)} and {percent(rate.best_rate)}"
         yield from text_lines(
             f"{name}: {rate.unresolved:,} of {judged:,}, so the pass rate is {between}"
         )
