@@ -202,6 +202,12 @@ class PairGroup(FiledSequence[Pair]):
         is_later = [old != NONE or find(new) in passed for old, new in self.numbers()]
         return self._only(sorted(range(len(self)), key=is_later.__getitem__))
 
+    def new_failures(self) -> PairGroup:
+        """Return those of which only the newer side has a result, which does not pass."""
+        words = self.count_new()
+        count = words.total() - words[None] - words["pass"]
+        return self.new_failures_first()._only(range(count))
+
     def in_order(self) -> PairGroup:
         """Return the pairs in the order of the rows of the newer side."""
         keys = array("q", map(self.sides.key, self.numbers()))

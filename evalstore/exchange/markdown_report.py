@@ -114,21 +114,16 @@ def _find_new_failures(
     With it the names of system prompts, by the test file that has several.
     """
     if compared:
-        return _failures(pair.now for pair in compared.new if pair.now), compared.prompts
+        return [pair.either for pair in compared.new.new_failures()], compared.prompts
     failures: list[Result] = []
 
     def read() -> Iterator[Result]:
         for batch in iterate_results(project.store, run):
-            failures.extend(_failures(batch))
+            failures.extend(each for each in batch if each.verdict not in (None, "pass"))
             yield from batch
 
     several = prompt_labels(project, read())
-    return _failures(failures), several
-
-
-def _failures(results: Iterable[Result]) -> list[Result]:
-    failing = [result for result in results if result.verdict not in (None, "pass")]
-    return sorted(failing, key=cell_of)
+    return sorted(failures, key=cell_of), several
 
 
 def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:

@@ -200,9 +200,10 @@ def _about(
 def list_changes(
     diff: Diff, regressions: Sequence[Regression], names: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what broke, is now undecided, was fixed and broke earlier: of each the first results.
+    """Yield what broke, is now undecided, was fixed, broke earlier or is new and does not pass.
 
-    What broke earlier of a case that broke now is listed with that case. `names` are those of runs.
+    Of each the first results. What broke earlier of a case that broke now is listed with that case.
+    `names` are those of runs.
     """
     broke = {*diff.broke.rows()}
     again: list[Regression] = []
@@ -218,6 +219,9 @@ def list_changes(
     cases = [(each.result.file, each.result.row) for each in earlier]
     first = [(it.result, _describe_regression(diff, it, names)) for it in earlier[:MOST_CHANGES]]
     yield _list("before", "Broke earlier", cases, first)
+    failing = diff.new.new_failures()
+    new = [(pair.either, describe_pair(diff, pair)) for pair in failing[:MOST_CHANGES]]
+    yield _list("new", "New and not passing", [*failing.rows()], new)
 
 
 def _list(

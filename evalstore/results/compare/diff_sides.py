@@ -354,7 +354,7 @@ def compare_sides(
         filled = fill_older_side(store, was, now, selection.covers_file, before)
     finder = finder or CaseFinder(store)
     old = comparable(filled, now, selection, finder)
-    new = comparable(now, filled, selection, finder)
+    new = comparable(now, filled, selection, finder, is_filled=bool(was.selection))
     return filled, pair_results(filled.results, now.results, old, new, candidates)
 
 
@@ -405,9 +405,17 @@ def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOpt
 # --- finds the results of a side of a comparison whose cases the other side has run, too
 
 
-def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder) -> Sequence[int]:
+def comparable(
+    side: Side,
+    other: Side,
+    selection: Selection,
+    finder: CaseFinder,
+    *,
+    is_filled: bool = False,
+) -> Sequence[int]:
     """Return the numbers of the selected results, without cases that the other side did not run.
 
+    Verdicts that the other side lacks although it is filled in are the first ones: they stay.
     Results with a system prompt that the case had not on the other side stay: it is new or gone.
     """
     results = side.results
@@ -423,7 +431,8 @@ def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder
             continue
         selected.append(number)
         node = nodes[file]
-        if node and is_asked[results.models[number]] and is_unplaced[number]:
+        is_first = is_filled and not results.missing[number]
+        if node and is_asked[results.models[number]] and is_unplaced[number] and not is_first:
             unpaired.setdefault(node, array("l")).append(number)
     left_out = {
         number

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.comparison.paired_tests import RateChange
-from evalstore.core.display import percent, plural, whole_percent
+from evalstore.comparison.statistics import Rate
+from evalstore.core.display import half_up, percent, plural, whole_percent
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
@@ -48,7 +49,7 @@ class Shift(NamedTuple):
     def text(self) -> str:
         """Return the change in points: `+23.1`; `0` without one."""
         points = 100 * (self.now - self.was)
-        return f"{points:+.1f}" if points else "0"
+        return f"{half_up(points):+.1f}" if points else "0"
 
     @property
     def part(self) -> str:
@@ -155,26 +156,34 @@ def make_overview(
     shifted = [_shift_text(names[name], shift, so_far) for name, shift in moved[:_MOST_NAMED]]
     rest = Counter(shift.word for _, shift in moved[_MOST_NAMED:])
     shifted += [f"{plural(rest[word], 'other')} got {word}{so_far}" for word in rest]
+    failing = _failing_text(diff, [row.group.rate for row in rows])
     others = diff.count_causes(dict(moved[:_MOST_NAMED])) if diff else Counter[str]()
-    told, rates = _causes_text(others), [row.group.rate for row in rows]
+    told = _causes_text(others)
     if shifted or not told:
-        changes = [*shifted, _changes_text(diff, before), told]
-        failing = sum(each.judged - each.passed - each.unresolved for each in rates)
-        if failing and diff is None:
-            of = plural(sum(each.judged for each in rates), "result")
-            changes.insert(0, f"{failing:,} of {of} {'fails' if failing == 1 else 'fail'}")
+        changes = [*shifted, _changes_text(diff, before), failing, told]
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
     else:
         is_all = all(shift.changed == shift.others.total() for shift in shifts.values())
         flips = _changes_text(diff)
         found = f"{told[0].upper()}{told[1:]}: {flips}".removesuffix(": ")
-        changes = [found, before] if is_all else [flips, before, told]
+        changes = [found, before, failing] if is_all else [flips, before, failing, told]
     best = _best_text(rows, names, so_far, compare, is_first=diff is None)
     told = "; ".join(filter(None, changes))
     is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
     sentence = " ".join(f"{part}." for part in (told, best) if part)
     return Overview(sentence, rows, _RECORDED * is_left_out)
+
+
+def _failing_text(diff: Diff | None, rates: Sequence[Rate]) -> str:
+    """Return how many new results fail, of a first run how many of all; empty if none does."""
+    if diff is None:
+        failing = sum(each.judged - each.passed - each.unresolved for each in rates)
+        of = plural(sum(each.judged for each in rates), "result")
+    else:
+        words = diff.new.count_new()
+        failing, of = words["fail"] + words["error"], plural(words.total(), "new result")
+    return f"{failing:,} of {of} {'fails' if failing == 1 else 'fail'}" if failing else ""
 
 
 def _partial_text(run: Run) -> str:
@@ -239,7 +248,7 @@ def _shift_text(name: str, shift: Shift, so_far: str) -> str:
         rates = percent(shift.was), percent(shift.now)
     text = f", {' to '.join(rates)}"
     if shift.shared:  # their rates are not those that a table of all results shows
-        text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
+        text = f" by {half_up(abs(100 * (shift.now - shift.was)))} points"
     others = f"{shift.others.total():,} of {plural(shift.changed, 'change')}"
     causes = f" ({others} by {' and '.join(shift.others)})" if shift.others else ""
     return f"{name} got {shift.word}{so_far}{text}{causes}"

@@ -240,7 +240,8 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye").replace("kind", "short"))
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    change = "first got worse by 100.0 points; 1 case broke. Both candidates pass 0%."
+    told = "1 case broke; 2 of 2 new results fail"
+    change = f"first got worse by 100.0 points; {told}. Both candidates pass 0%."
     assert summary[0] == change
     assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
 
@@ -315,6 +316,28 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     assert newest == diff(Location(root)).was
     assert f"compared with run {newest[:8]}" in report(root, "@work").read_text(encoding="utf-8")
     assert summary_of(report(root, "@"))[0] == "1 of 2 cases: 1 fail"
+
+
+@pytest.mark.parametrize("is_run_of_some", [False, True])
+def test_new_results_that_fail_are_told_and_listed(tmp_path: Path, is_run_of_some: bool) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    if is_run_of_some:  # the first verdict on a case that a run left out is new
+        (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"), encoding="utf-8")
+        call(root, "run", "tests/hello.md", "--fail-on", "none")
+    else:
+        call(root, "run", "--fail-on", "none")
+        (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"), encoding="utf-8")
+    call(root, "run", "--fail-on", "none")
+    summary = summary_of(report(root))
+    told = "Nothing broke or was fixed; 1 of 2 new results fails. Best: first, 100%"
+    assert summary[0] == told + LEAD
+    place = summary.index("New and not passing (1 case)")
+    assert summary[place + 1] == "tests/bye.md second ✗ fail"
+    text = markdown_report(Location(root))
+    assert text.startswith("### evalstore: 2 new (1 result failing)\n")
+    assert "#### New and not passing\n\n- **`tests/bye.md`** `second`: fail\n" in text
+    new = [(pair.either.file, pair.either.verdict) for pair in diff(Location(root), "@~1", "@").new]
+    assert new == [("tests/bye.md", "pass"), ("tests/bye.md", "fail")]
 
 
 @pytest.mark.parametrize("is_edited", [False, True])
