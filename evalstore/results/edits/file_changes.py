@@ -10,7 +10,7 @@ from evalstore.core.values import CaseFile
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import pair_with_workspace
-from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
+from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.planned_rows import StoredOutcomes, plan_rows
 from evalstore.planning.status.row_ids import lacks_row_id
@@ -93,8 +93,7 @@ class FileChanges:
             for path in reading.nodes.keys() - self._pairs.keys()
             if not narrows or path in self._selected
         ]
-        differing = self._compare_sources()
-        sources = self._find_sources(differing)
+        sources = self._find_sources()
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
@@ -122,31 +121,20 @@ class FileChanges:
             ]
         return sorted(changes, key=lambda change: (change.file, change.code))
 
-    def _compare_sources(self) -> dict[str, SourceChanges | None]:
-        """Return whose bytes differ from those that the run has noted, by edited test file."""
+    def _find_sources(self) -> dict[str, tuple[str, ...]]:
+        """Return what was edited, by test file; of many, what of it has other bytes."""
         project = self._project
         was = SourcesReader(project.store).find(self._run) if self._edited else None
         now = read_sources(project.workspace, project.reading) if was else None
-        return {path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited}
-
-    def _find_sources(
-        self, files: Mapping[str, SourceChanges | None]
-    ) -> dict[str, tuple[str, ...]]:
-        """Return what was edited where these files differ; of many, those whose bytes differ."""
+        files = {
+            path: Versions(path, it.was, it.now, compare_sources(was, now, path, self._pairs[path]))
+            for path, it in self._edited.items()
+        }
         if len(files) > _MOST_READ:
-            return {path: name_by_bytes(path, it) if it else () for path, it in files.items()}
-        project = self._project
-        find = EditedSources(
-            CaseFinder(project.store),
-            VersionReader(project.store, project.reading.contents, project.contents),
-            project.name_of_version,
-        ).find
-        return find(
-            {
-                path: Versions(path, self._edited[path].was, self._edited[path].now, changes)
-                for path, changes in files.items()
-            }
-        )
+            return {path: name_by_bytes(path, it.changes) for path, it in files.items()}
+        versions = VersionReader(project.store, project.reading.contents, project.contents)
+        finder = CaseFinder(project.store)
+        return EditedSources(finder, versions, project.name_of_version).find(files)
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:
