@@ -140,7 +140,7 @@ def _rate(trend: Trend, line: TrendLine) -> str:
     run, end = trend.runs[-1], line.points[-1]
     if end.run != len(trend.runs) - 1:
         return ""
-    if run.is_partial:
+    if end.is_partial:
         return f" {rate_texts(run.rates, [line.candidate], is_partial=True)[0]}"
     return f" {whole_percent(end.rate)}"
 
@@ -148,7 +148,8 @@ def _rate(trend: Trend, line: TrendLine) -> str:
 def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:
     run = trend.runs[point.run]
     counts = run.rates[line.candidate]
-    part = " (partial)" if point.is_partial else ""
+    pending = counts.results - counts.judged
+    part = " (partial)" if run.is_partial else f" ({pending:,} pending)" if pending else ""
     return (
         f"{safe(line.candidate)}: {percent(point.rate)}, {counts.passed:,} of {counts.judged:,}"
         f"{part}, {side_name(run.id)}, {minute(run.at)}"

@@ -473,7 +473,6 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             row
             | {
                 "text": " · ".join(filter(None, (run.message, scope_text(run), row["text"]))),
-                "status": "" if run.status == "complete" else run.status,
                 "cost": cost_text(run.cost, run.spending, brief=True),
             }
             for entry, each in listed

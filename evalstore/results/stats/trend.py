@@ -57,13 +57,16 @@ Rates = Mapping[str, CandidateCounts]
 
 
 def rate_texts(rates: Rates, names: Sequence[str], *, is_partial: bool) -> tuple[str, ...]:
-    """Return the pass rate of each candidate, of some cases counts; empty without a verdict."""
+    """Return the pass rate of each candidate; empty without a verdict.
+
+    Of some cases, or with results that are pending, it is counts: a rate would be taken for all.
+    """
     counted = [rates.get(name) for name in names]
     return tuple(
         ""
         if not each or not each.judged
         else f"{each.passed:,} of {each.judged:,}"
-        if is_partial
+        if is_partial or each.judged < each.results
         else percent(each.passed / each.judged)
         for each in counted
     )
@@ -85,6 +88,7 @@ class TrendRun(NamedTuple):
     """What was edited before it, as in `log`: `tests/late.md changed`."""
     reasons: tuple[str, ...] = ()
     """The edits that broke results in it, in the words of `diff`: `tests/late.md changed`."""
+    status: str = "complete"
 
 
 class TrendPoint(NamedTuple):
@@ -149,7 +153,7 @@ def add_rates(
         outcome = entry.outcome if is_known else Outcome(0, 0, ("not counted",))
         is_part = is_partial(run) and leaves_out_cases(run)
         edits = tuple(map(str, entry.edits))
-        yield TrendRun(run.id, run.started, is_part, counts, outcome, edits)
+        yield TrendRun(run.id, run.started, is_part, counts, outcome, edits, (), run.status)
 
 
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:

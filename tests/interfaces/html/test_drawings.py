@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstore.interfaces.html.charts import interval_chart, trend_chart
+from evalstore.interfaces.html.summary import run_row
 from evalstore.interfaces.html.templates import data_block, render
 from evalstore.results.stats.trend import CandidateCounts, TrendRun, make_trend
 
@@ -47,6 +48,19 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04"]
     assert [name.text for name in plot.findall("foreignObject/p")] == ["tests/<a>.md changed"]
     assert trend_chart(make_trend(runs[1:2])) == ""
+
+
+def test_a_run_that_was_stopped_has_counts_and_says_so() -> None:
+    rates = {"mini": CandidateCounts(6, 6, 32)}
+    stopped = TrendRun("2abc", 2, False, rates, status="over budget")
+    row = run_row(stopped, ["mini"], ())
+    assert (row["status"], row["rates"], row["is_partial"]) == ("over budget", ("6 of 6",), False)
+    page = ElementTree.fromstring(trend_chart(make_trend([stopped, run_of(1, 3)])))
+    titles = [title.text or "" for title in page.findall("svg/g/circle/title")]
+    assert [title.partition(", run")[0] for title in titles if "2abc" in title] == [
+        "mini: 100.0%, 6 of 6 (26 pending)"
+    ]
+    assert "mini 6 of 6" in [text.text for text in page.findall("svg/g/text")]
 
 
 def test_equal_lines_and_points_are_seen_around_those_that_cover_them() -> None:
