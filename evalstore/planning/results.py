@@ -12,6 +12,7 @@ from evalstore.checks.judging.aggregation import (
     JudgedSession,
     combine_votes,
     judge_session,
+    judge_so_far,
     wants_models,
 )
 from evalstore.core import hashing
@@ -157,9 +158,8 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
 def verdict_without_labels(cell: Cell, votes: Sequence[Vote], rule: str) -> Verdict | None:
     """Return the verdict of checks and models on a subject; None if a judgement is missing."""
     others = [vote for vote in votes if not vote.human]
-    if not others or not _is_complete(cell, others):
-        return None
-    return judge_session(others, cell.case.judged_by, CHECKS, rule).verdict
+    judged = judge_so_far(others, cell.case.judged_by, CHECKS, rule)
+    return judged.verdict if judged and _is_complete(cell, others) else None
 
 
 class LeafBuilder:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from evalstore.checks.judging.aggregation import JudgedSession, judge_so_far
+from evalstore.checks.judging.aggregation import judge_so_far
 from evalstore.core.results import Result, Vote
-from evalstore.core.values import Case, Verdict
+from evalstore.core.values import Verdict
 from evalstore.planning.plan import CHECKS
 from evalstore.store import Store
 
@@ -122,14 +122,6 @@ def group_votes(votes: Iterable[tuple[Subject, Vote]]) -> dict[Subject, list[Vot
     for subject, vote in votes:
         by_subject.setdefault(subject, []).append(vote)
     return by_subject
-
-
-def judge_votes(case: Case, votes: Sequence[Vote], rule: str) -> JudgedSession | None:
-    """Return the verdict and the score of the votes on an attempt; `rule` combines several.
-
-    None while nobody has voted who decides.
-    """
-    return judge_so_far(votes, case.judged_by, CHECKS, rule)
 
 
 def attempts_text(verdicts: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from evalstore.checks.judging.aggregation import judge_so_far
 from evalstore.core.batches import in_small_batches
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import case_name
@@ -12,7 +13,7 @@ from evalstore.core.results import Evaluation, Result, Session, Vote
 from evalstore.core.values import Case, Message, Reply
 from evalstore.exchange.exports.rows import Export
 from evalstore.planning.judge_names import evaluator_names
-from evalstore.results.attempts import judge_votes
+from evalstore.planning.plan import CHECKS
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import joined, text_of
 from evalstore.store import Store
@@ -128,7 +129,7 @@ def _decide(
     """Return the verdict and the score of an attempt: of a single one, those of the result."""
     if result.required_answers <= len(result.tests) or not judgements:
         return (result.verdict, result.score) if judgements else (None, None)
-    judged = judge_votes(case, [_vote(judgement) for judgement in judgements], rule)
+    judged = judge_so_far([*map(_vote, judgements)], case.judged_by, CHECKS, rule)
     return (judged.verdict, judged.score) if judged else (None, None)
 
 

@@ -498,9 +498,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
         changes, labels = run_changes(flips), diff.count_causes()[LABELS]
-    counts = (
-        (sum(compared.side.results.missing), "pending"),
-        (labels, f"changed by {'a label' if labels == 1 else 'labels'}"),
-    )
+    by = "a label" if labels == 1 else "labels"
+    counts = (sum(compared.side.results.missing), "pending"), (labels, f"changed by {by}")
     texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
     return rates, changes, " · ".join(filter(None, texts))

@@ -80,16 +80,9 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
     difference = check.difference
     if difference is None:
         return
-    place = f"  at {difference.place}" if difference.place else ""
-    note = f"  ({difference.note})" if difference.note else ""
-    yield StyledLine(
-        (
-            StyledSpan(safe(check.name), "fail"),
-            StyledSpan(safe(place)),
-            StyledSpan(safe(note), "faint"),
-        ),
-        _INDENT,
-    )
+    place = StyledSpan(safe(f"  at {difference.place}" if difference.place else ""))
+    note = StyledSpan(safe(f"  ({difference.note})" if difference.note else ""), "faint")
+    yield StyledLine((StyledSpan(safe(check.name), "fail"), place, note), _INDENT)
     texts = expected, actual = difference.expected, difference.actual
     if check.ignores_case:
         expected, actual = expected.casefold(), actual.casefold()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+from evalstore.checks.judging.aggregation import judge_so_far
 from evalstore.comparison.comparison import CellIndex
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
@@ -17,7 +18,7 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory, follow_file
-from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts, judge_votes
+from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts
 from evalstore.results.flips.result_changes import (
     JudgedResult,
     ResultChange,
@@ -60,16 +61,6 @@ class VerdictCounts:
     """The results that these verdicts make, the newest first."""
     differing: tuple[str, ...] = ()
     """What the newest other version that was judged has otherwise, such as the judge prompt."""
-
-    @property
-    def judged(self) -> int:
-        """Return how many there are."""
-        return len(self.verdicts)
-
-    @property
-    def passed(self) -> int:
-        """Return how many passed."""
-        return self.verdicts.count("pass")
 
     @property
     def changes(self) -> int:
@@ -324,7 +315,9 @@ def _count(
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
             verdict = result.verdict
             if has_attempts(result):
-                attempt = judge_votes(record.case, votes, record.run.verdict_rule)
+                attempt = judge_so_far(
+                    votes, record.case.judged_by, CHECKS, record.run.verdict_rule
+                )
                 verdict = attempt.verdict if attempt else None
             passed += verdict == "pass"
             is_labelled |= len(judged) < len(votes)

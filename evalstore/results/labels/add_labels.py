@@ -285,7 +285,10 @@ def find_named(
     selection = project.with_whole_names(SelectionOptions(paths=(path,), models=models))
     subjects = subjects_of(project, selection)
     if subjects and (prompt or named):
-        subjects = _of_prompt(project, subjects, prompt or named)
+        prompts = dict.fromkeys(subject.prompt for subject in subjects)
+        names = label_prompts(project, {id: number for number, id in enumerate(prompts)})
+        id = find_prompt(names, prompt or named)
+        subjects = [subject for subject in subjects if subject.prompt == id]
     if subjects and not every:
         _require_single_subject(project, case, subjects)
     if not subjects:
@@ -307,14 +310,6 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
         project.targets((printed["case"],))
         return printed["case"], printed["prompt"]
     return case, ""
-
-
-def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> list[LabelSubject]:
-    """Return the subjects with a system prompt, given by its name or the first digits of its id."""
-    prompts = dict.fromkeys(subject.prompt for subject in subjects)
-    names = label_prompts(project, {id: number for number, id in enumerate(prompts)})
-    id = find_prompt(names, named)
-    return [subject for subject in subjects if subject.prompt == id]
 
 
 def _require_single_subject(project: Project, case: str, subjects: list[LabelSubject]) -> None:

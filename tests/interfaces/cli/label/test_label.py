@@ -128,7 +128,8 @@ def test_the_newest_label_decides_what_is_shown_and_a_run_says_that_it_came_late
     evalstore("label", rome, "fail", "-m", "too short", "--as", "Ada")
     broke = evalstore("ls", "results", "--broke").stdout.splitlines()
     assert broke[1:] == [
-        "fail     tests/weather.md [city=Rome]  <short>  by Ada (a person): too short"
+        "fail     tests/weather.md [city=Rome]  now    <short>  labelled by Ada  "
+        "by Ada (a person): too short"
     ]
     assert evalstore("ls", "results", "--broke", "--run", "@").stdout == ""
     marks = {
