@@ -132,6 +132,9 @@ def _add_up(
         status.last_run, status.last_started = last.id, last.started
         names = {change.old_file or change.file: change.file for change in status.changes}
         status.lost_labels = find_lost_labels(project, last, names)
+        if status.lost_labels and selection.narrows:
+            covered = {(cell.file, cell.case.row) for cell in scope.cells}
+            status.lost_labels = [place for place in status.lost_labels if place in covered]
     status.untrusted, status.left_out = project.code.named, project.left_out
     status.refused = _find_refusals(project, sums.called)
     is_paid = status.ask or status.judge > status.by_checks

@@ -456,6 +456,8 @@ def test_status_names_the_labels_that_an_edit_makes_void(
     assert f"error: no label of Ada counts for '{OSLO}'\n" in removed.stderr
     assert line in evalstore("status").stdout
     assert line in evalstore("status").stdout  # from the cache
+    assert line in evalstore("run", "-n", "-k", "Oslo").stdout
+    assert "no longer" not in evalstore("run", "-n", "-k", "Rome").stdout
     evalstore("run")
     assert "no longer" not in evalstore("status").stdout
 
