@@ -147,14 +147,15 @@ def label_results(
 
 def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
     """Yield the subjects of a result as they were judged, else as they are judged together."""
-    if result.evaluation is None or not result.sessions:
+    if result.evaluation is None:
         return
     judged = project.store.find_evaluations(result.evaluations).values()
     groups = [each.sessions for each in judged if set(each.sessions) <= set(result.sessions)]
     left = [each for each in result.sessions if not any(each in group for group in groups)]
     groups += [each for each in result.subjects if set(each) & set(left)]
+    place = result.file, result.row, result.prompt, result.model
     for sessions in dict.fromkeys(groups):
-        yield subject_of_result(result, sessions)
+        yield LabelSubject(*place, sessions, result.evaluation, result.verdict)
 
 
 def add_labels(
@@ -250,13 +251,6 @@ class LabelSubject:
         return self.file, self.row, self.prompt, self.model
 
 
-def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject:
-    """Return the subject of some sessions of a result."""
-    assert result.evaluation
-    place = result.file, result.row, result.prompt, result.model
-    return LabelSubject(*place, sessions, result.evaluation, result.verdict)
-
-
 def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
     """Return the selected subjects with an answer and an evaluation, which can be labelled."""
     subjects: list[LabelSubject] = []
@@ -350,10 +344,9 @@ def _of_session(project: Project, session: str) -> LabelSubject:
     sessions = SessionResults(project.store)
     for run in project.store.find_recent_runs():
         for seen in sessions.find(run.results, session):
-            if seen.evaluation is not None:
-                judged = project.store.find_evaluations(seen.evaluations).values()
-                together = (each.sessions for each in judged if session in each.sessions)
-                return subject_of_result(seen, next(together, (session,)))
+            for subject in _of_result(project, seen):
+                if session in subject.sessions:
+                    return subject
     raise EvalstoreError(
         f"answer {session[:8]} belongs to no case that is judged",
         hint=f"the workspace and the newest {RUNS_SEARCHED} runs were searched",
