@@ -18,6 +18,9 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.rows.row_results import RowResults
 
+_Settled = tuple[int, "str | None", str]
+"""The number of a case, its system prompt and a verdict."""
+
 
 @dataclass
 class PlannedRows:
@@ -29,10 +32,8 @@ class PlannedRows:
     """Rows that need a new answer, even if another case asks the same question for them."""
     judged: set[int] = field(default_factory=set)
     """Rows with stored answers that need judgements, even if others are asked for."""
-    failing: Counter[int] = field(default_factory=Counter)
-    """How many results fail, by what is stored, of each row that needs nothing."""
-    undecided: Counter[int] = field(default_factory=Counter)
-    """How many are undecided."""
+    verdicts: Counter[_Settled] = field(default_factory=Counter)
+    """How many results have a verdict, by what is stored: of each row and system prompt."""
     waiting: set[int] = field(default_factory=set)
     """Rows that lack an answer or a judgement which the plan leaves out, such as until a file is
     trusted."""
@@ -68,16 +69,13 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
         else:
             settled.append(cell)
     for result in compute_results(Plan(settled, sessions=plan.sessions, votes=plan.votes), rule):
-        if result.verdict == "fail":
-            rows[result.cell.file].failing[result.cell.number] += 1
-        if result.verdict == "undecided":
-            rows[result.cell.file].undecided[result.cell.number] += 1
+        if result.verdict:
+            place = result.cell.number, result.cell.prompt, result.verdict
+            rows[result.cell.file].verdicts[place] += 1
         if result.pending:
             rows[result.cell.file].waiting.add(result.cell.number)
     for each in rows.values():
         each.waiting.difference_update(each.asked, each.judged)
-        for number in each.asked | each.judged | each.waiting:
-            del each.failing[number], each.undecided[number]
     return rows
 
 

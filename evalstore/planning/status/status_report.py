@@ -49,6 +49,8 @@ class FileChange:
     """The parts of the cases that were edited as well, such as `checks`."""
     settled: int = 0
     """The number of edited cases whose answers and judgements are all stored."""
+    partly: int = 0
+    """How many edited results of other cases have a verdict, by what is stored."""
     failing: int = 0
     """How many results of these cases fail: one for each candidate and system prompt."""
     undecided: int = 0

@@ -252,9 +252,9 @@ def _list(names: Sequence[str], change: str, start: str = "") -> Iterator[Differ
 # --- tells how a test file differs from that of a run, and what a plan does about it
 
 
-_SHOWN, _REJUDGED, _UNSETTLED = 1, 2, 4
+_SHOWN, _REJUDGED, _UNSETTLED, _FOR_ALL = 1, 2, 4, 8
 """Bits of a case: it asks something else, it is only judged otherwise, the plan does something for
-it or it waits."""
+it or it waits, more than its system prompts was edited."""
 _EDITED = _SHOWN | _REJUDGED
 _MOST_OTHERS = 2
 """The items with different reasons of which one differs from any reason; more are counted."""
@@ -285,6 +285,7 @@ class EditedFile:
         self.was, self.now = was, now
         self._finder = finder
         self._bits = bytearray(len(now.cases))
+        self._former_prompts = set[str | None]()
         self._gone, renamed = self._compare()
         rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
         self._settings = "; ".join([*_edited_settings(was, now, name), *rows])
@@ -317,7 +318,8 @@ class EditedFile:
         before, after = self._iterate_compared()
         for case, is_in_both in before:
             known.add(digest_of_value(_shown(case)))
-            evaluations.add(digest_of_value((case.tests, case.evaluation)))
+            evaluations.add(digest_of_value(_for_all_prompts(case)))
+            self._former_prompts.update(case.prompts)
             if not is_in_both:
                 names[0].append(digest_of_value(case.key))
                 names[1].append(digest_of_value(case.row))
@@ -329,16 +331,17 @@ class EditedFile:
             kept.add(digest_of_value(case.row))
             if number is None:
                 continue
+            is_for_all = digest_of_value(_for_all_prompts(case)) not in evaluations
             if digest_of_value(_shown(case)) not in known:
-                self._bits[number] = _SHOWN
+                self._bits[number] = _SHOWN | _FOR_ALL * is_for_all
                 shown += [case] if has_several else []
-            elif digest_of_value((case.tests, case.evaluation)) not in evaluations:
-                self._bits[number] = _REJUDGED
+            elif is_for_all:
+                self._bits[number] = _REJUDGED | _FOR_ALL
         if fewer := _only_fewer(shown, self.was) if shown else set():
             for number, case in enumerate(self.now.cases):
-                if self._bits[number] == _SHOWN and case.key in fewer:
-                    is_judged = digest_of_value((case.tests, case.evaluation)) in evaluations
-                    self._bits[number] = 0 if is_judged else _REJUDGED
+                if self._bits[number] & _SHOWN and case.key in fewer:
+                    was_for_all = self._bits[number] & _FOR_ALL
+                    self._bits[number] = _REJUDGED | _FOR_ALL if was_for_all else 0
         found = Counter(key in kept for key, row in zip(*names, strict=True) if row not in kept)
         return found[False], found[True]
 
@@ -414,12 +417,18 @@ class EditedFile:
         self._counts["judged by an edit"] += len(judged - requested)
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
-        for name, counts in (("failing", rows.failing), ("undecided", rows.undecided)):
-            self._counts[name] += sum(
-                count for number, count in counts.items() if self._bits[number] & _EDITED
-            )
+        for (number, prompt, verdict), count in rows.verdicts.items():
+            if self._is_edited(rows.cases[number], self._bits[number], prompt):
+                state = "partly" if self._bits[number] & _UNSETTLED else verdict
+                self._counts[state] += count
         self._shared = self._shared or rows.shared
         self._note_reasons(items, judged)
+
+    def _is_edited(self, case: Case, bits: int, prompt: str | None) -> bool:
+        """Return whether an edit concerns the results of a case with one of its system prompts."""
+        known = self._former_prompts
+        is_of_prompts = prompt not in known or known.issuperset(case.prompts)
+        return bool(bits & _FOR_ALL or (bits & _EDITED and is_of_prompts))
 
     def _note_reasons(self, items: FileItems, judged: set[int]) -> None:
         """Keep the items whose reasons are told: that of an edit rather than `--refresh`."""
@@ -467,7 +476,8 @@ class EditedFile:
             settled=settled,
             waiting=count["waiting"],
             used_again=min(count["used again"], settled),
-            failing=count["failing"],
+            partly=count["partly"],
+            failing=count["fail"],
             undecided=count["undecided"],
             reverted=not settled
             or all(
@@ -568,6 +578,11 @@ def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
             for tests in held.get((case.prompts, case.recorded, case.tests[0]), ())
         )
     }
+
+
+def _for_all_prompts(case: Case) -> tuple[object, ...]:
+    """Return what a case has of all that its verdicts depend on, apart from its system prompts."""
+    return case.tests, case.recorded, case.temperature, case.seed, case.evaluation
 
 
 def _shown(case: Case) -> tuple[object, ...]:

@@ -118,7 +118,7 @@ def _add_up(
     if last and not asks_again(project, selection):
         is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.place}
         is_of_all = bool(is_silent or status.labels or _may_count_otherwise(project, edits))
-        settled = {change.file for change in status.changes if change.settled}
+        settled = {it.file for it in status.changes if it.settled or it.partly}
         if is_of_all or settled:
             files = None if is_of_all else settled
             outcomes = find_stored_outcomes(project, make_plans(), files)

@@ -295,6 +295,47 @@ def test_what_a_revert_changes_is_counted_in_results_everywhere(
     assert evalstore("run").stdout.startswith("since the last run: 2 fixed\n")
 
 
+@pytest.fixture
+def two_prompts(workspace: Path) -> Path:
+    """The workspace with two system prompts, with both of which Oslo fails."""
+    test = WEATHER.replace("tags:", "systemPrompts: [brief, kind]\ntags:")
+    prompts = {"prompts/brief.md": "Be brief.\n", "prompts/kind.md": "Be kind.\n"}
+    return tree(workspace, {"tests/weather.md": test, **prompts})
+
+
+def test_of_a_reverted_prompt_only_its_own_results_fail(
+    two_prompts: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(two_prompts, {"prompts/kind.md": "Be very kind.\n"})
+    evalstore("run", "-q")
+    tree(two_prompts, {"prompts/kind.md": "Be kind.\n"})
+    line = "system prompt kind reverted to a stored version (1 result fails)\n"
+    assert line in evalstore("status").stdout
+    edit(two_prompts / "tests/weather.md", "The answer", "Now the answer")
+    evalstore("run", "-q")
+    edit(two_prompts / "tests/weather.md", "Now the answer", "The answer")
+    assert "reverted to a stored version (2 results fail)" in evalstore("status").stdout
+
+
+def test_what_an_edit_undone_in_part_changes_without_calls_is_said(
+    two_prompts: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    edit(two_prompts / "tests/weather.md", "must be warm", "must be true")
+    tree(two_prompts, {"prompts/kind.md": "Be very kind.\n"})
+    evalstore("run", "-q")
+    edit(two_prompts / "tests/weather.md", "must be true", "must be warm")
+    outcome = "Since the last run, without new calls: 1 result broke"
+    for command in (("status",), ("run", "-n")):
+        printed = evalstore(*command).stdout
+        assert "    .M  tests/weather.md  2 cases judged again: instructions changed" in printed
+        assert outcome in printed
+    assert documents("status")["broke"] == len(documents("diff")["broke"]) == 1
+    edit(two_prompts / "tests/weather.md", "must be warm", "must be new")
+    assert "without new calls" not in evalstore("status").stdout
+
+
 def test_letters_are_of_the_edit_and_not_of_a_refresh(
     workspace: Path, evalstore: Evalstore
 ) -> None:
