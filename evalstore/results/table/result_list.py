@@ -70,6 +70,8 @@ class ResultFilter:
     """Only what broke and is not fixed."""
     since: str | None = None
     """With `broke`: what broke since this revision or date."""
+    with_unanswered: bool = False
+    """With `grep`: also results without an answer, which cannot be searched."""
 
 
 @contextmanager
@@ -96,7 +98,9 @@ def find_filtered(
         found = find_tagged_results(project, run, wants, selection.covers_file)
         if not found.rows or selection.is_by_row or not all(it.is_in_rows for it in wants):
             broken = _broken(location, project, revision, wanted) if wanted.broke else None
-            is_wanted = _result_filter(selection, row_tests(wants, broken))
+            others = [it for it in wants if it.field != "session"]
+            unanswered = row_tests(others if wanted.with_unanswered else wants, broken)
+            is_wanted = _result_filter(selection, row_tests(wants, broken), unanswered)
             batches = ([*filter(is_wanted, batch)] for batch in found.batches)
             found = FoundResults(run, batches)
         yield project, found
@@ -119,9 +123,12 @@ def _conditions(location: Location, run: Run, wanted: ResultFilter) -> Iterator[
 
 
 def _result_filter(
-    selection: Selection, tests: Sequence[RowTest]
+    selection: Selection, tests: Sequence[RowTest], unanswered: Sequence[RowTest]
 ) -> Callable[[TaggedResult], bool]:
-    """Return whether a result is wanted: its row is selected, and the conditions hold for it."""
+    """Return whether a result is wanted: its row is selected, and the conditions hold for it.
+
+    For one without an answer those of `unanswered` hold.
+    """
     has_name = None if selection.name is None else compile_name(selection.name)
 
     def is_wanted(tagged: TaggedResult) -> bool:
@@ -131,7 +138,7 @@ def _result_filter(
         return (
             selection.covers_row(file, row)
             and (has_name is None or has_name(f"{file}::{row}"))
-            and all(test(one) for test in tests)
+            and all(test(one) for test in (tests if result.sessions else unanswered))
         )
 
     return is_wanted

@@ -210,6 +210,7 @@ def _list_results(
     is_data = json or output_format != "table"
     is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
     query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
+    query = replace(query, with_unanswered=bool(wanted.grep) and not is_data)
     with find_filtered(here(), revision, query) as (project, found):
         broken_in = found.run if wanted.broke else None
         described = describe_results(
@@ -217,6 +218,9 @@ def _list_results(
         )
         rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
+    unsearched = sum(not row["sessions"] for row in rows) if query.with_unanswered else 0
+    if unsearched:
+        rows = TemporaryList(row for row in rows if row["sessions"])
     pending = 0 if is_data else sum(row["verdict"] == "pending" for row in rows)
     if is_less and pending:
         rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
@@ -227,6 +231,8 @@ def _list_results(
     if print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
         return
     _print_listing(listing)
+    if unsearched:
+        output.talk(f"({unsearched:,} without an answer: not searched)")
     if pending and is_less:
         output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
     elif pending and wanted.broke:
