@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.pair_groups import cause_texts, same_answer_text
+from evalstore.comparison.pair_groups import OLDER, cause_texts, same_answer_text
 from evalstore.core.display import StyledLine, StyledSpan, plural, short
 from evalstore.results.compare.diff_text import FLIPS
 
@@ -15,7 +15,7 @@ _COLOURS = {**FLIPS, "now pending": "pending", "now undecided": "undecided"}
 
 
 def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledLine:
-    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`.
+    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by a label)`.
 
     Where the run before covered other cases, it says since which run, or of each case. `last` are
     the words for the run before.
@@ -35,7 +35,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    causes = {"by older stored answers": changes.older}
+    causes = {OLDER: changes.older}
     causes |= {cause: len(rows) for cause, rows in sorted(changes.causes.items())}
     listed = cause_texts(causes.items(), sum(count for count, _ in counts))
     spans += [StyledSpan(f" ({', '.join(listed)})")] if listed else []

@@ -206,7 +206,7 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         words = f"same question, {another if old and new else several}"
         if is_older:
             why = f": run {short(was.run.id)} had asked again" * ("refresh" in was.run.selection)
-            words = f"same question, and an older stored answer counts{why}"
+            words = f"same question, and an older answer counts{why}"
         yield ResultChange(words, hunks)
     if label := _label(store, was, now):
         yield ResultChange(label)

@@ -278,7 +278,7 @@ def test_an_older_answer_that_counts_again_is_named_beside_an_edit_of_checks(
     reason = "(instructions changed, older answers count)"
     assert f"pass -> fail  {reason}" in evalstore("diff", "@~1", "@").stdout
     changes = "\n".join(history(evalstore, oslo))
-    assert "  same question, and an older stored answer counts: run " in changes
+    assert "  same question, and an older answer counts: run " in changes
     assert "  instructions changed\n" in changes
 
 

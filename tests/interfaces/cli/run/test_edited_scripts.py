@@ -108,7 +108,7 @@ def test_an_older_answer_that_counts_again_is_explained(
     evalstore("run", "-q", "--refresh", "--lf")
     evalstore("run", "-q")
     history = section(evalstore("show", "tests/weather.md::Oslo").stdout, "history")
-    words = "same question, and an older stored answer counts: run <short> had asked again"
+    words = "same question, and an older answer counts: run <short> had asked again"
     assert f"  {words}" in history
 
 

@@ -222,9 +222,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     told = "the next plain run counts the older answers again; --max-age leaves them out\n"
     assert refreshed.stdout.endswith(told)
     ran = history("run")
-    assert ran.stdout.startswith(
-        "since the last run: 2 fixed, 2 changed (by older stored answers)\n"
-    )
+    assert ran.stdout.startswith("since the last run: 2 fixed, 2 changed (older answers count)\n")
     assert ran.stderr == (
         DIFF
         + '  (the oldest answers count; "evalstore run --max-age AGE" leaves out older ones)\n'
