@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -23,7 +23,7 @@ from evalstore.interfaces.tui.contrast import readable_variables
 from evalstore.interfaces.tui.keys import Appearance, KeyRegistry
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page
+from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page, Pages
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog, QuitConfirmation
@@ -143,7 +143,7 @@ class Browser(BrowserApp):
             self.theme = self.appearance.theme
         self.push_screen(RunsPage())
         if self._revision is not None:
-            self.open("CasesPage", None if self._revision == WORK else self._revision)
+            self.open(self.pages.cases, None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
         self.set_interval(_AGE_SECONDS, self.refresh_ages)
@@ -280,10 +280,10 @@ class Browser(BrowserApp):
             place = CasePlace(result.file, result.row, result.model, page.prompt_name(result))
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
-        self.open("CasesPage", run, place=place)
+        self.open(self.pages.cases, run, place=place)
 
 
-PAGES: Sequence[type[Page]] = (
+PAGES = Pages(
     RunsPage,
     AnswerPage,
     CasesPage,
@@ -297,7 +297,6 @@ PAGES: Sequence[type[Page]] = (
     StatsPage,
     TestHistoryPage,
 )
-"""All screens: the first one, then by their titles."""
 REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
 """The actions of all screens and widgets."""
 

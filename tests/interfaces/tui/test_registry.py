@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-import inspect
 import pkgutil
 from collections.abc import Iterator
-from pathlib import Path
 
 from textual.dom import DOMNode
 
@@ -41,16 +38,3 @@ def test_every_screen_with_a_title_is_a_page_the_first_one_first_then_by_titles(
     titles = [page.TITLE or "" for page in PAGES if page.WAY]
     assert titles == sorted(titles, key=str.casefold)
     assert [page for page in PAGES if not page.WAY] == [PAGES[0]]
-
-
-def test_the_browser_opens_all_that_screens_ask_for() -> None:
-    kinds = {page.__name__: page for page in PAGES}
-    asked = set()
-    for path in Path(next(iter(evalstore.interfaces.tui.__path__))).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Call(func=ast.Attribute(attr="open"), args=[ast.Constant(value=name), *_]):
-                    asked.add(name)
-                    given = {str(option.arg): None for option in node.keywords}
-                    inspect.signature(kinds[str(name)]).bind(*node.args[1:], **given)
-    assert {"CasesPage", "ComparePage", "PlanPage", "QuitConfirmation", "RunPage"} <= asked

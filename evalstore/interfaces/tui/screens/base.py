@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -35,12 +35,24 @@ from evalstore.store.wanted import Reached, telling, while_wanted
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from evalstore.interfaces.tui.screens.answer import AnswerPage
+    from evalstore.interfaces.tui.screens.cases import CasesPage
+    from evalstore.interfaces.tui.screens.compare import ComparePage
+    from evalstore.interfaces.tui.screens.dialogs import QuitConfirmation
+    from evalstore.interfaces.tui.screens.help import HelpPage
+    from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
+    from evalstore.interfaces.tui.screens.runs import RunsPage
+    from evalstore.interfaces.tui.screens.search import SearchPage
+    from evalstore.interfaces.tui.screens.stats import StatsPage
+    from evalstore.interfaces.tui.screens.status import StatusPage
+    from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
     from evalstore.interfaces.tui.state.data_source import WorkspaceSource
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.runs.interactive_run import RunRequest
     from evalstore.runs.run import PlanPreview
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 _NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
@@ -61,8 +73,7 @@ class BrowserApp(App[None]):
 
     source: WorkspaceSource
     runs: BrowserRuns
-    pages: Sequence[type[Page]]
-    """All screens that help tells about, the first one first."""
+    pages: Pages
     problem: EvalstoreError | None = None
     """Why the store cannot be read at the moment."""
     unsaved_labels: list[str]
@@ -126,14 +137,13 @@ class BrowserApp(App[None]):
         else:
             gc.collect()
 
-    def open(self, name: str, *args: object, **options: object) -> None:
-        """Open a page by the name of its class, with the arguments of the class.
+    def open(self, page: Callable[P, Page], *args: P.args, **options: P.kwargs) -> None:
+        """Open a page with the arguments of its class.
 
         A page without arguments, such as that of pending work, is not opened above itself.
         """
-        kinds: dict[str, Callable[..., Page]] = {kind.__name__: kind for kind in self.pages}
-        if args or type(self.screen) is not kinds[name]:
-            self.push_screen(kinds[name](*args, **options))
+        if args or type(self.screen) is not page:
+            self.push_screen(page(*args, **options))
 
     def show_new_run(self, run: str) -> None:
         """Open the cases of a run that has just ended, in place of those of an older run."""
@@ -141,6 +151,23 @@ class BrowserApp(App[None]):
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""
         raise NotImplementedError
+
+
+class Pages(NamedTuple):
+    """All screens that help tells about: the first one, then by their titles."""
+
+    runs: type[RunsPage]
+    answer: type[AnswerPage]
+    cases: type[CasesPage]
+    compare: type[ComparePage]
+    help: type[HelpPage]
+    pending: type[StatusPage]
+    plan: type[PlanPage]
+    quit: type[QuitConfirmation]
+    run: type[RunPage]
+    search: type[SearchPage]
+    stats: type[StatsPage]
+    versions: type[TestHistoryPage]
 
 
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
@@ -537,7 +564,7 @@ class BrowserRuns:
         if self.refuse_second():
             return
         self.runner = runner = BackgroundRun(request, preview)
-        self._app.open("RunPage", runner)
+        self._app.open(self._app.pages.run, runner)
         self.draw()
         self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
         work = partial(self._carry_out, runner)
@@ -568,7 +595,7 @@ class BrowserRuns:
     def show(self) -> None:
         """Show the progress on a screen of its own."""
         if not any(page.runner for page in self._app.open_pages):
-            self._app.open("RunPage", self.runner)
+            self._app.open(self._app.pages.run, self.runner)
 
     # --- leaving
 
@@ -577,7 +604,7 @@ class BrowserRuns:
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
         if not any(page.asks_to_quit for page in self._app.open_pages):
-            self._app.open("QuitConfirmation", self.runner)
+            self._app.open(self._app.pages.quit, self.runner)
             return False
         self.is_leaving = True
         if not self.runner.stops:

@@ -192,7 +192,9 @@ runs has what the run itself paid."""
         """Show the cases of the run that belong to the group."""
         if self.group:
             self.browser.open(
-                "CasesPage", self.revision, _filter_of(_DIMENSIONS[self._shown], self.group)
+                self.browser.pages.cases,
+                self.revision,
+                _filter_of(_DIMENSIONS[self._shown], self.group),
             )
 
     @property

@@ -21,6 +21,7 @@ from evalstore.core import hashing
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
 from evalstore.interfaces.tui.keys import Appearance, own_actions
+from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.help import HelpPage
 from evalstore.interfaces.tui.screens.palette import Palette
@@ -115,10 +116,9 @@ def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
-def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type) -> None:
-    screen = next(candidate for candidate in PAGES if candidate is page)
-    assert screen.HELP
-    assert screen is RunsPage or screen.WAY
+def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type[Page]) -> None:
+    assert page.HELP
+    assert page is RunsPage or page.WAY
 
 
 def test_changed_keys_are_listed(workspace: Path) -> None:
