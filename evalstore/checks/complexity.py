@@ -90,10 +90,13 @@ def is_cheap_schema(schema: Json, size: int) -> bool:
     return cost is not None and cost * max(size, 10) <= _MOST_STEPS
 
 
+_parsed = lru_cache(maxsize=256)(json.loads)
+
+
 @lru_cache(maxsize=1024)
 def schema_cost(schema: str, size: int) -> int | None:
     """Return the number of conditions of a schema with its references; None if unbounded."""
-    root = json.loads(schema)
+    root = _parsed(schema)
     try:
         return _Conditions(root, size).count(root, 0)
     except (_Unbounded, RecursionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Protocol
 
 from evalstore.core.batches import in_batches
@@ -22,14 +23,24 @@ class IdSource(Protocol):
 
 
 def find_missing(
-    source: IdSource, target: IdSource, tables: Iterable[str] = COPIED_TABLES
+    source: IdSource,
+    target: IdSource,
+    tables: Iterable[str] = COPIED_TABLES,
+    counts: dict[str, int] | None = None,
 ) -> dict[str, bytes]:
-    """Return the ids that the source has and the target lacks; tables without any are left out."""
+    """Return the ids that the source has and the target lacks; tables without any are left out.
+
+    How many ids the source has is added to `counts`.
+    """
     missing = {}
     for table in tables:
-        lacking = _find_lacking(source.iterate_ids(table), target.iterate_ids(table))
+        numbers = count()
+        ids = (id for id, _ in zip(source.iterate_ids(table), numbers, strict=False))
+        lacking = _find_lacking(ids, target.iterate_ids(table))
         if found := b"".join(as_id(id) for (id,) in lacking):
             missing[table] = found
+        if counts is not None:
+            counts[table] = next(numbers)
     return missing
 
 

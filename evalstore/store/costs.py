@@ -28,7 +28,12 @@ _NEWEST = 1_000
 """The sessions, or judgements, from which their usual tokens and costs are measured."""
 _MADE = {
     "session": ("sessions", "answer_rows", "r.model", "TRUE"),
-    "judgement": ("evaluations", "judgement_rows", "newest.evaluator", "r.is_carried = 0"),
+    "judgement": (
+        "evaluations",
+        "judgement_rows",
+        "newest.evaluator",
+        "(SELECT j.is_carried FROM judgement_rows j WHERE j.id = evaluations.id) = 0",
+    ),
 }
 """The table of a kind, that of its rows, who makes them, and which are not carried over."""
 
@@ -184,8 +189,8 @@ class CostQueries(Database):
         table, rows, maker, is_made = _MADE[kind]
         statement = (
             f"SELECT {maker}, {columns} FROM (SELECT * FROM {table} "
-            f"ORDER BY {self.dialect.newest_first} LIMIT {_NEWEST}) AS newest "
-            f"CROSS JOIN {rows} r WHERE r.id = newest.id AND {is_made} AND {maker} IN"
+            f"WHERE {is_made} ORDER BY {self.dialect.newest_first} LIMIT {_NEWEST}) AS newest "
+            f"CROSS JOIN {rows} r WHERE r.id = newest.id AND {maker} IN"
         )
         for id, *values in self._select_each(statement, {*makers}, f"GROUP BY {maker}"):
             yield (as_digits(id), *values)

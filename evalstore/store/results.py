@@ -104,13 +104,15 @@ def require_results(store: Store, root: str) -> Mapping[str, str]:
     """
     entries = read_tree(root, store.load_nodes)
     levels = store.find_levels(entries.values())
-    divided = store.load_leaves(node for node in entries.values() if levels.get(node) != 0)
-    store.load_cases({content["cases"] for content in divided.values()})
-    for node in divided.keys() - levels.keys():
-        raise damaged("nodes", node, "it has no rows")
-    for results, cases in store.find_incomplete(root):
-        store.load_leaves([results])
-        store.load_cases([cases])
+    others = {node for node in entries.values() if levels.get(node) != 0}
+    contents = store.load_leaves(others)
+    store.load_cases({content["cases"] for content in contents.values()})
+    places = [place for place in entries.items() if place[1] in others]
+    leaves = [node for _, node in store.list_leaves(places, contents)]
+    if store.count_leaves(root) != len(entries) - len(places) + len(leaves):
+        for some in in_small_batches({*leaves, *entries.values()}):
+            store.load_cases(content["cases"] for content in store.load_leaves(some).values())
+        raise damaged("nodes", root, "not all nodes below it have rows")
     return entries
 
 
@@ -226,25 +228,9 @@ def iterate_entries(
     paths = (path for path in sorted(entries) if entries[path] not in left_out.get(path, ()))
     for some in in_small_batches(paths):
         roots = store.load_leaves(entries[path] for path in some)
-        places = (
-            (path, node)
-            for path in some
-            for node in _list_leaves(store, entries[path], roots, left_out.get(path, ()))
-        )
+        places = store.list_leaves([(path, entries[path]) for path in some], roots, left_out)
         for batch in in_small_batches(places):
             yield [cell for cells in read_cells(store, batch, roots) for cell in cells]
-
-
-def _list_leaves(
-    store: Store, node: str, roots: Mapping[str, Json], left_out: Collection[str]
-) -> list[str]:
-    """Return the nodes with results in and below that of a file; those in or below some are not."""
-    if not has_parts(roots[node]):
-        return [node]
-    parts = store.find_divided(left_out)
-    hidden = {leaf.id for part in parts for leaf in store.find_result_leaves(part)}
-    leaves = (leaf.id for leaf in store.find_result_leaves(node))
-    return [leaf for leaf in leaves if leaf not in left_out and leaf not in hidden]
 
 
 def read_cells(
@@ -258,7 +244,7 @@ def read_cells(
     contents |= store.load_leaves(node for _, node in places if node not in contents)
     for _, node in places:
         if has_parts(contents[node]):
-            raise damaged("nodes", node, "it has no rows")
+            raise damaged("nodes", node, "it is of another level than the node above it says")
     files = store.load_case_files({contents[node]["cases"] for _, node in places})
     return [
         [

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core import hashing
+from evalstore.core.batches import SMALL_SIZE
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store.trees.case_chunks import (
@@ -179,7 +180,7 @@ def test_a_very_long_file_is_read_part_by_part() -> None:
     assert nodes.most <= MAX_PART
 
 
-def test_cases_are_read_part_by_part() -> None:
+def test_parts_of_neighbours_are_read_together() -> None:
     file = file_of(range(8_000))
     root, contents = build(file)
     nodes = Nodes(contents)
@@ -187,13 +188,28 @@ def test_cases_are_read_part_by_part() -> None:
     assert isinstance(cases, StoredCases)
     parts = len(list(cases.parts()))
     assert parts >= 5
+    most = 2 + 2 * len(contents) / MAX_PART
+    assert most < parts + 1
     for ways in (lambda: list(cases), lambda: list(cases.labels())):
         nodes.loads = 0
         ways()
-        assert nodes.loads == 1 + parts
+        assert nodes.loads <= most
     nodes.loads = 0
     results(file, root, nodes, cells_of(file))
     assert nodes.loads == 2
+
+
+def test_parts_of_several_files_are_read_together() -> None:
+    files = [file_of(range(first, first + 90)) for first in range(0, 8_000, 100)]
+    built = [build(file) for file in files]
+    nodes = Nodes(*(contents for _, contents in built))
+    roots = nodes.load(root for root, _ in built)
+    nodes.loads, nodes.most = 0, 0
+    restored = restore_case_files(roots, nodes.load)
+    assert [restored[root] for root, _ in built] == files
+    most = 1 + 2 * len(nodes.contents) / SMALL_SIZE
+    assert nodes.loads <= most < len(files) / 2
+    assert nodes.most <= SMALL_SIZE
 
 
 def test_every_node_is_small() -> None:

@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.errors import StoreError
 from evalstore.core.values import Case, CaseFile, Verdict
 from evalstore.store import Store
 from evalstore.store.fsck import check_store, repair_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
-from evalstore.store.results import describe_cell
+from evalstore.store.results import describe_cell, iterate_entries, load_whole, require_results
 from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS
+from evalstore.store.rows.row_results import RowResults
 from evalstore.store.rows.views import VIEWS
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
+from evalstore.store.trees.path_trees import build_tree
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import fill
 
@@ -286,3 +289,54 @@ def _store_results(
     )
     store.ensure_versions(contents, {})
     return found["t"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM parts WHERE parent = ? AND place = 1",
+        "DELETE FROM parts WHERE parent = ?",
+        "DELETE FROM result_nodes WHERE id = ?",
+        "DELETE FROM parts WHERE place = 1 "
+        "AND parent = (SELECT cases FROM result_nodes WHERE id = ?)",
+    ],
+)
+def test_results_of_which_rows_are_missing_are_never_fewer(other: Store, statement: str) -> None:
+    file = _long_file()
+    root = _store_results(other, file)
+    tree, contents = build_tree({"a.md": root})
+    other.ensure_versions(contents, {})
+    assert require_results(other, tree) == {"a.md": root}
+    content = other.load_leaves([root])[root]
+    with other.writing() as connection:
+        connection.execute(statement, (bytes.fromhex(root),))
+    found = [case for batch in iterate_entries(other, {"a.md": root}) for _, case in batch]
+    assert tuple(found) == file.cases
+    for read in (
+        lambda: other.count_results(root),
+        lambda: other.find_equal_leaves({"a.md": (root, root)}),
+        lambda: load_whole(other, root, content),
+        lambda: RowResults(other).find({"a.md": root}, {"a.md": ["row 5"]}),
+        lambda: require_results(other, tree),
+    ):
+        with pytest.raises(StoreError, match="have rows|has no id"):
+            read()
+
+
+def test_nodes_of_files_are_listed_without_a_query_for_each(
+    other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = [_store_results(other, _long_file((number,))) for number in range(12)]
+    entries = {f"{number}.md": root for number, root in enumerate(roots)}
+    left_out = {leaf.id for root in roots for leaf in other.find_result_leaves(root)}
+    queries: list[str] = []
+    select_each = Store._select_each
+
+    def count(store: Store, statement: str, *rest: Any, **named: Any) -> Any:
+        queries.append(statement)
+        return select_each(store, statement, *rest, **named)
+
+    monkeypatch.setattr(Store, "_select_each", count)
+    monkeypatch.setattr(Store, "_select", None)
+    assert [*iterate_entries(other, entries, dict.fromkeys(entries, left_out))] == []
+    assert len(queries) <= 2

@@ -15,7 +15,7 @@ from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.core.results import Cost, Failure, Sample, Session
 from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
 from evalstore.results.rendering import answer_text
-from evalstore.store import Store
+from evalstore.store import Store, costs
 from evalstore.store.costs import OutputTokens, Spent
 from evalstore.store.fsck import check_store
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
@@ -207,6 +207,26 @@ def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None
     assert store.find_output_tokens("session", models) == {ASKED.model: OutputTokens(30, 30)}
     assert store.find_output_tokens("judgement", [evaluator]) == {evaluator: OutputTokens(6, 8)}
     assert store.find_output_tokens("session", []) == {}
+
+
+def test_usual_tokens_and_costs_are_of_the_newest_judgements_that_were_not_carried_over(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "_NEWEST", 2)
+    made = [
+        an_evaluation("c" * 32, time, usage=Usage(time, 2 * time), cost=Cost(float(time), {}))
+        for time in (1, 2, 4)
+    ]
+    carried = [
+        an_evaluation("c" * 32, time, usage=Usage(70, 70), cost=Cost(7.0, {}), taken_from="a" * 32)
+        for time in (5, 6, 7)
+    ]
+    for id, _, content in (*made, *carried):
+        store.record(None, {id: content})
+    evaluator = made[0][1].evaluator
+    assert store.find_judging_usage([evaluator]) == {evaluator: Usage(3, 6)}
+    assert store.find_usual_costs("judgement", [evaluator]) == {evaluator: 3.0}
+    assert store.find_output_tokens("judgement", [evaluator]) == {evaluator: OutputTokens(6, 8)}
 
 
 def test_feedback_is_found_with_the_votes_only_if_it_is_asked_for(store: Store) -> None:

@@ -30,7 +30,6 @@ from evalstore.remotes.differences import CopyListener, count_by_table, find_mis
 from evalstore.remotes.index_cache import IndexCache, absolute_address
 from evalstore.remotes.places.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
-from evalstore.store.records import COPIED_TABLES
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings.remote_names import (
     is_database,
@@ -164,8 +163,8 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             require_remote(opened.files)
             opened.cache.refresh(opened.files)
         with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
-            to_pull = find_missing(theirs, ours)
-            counts = {table: sum(1 for _ in theirs.iterate_ids(table)) for table in COPIED_TABLES}
+            counts: dict[str, int] = {}
+            to_pull = find_missing(theirs, ours, counts=counts)
         chosen, uncounted = _choose_readable(location, opened)
         to_push = find_missing_rows(opened, chosen)
         noted = read_excluded_tags(open_workspace(location), opened.name)

@@ -271,9 +271,9 @@ def count_rates(store: Store, runs: Sequence[Run]) -> list[Rates]:
         if sum(map(Counter.total, known.values())) > _MOST_RESULTS:
             break
         unknown = {node for node in entries.values() if node not in known}
-        divided = set(store.find_divided(unknown))
-        known |= store.count_by_candidate(unknown - divided)
-        known |= {node: store.count_results(node) for node in divided}
+        whole = {node for node, level in store.find_levels(unknown).items() if not level}
+        known |= store.count_by_candidate(whole)
+        known |= {node: store.count_results(node) for node in unknown - whole}
         counts: VerdictCounts = Counter()
         for node in entries.values():
             counts.update(known.get(node, ()))

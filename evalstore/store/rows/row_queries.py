@@ -11,11 +11,11 @@ from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import damaged
-from evalstore.store.database import Database
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
 from evalstore.store.schema.table_definitions import TableColumns
+from evalstore.store.trees.tree_nodes import NodeQueries
 
 _CASES = " ".join(
     f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS
@@ -146,7 +146,7 @@ class ResultIds(NamedTuple):
     """Its test, evaluation, sessions and judgements."""
 
 
-class RowQueries(Database):
+class RowQueries(NodeQueries):
     """The queries for rows."""
 
     def find_result_leaves(self, node: str) -> list[ResultLeaf]:
@@ -154,8 +154,15 @@ class RowQueries(Database):
         return [place.leaf for place in self.find_leaves_of(node)]
 
     def find_leaves_of(self, node: str) -> list[FileLeaf]:
-        """Return the same with the number of the first case of each; their file is empty."""
-        return self._find_leaves(_OF_FILES, node)
+        """Return the same with the number of the first case of each; their file is empty.
+
+        Raises `StoreError` when rows are missing.
+        """
+        found = self._find_leaves(_OF_FILES, node)
+        listed = [id for _, id in self.list_leaves([("", node)], self.load_leaves([node]))]
+        if [place.leaf.id for place in found] != listed:
+            raise damaged("nodes", node, "not all nodes below it have rows")
+        return found
 
     def count_results(self, node: str) -> VerdictCounts:
         """Return how many results are in and below a node of the results of a file."""
@@ -234,14 +241,14 @@ class RowQueries(Database):
         there. Not those of which a result has no verdict, or a case has the key or the label of
         one in other nodes of the two, as that may be the same case.
         """
-        divided = {*self.find_divided(node for both in files.values() for node in both)}
+        levels = self.find_levels(node for both in files.values() for node in both)
         found: dict[str, Counter[str]] = {}
         for path, (now, was) in files.items():
-            if now not in divided:
+            if levels.get(now) == 0:
                 found[path] = Counter([now] if now == was else ())
             elif now == was:
                 found[path] = Counter(leaf.id for leaf in self.find_result_leaves(now))
-            elif was in divided:
+            elif levels.get(was) != 0:
                 found[path] = self._find_equal(now, was)
         unjudged = self._find_unjudged({leaf for leaves in found.values() for leaf in leaves})
         judged = {
@@ -346,15 +353,14 @@ class RowQueries(Database):
         tests = self._select("SELECT test FROM answer_rows WHERE id = ?", (as_bytes(session),))
         return self.find_named_leaves((), [test.hex() for (test,) in tests])
 
-    def find_incomplete(self, tree: str) -> list[tuple[str, str]]:
-        """Return a node of results with that of its cases, of which one is missing, if any is."""
+    def count_leaves(self, tree: str) -> int:
+        """Return how many nodes with results a tree of results has, with their cases."""
         query = (
-            f"{OF_RUNS} SELECT l.results, l.cases FROM leaf l "
-            "LEFT JOIN result_nodes r ON r.id = l.results LEFT JOIN case_nodes c ON c.id = l.cases "
-            "WHERE r.id IS NULL OR c.id IS NULL LIMIT 1"
+            f"{OF_RUNS} SELECT count(*) FROM leaf l "
+            "JOIN result_nodes r ON r.id = l.results JOIN case_nodes c ON c.id = l.cases"
         )
-        rows = self._select(query, (as_bytes(tree),))
-        return [(as_digits(results), as_digits(cases) if cases else "") for results, cases in rows]
+        ((count,),) = self._select(query, (as_bytes(tree),))
+        return int(count)
 
     def find_cells(
         self, leaves: Sequence[ResultLeaf], wanted: Iterable[Among]
@@ -417,7 +423,3 @@ class RowQueries(Database):
         statement = "SELECT id, level FROM result_nodes WHERE id IN"
         rows = self._select_each(statement, nodes)
         return {as_digits(id): level for id, level in rows}
-
-    def find_divided(self, nodes: Iterable[str]) -> list[str]:
-        """Return those of these nodes of results that have parts."""
-        return sorted(id for id, level in self.find_levels(nodes).items() if level > 0)

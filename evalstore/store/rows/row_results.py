@@ -73,9 +73,11 @@ class RowResults:
         """Find out where the rows are in leaves that are met for the first time."""
         fresh = dict.fromkeys(leaf for leaf in entries.values() if leaf not in self._leaves)
         self._leaves.update(fresh)
-        for leaf in self._store.find_divided(fresh):
-            total = sum(self._store.count_results(leaf).values())
-            self._leaves[leaf] = _Leaf(self._store.find_result_leaves(leaf), total)
+        levels = self._store.find_levels(fresh)
+        for leaf in [leaf for leaf in fresh if levels.get(leaf) != 0]:
+            nodes = self._store.find_result_leaves(leaf)
+            counts = self._store.count_by_candidate(node.id for node in nodes)
+            self._leaves[leaf] = _Leaf(nodes, sum(each.total() for each in counts.values()))
 
     def _decode(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Cells]:
         """Return the results in these nodes, each given with the path of its file."""

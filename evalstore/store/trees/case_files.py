@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import eq
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from evalstore.core import deserialize
-from evalstore.core.batches import in_small_batches
+from evalstore.core import batches, deserialize
+from evalstore.core.batches import in_small_batches, in_weighed_batches
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.files.temporary_list import NumberedSequence
 from evalstore.store.contents import damaged
@@ -20,7 +20,6 @@ from evalstore.store.trees.case_chunks import MAX_PART, Load, has_parts
 
 _LEVEL_OF_PARTS = 1
 """How many levels of nodes are below the nodes that `StoredCases.parts` yields."""
-T = TypeVar("T")
 
 
 class CasePart(NamedTuple):
@@ -95,8 +94,8 @@ class StoredCases(NumberedSequence[Case]):
         for part in self.parts():
             if part.first not in parts:
                 (content,) = self._load([part.node]).values()
-                cases = _read_cases(part.node, content, self._load)
-                yield from enumerate(cases, part.first)
+                below = iterate_parts(part.node, content, self._load)
+                yield from enumerate(_read_cases(below), part.first)
 
     def labels(self) -> Iterator[str]:
         """Yield the labels of all rows, without restoring the cases."""
@@ -138,7 +137,7 @@ class StoredCases(NumberedSequence[Case]):
                 first += ends[place] - content["counts"][place]
                 inner = load_case_parts(node, content, self._load, [place])
                 node, content = inner[0]
-            self._first, self._block = first, _read_cases(node, content, self._load)
+            self._first, self._block = first, _read_cases(iterate_parts(node, content, self._load))
         return self._block[number - self._first]
 
 
@@ -162,12 +161,13 @@ def _number(content: Json, first: int) -> Iterator[CasePart]:
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
     """Return the case files of nodes, by id; the cases of a very long file are read when used."""
     files: dict[str, CaseFile] = {}
+    short = [(id, node) for id, node in contents.items() if _level_of(node) == _LEVEL_OF_PARTS]
+    for id, content, parts in _with_parts(short, load, batches.SMALL_SIZE):
+        files[id] = _with_settings(content, _read_cases(parts))
     for id, content in contents.items():
         if not has_parts(content):
             files[id] = deserialize.restore_case_file(content)
-        elif content["level"] == _LEVEL_OF_PARTS:
-            files[id] = _with_settings(content, _read_cases(id, content, load))
-        else:
+        elif id not in files:
             files[id] = _with_settings(content, StoredCases(id, content, load))
     return files
 
@@ -179,11 +179,27 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
     """Yield the nodes below a node with parts that contain cases, in their order."""
-    for id, part in load_case_parts(node, content, load):
+    parts = load_case_parts(node, content, load)
+    if content["level"] == _LEVEL_OF_PARTS + 1:
+        for _, _, below in _with_parts(parts, load, MAX_PART):
+            yield from below
+        return
+    for id, part in parts:
         if has_parts(part):
             yield from iterate_parts(id, part, load)
         else:
             yield part
+
+
+def _with_parts(
+    nodes: Iterable[tuple[str, Json]], load: Load, most: int
+) -> Iterator[tuple[str, Json, list[Json]]]:
+    """Yield nodes of cases with their parts; those of several nodes are read together."""
+    for group in in_weighed_batches(nodes, lambda each: len(each[1]["parts"]), most):
+        loaded = load(part for _, content in group for part in content["parts"])
+        for id, content in group:
+            parts = load_case_parts(id, content, lambda _: loaded)  # noqa: B023
+            yield id, content, [part for _, part in parts]
 
 
 def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[Json]:
@@ -204,13 +220,8 @@ def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[J
                     yield content
 
 
-def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
-    """Return the cases of a node whose parts contain them."""
-    return tuple(
-        case
-        for _, part in load_case_parts(node, content, load)
-        for case in deserialize.restore_case_file(part).cases
-    )
+def _read_cases(parts: Iterable[Json]) -> tuple[Case, ...]:
+    return tuple(case for part in parts for case in deserialize.restore_case_file(part).cases)
 
 
 def load_case_parts(

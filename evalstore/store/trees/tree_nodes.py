@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.errors import ExcessiveError, StoreError, StoreUnreachableError
 from evalstore.core.values import CaseFile, Json
-from evalstore.store.contents import decode_content, excessive, require
+from evalstore.store.contents import damaged, decode_content, excessive, require
 from evalstore.store.database import Database
 from evalstore.store.ids import as_digits
 from evalstore.store.schema.table_definitions import NODES, TableColumns
@@ -60,6 +61,34 @@ class NodeQueries(Database):
     def load_leaves(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return nodes of results by id; raises `StoreError` when one is missing."""
         return self._bounded(self._load_nodes(ids, "results"), "results")
+
+    def list_leaves(
+        self,
+        places: Iterable[tuple[str, str]],
+        contents: Mapping[str, Json],
+        without: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> list[tuple[str, str]]:
+        """Return the nodes with results in and below nodes, by what these say of their parts.
+
+        Each has the path of its file; `without` has the nodes that are left out, by path.
+        """
+        listed, above = [*places], 17
+        while contents:
+            level = max(content.get("level", 0) for content in contents.values())
+            if level >= above:
+                raise damaged("nodes", "", "a node is of another level than the one above it says")
+            above = level
+            below, deeper = list[tuple[str, str]](), list[str]()
+            for path, node in listed:
+                if node not in contents or not has_parts(content := contents[node]):
+                    below.append((path, node))
+                    continue
+                left_out = without.get(path, ())
+                parts = [part for part in content["parts"] if part and part not in left_out]
+                below += ((path, part) for part in parts)
+                deeper += parts if content["level"] > 1 else ()
+            listed, contents = below, self.load_leaves(deeper)
+        return listed
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
         unique_ids = list(dict.fromkeys(ids))
