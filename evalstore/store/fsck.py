@@ -269,12 +269,8 @@ def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iter
             yield "the bytes do not match the id"
     ids = {**VERSIONS, **EVENTS}[kind].ids
     for name, value in derive_columns(kind, content).items():
-        if row[name] != (_bytes(value) if name in ids else value):
+        if row[name] != (bytes.fromhex(value) if value and name in ids else value):
             yield f"column '{name}' does not match the content"
-
-
-def _bytes(id: str | None) -> bytes | None:
-    return None if id is None else bytes.fromhex(id)
 
 
 # --- compares the rows of a store with its contents, for `fsck`, and writes them again

@@ -319,7 +319,7 @@ def test_results_of_which_rows_are_missing_are_never_fewer(other: Store, stateme
         lambda: RowResults(other).find({"a.md": root}, {"a.md": ["row 5"]}),
         lambda: require_results(other, tree),
     ):
-        with pytest.raises(StoreError, match="have rows|has no id"):
+        with pytest.raises(StoreError, match=r"have rows|has no id"):
             read()
 
 

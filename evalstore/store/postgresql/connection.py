@@ -389,7 +389,12 @@ class PostgreSQLConnection:
             self.inserted = table.name, bytes(rows[-1][0]).hex()
         inserted = 0
         ordered = sorted(rows, key=lambda row: tuple(row[: len(table.key)]))
-        for batch in in_weighed_batches(ordered, _weigh, _INSERTED_BYTES, len(ordered)):
+        for batch in in_weighed_batches(
+            ordered,
+            lambda row: sum(len(value) for value in row if isinstance(value, str | bytes)),
+            _INSERTED_BYTES,
+            len(ordered),
+        ):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)
             parameters = [  # psycopg needs numbers of one type in a list
                 [
@@ -400,11 +405,6 @@ class PostgreSQLConnection:
             ]
             inserted += self.raw.execute(statement, parameters).rowcount
         return inserted
-
-
-def _weigh(row: Sequence[Any]) -> int:
-    """Return roughly the bytes of a row."""
-    return sum(len(value) for value in row if isinstance(value, str | bytes))
 
 
 # --- connections whose statements end on the server when nobody waits for them any more

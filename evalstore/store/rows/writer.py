@@ -202,17 +202,15 @@ def fill(connection: Connection) -> None:
 def iterate_contents(connection: Connection, table: str) -> Iterator[list[tuple[bytes, Json]]]:
     """Yield the contents of a table that can be read, each with its id, in batches."""
     rows = connection.stream(f"SELECT id, content FROM {table}")
-    for batch in in_weighed_batches(rows, _length_of, _MOST_CHARACTERS):
+    for batch in in_weighed_batches(
+        rows, lambda row: len(row[1] if isinstance(row[1], str) else ()), _MOST_CHARACTERS
+    ):
         contents: list[tuple[bytes, Json]] = []
         for id, text in batch:
             with suppress(StoreError):  # it is damaged, which `fsck` says
                 digits, content = decode_row(table, id, text)
                 contents.append((bytes.fromhex(digits), content))
         yield contents
-
-
-def _length_of(row: Row) -> int:
-    return len(row[1]) if isinstance(row[1], str) else 0
 
 
 def _id(digits: str) -> bytes:

@@ -79,11 +79,10 @@ def _name_files(message: Json) -> Json:
     parts = message.get("content", ())
     if isinstance(parts, str):
         return message
-    return {"content": [{"text": _name_of(part)} if "path" in part else part for part in parts]}
-
-
-def _name_of(part: Json) -> str:
-    return f"{{{{_file:{part['path']}}}}}"
+    named = "{{{{_file:{path}}}}}"
+    return {
+        "content": [{"text": named.format(path=it["path"])} if "path" in it else it for it in parts]
+    }
 
 
 def searchable_text(kind: Kind, content: Json) -> str:
