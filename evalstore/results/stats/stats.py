@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -178,16 +179,8 @@ class Filter:
             self._prompts.update(versions[name])
         if query:
             self._require(query.candidates, self._temperatures, "candidate")
-        self._evaluators = self._find_evaluators(project, run)
-
-    @property
-    def is_about_votes(self) -> bool:
-        """Return whether verdicts must be computed again from some of the judgements."""
-        return self._evaluators is not None
-
-    def evaluator(self, id: str) -> bool:
-        """Return whether the judgements of this evaluator count."""
-        return self._evaluators is None or id in self._evaluators
+        self.evaluators = self._find_evaluators(project, run)
+        """Whose judgements count, where verdicts must be computed again; None: all do."""
 
     def __call__(self, result: Result, case: Case) -> bool:
         """Return whether a result counts."""
@@ -299,7 +292,7 @@ class StatsCollector:
 
     def _judged(self, cells: Sequence[tuple[Result, Case]]) -> Sequence[tuple[Result, Case]]:
         """Return results with the judgements that count, and the verdicts that these make."""
-        if not self._keep.is_about_votes:
+        if (evaluators := self._keep.evaluators) is None:
             return cells
         rule, judged = self.run.verdict_rule, []
         made = self.project.store.find_judgements(
@@ -307,7 +300,7 @@ class StatsCollector:
         )
         for result, case in cells:
             votes = [made[id] for id in result.evaluations if id in made]
-            votes = [each for each in votes if self._keep.evaluator(each.vote.evaluator)]
+            votes = [each for each in votes if each.vote.evaluator in evaluators]
             attempts = judge_attempts(votes, case.judged_by, rule)
             is_whole = len(attempts) == count_attempts(result.required_answers, len(case.tests))
             verdict = combine_votes(attempts, rule).verdict if is_whole else None
@@ -376,7 +369,7 @@ class StatsCollector:
             )
         everything = replace(everything, name="all")
         counted = Rerolls()
-        if rerolls and self._root and not self._keep.is_about_votes:
+        if rerolls and self._root and self._keep.evaluators is None:
             counted = count_rerolls(self.project.store, self._stored, self._keep)
         is_simulated = is_all_scripted(self.project.store, run)
         return [
@@ -444,24 +437,18 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
             f"unknown currency '{code}'",
             hint=suggest(code, {"USD", *project.reading.currencies}, "currencies"),
         )
-    rates: dict[int, float] = {}
 
-    def convert(usd: float, at: int) -> float:
-        if usd == 0:
-            return 0.0
-        day = at // _DAY
-        if day not in rates:
-            date = datetime.fromtimestamp(at // 1_000_000, tz=UTC).date().isoformat()
-            rate = currency.rate(date)
-            if not rate:
-                raise EvalstoreError(
-                    f"'{code}' has no rate for {date}",
-                    hint=f"add a rate with 'validFrom: \"{date}\"' or earlier to its currency file",
-                )
-            rates[day] = rate
-        return usd / rates[day]
+    @cache
+    def rate_of(day: int) -> float:
+        date = datetime.fromtimestamp(day * 86_400, tz=UTC).date().isoformat()
+        if not (rate := currency.rate(date)):
+            raise EvalstoreError(
+                f"'{code}' has no rate for {date}",
+                hint=f"add a rate with 'validFrom: \"{date}\"' or earlier to its currency file",
+            )
+        return rate
 
-    return convert
+    return lambda usd, at: usd / rate_of(at // _DAY) if usd else 0.0
 
 
 # --- counts results of questions that were asked again, after a failure or after a pass
@@ -498,14 +485,6 @@ class Rerolls:
     """Results that pass now, and whose previous answers did not."""
     runs: int = 0
     """The number of earlier runs that were read."""
-
-    def add(self, verdict: Verdict | None, previous: Verdict) -> None:
-        """Count a result with a verdict; `previous` is that on the previous answers."""
-        if previous == "pass":
-            self.passes += 1
-        else:
-            self.fails += 1
-            self.passed_after_fail += verdict == "pass"
 
     def text(self, passed: int) -> str:
         """Return a remark on `passed` passes; empty if none of them had failed before."""
@@ -604,7 +583,10 @@ def _count(
         now = cell[0]
         is_later = any(made.get(id, 0) > earlier[now.file].ended for id in answers)
         if was and was[0].verdict and was[0].evaluation == now.evaluation and is_later:
-            to.add(now.verdict, was[0].verdict)
+            had_passed = was[0].verdict == "pass"
+            to.passes += had_passed
+            to.fails += not had_passed
+            to.passed_after_fail += now.verdict == "pass" and not had_passed
         else:
             left.append(cell)
     return left
