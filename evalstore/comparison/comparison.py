@@ -181,7 +181,9 @@ class Comparison:
             for listed in files.values()
         ]
         change = change_of_files(by_file)
-        return change.without_test() if self.by_verdict else change
+        if self.by_verdict:  # nothing follows for other cases
+            return replace(change, low=None, high=None, method=None, p=1.0)
+        return change
 
     def findings(self, change: RateChange) -> Mapping[str, str]:
         """Return the result of the test of `change`, of all candidates, in words, by an empty name.

@@ -11,7 +11,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Literal
 
@@ -87,10 +87,6 @@ class RateChange:
             "p": self.p,
             "unit": self.unit,
         }
-
-    def without_test(self) -> RateChange:
-        """Return the change of cases that were chosen by their verdict, without a conclusion."""
-        return replace(self, low=None, high=None, method=None, p=1.0)
 
     @property
     def is_significant(self) -> bool:

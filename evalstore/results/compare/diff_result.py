@@ -193,10 +193,6 @@ class Diff:
             return []
         return self.causes[change == "new"].texts(change)
 
-    def causes_text(self, change: str) -> str:
-        """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
-        return f" ({', '.join(causes)})" if (causes := self.causes_of(change)) else ""
-
     def attempts_of(self, pair: Pair) -> PairAttempts:
         """Return the attempts of both sides; empty for a side that does not have several."""
         return attempts_of(pair, self.attempts)
@@ -317,7 +313,9 @@ class Diff:
             for change, pair in islice(pairs, MOST_ROWS)
         ]
         counts = [
-            f"{len(listed[change]):,} {change}{self.causes_text(change)}" for change in CHANGES
+            f"{len(listed[change]):,} {change}" + (f" ({', '.join(causes)})" if causes else "")
+            for change in CHANGES
+            for causes in [self.causes_of(change)]
         ]
         counts += [same_answer_text(same)] if (same := len(comparison.same_answer)) else []
         rates = comparison.rates_text.replace("->", "→")

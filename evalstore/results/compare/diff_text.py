@@ -73,11 +73,6 @@ def listed_pairs(diff: Diff, change: str) -> PairGroup:
     return pairs.new_failures_first() if change == "new" else pairs
 
 
-def is_new_failure(pair: Pair) -> bool:
-    """Return whether only the newer side has a result, and it does not pass."""
-    return pair.was is None and pair.either.verdict not in (None, "pass")
-
-
 def summary_lines(
     diff: Diff, hint: str = "", names: Sequence[str] = (), quote: Callable[[str], str] = safe
 ) -> Iterator[StyledLine]:

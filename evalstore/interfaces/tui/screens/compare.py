@@ -40,7 +40,6 @@ from evalstore.results.compare.diff_text import (
     SAME_ANSWER,
     change_name,
     has_candidates,
-    is_new_failure,
     listed_pairs,
     side_names,
     summary_lines,
@@ -412,7 +411,9 @@ class ListedPair(NamedTuple):
     @property
     def is_wrong(self) -> bool:
         """Return whether the pair broke or was fixed, or is a new failure."""
-        return self.change in FLIPS or (self.change == "new" and is_new_failure(self.pair))
+        return self.change in FLIPS or (
+            self.change == "new" and self.pair.either.verdict not in (None, "pass")
+        )
 
     @property
     def place(self) -> tuple[str, str, int, str]:
