@@ -63,6 +63,16 @@ class VerdictCounts:
     """What the newest other version that was judged has otherwise, such as the judge prompt."""
 
     @property
+    def judged(self) -> int:
+        """Return how many there are."""
+        return len(self.verdicts)
+
+    @property
+    def passed(self) -> int:
+        """Return how many passed."""
+        return self.verdicts.count("pass")
+
+    @property
     def changes(self) -> int:
         """Return how often a pass followed a verdict that is not one, or the reverse.
 
