@@ -414,13 +414,10 @@ def _sides(
         return None
     assert pair.was
     assert pair.now
-    was, now = (_known(side, sessions) for side in (pair.was, pair.now))
-    return None if was is None or now is None else (was, now)
-
-
-def _known(side: Result, sessions: Mapping[str, Compared]) -> list[Compared] | None:
-    known = [sessions[id] for id in side.sessions if id in sessions]
-    return known if len(known) == len(side.sessions) else None
+    if not sessions.keys() >= {*pair.was.sessions, *pair.now.sessions}:
+        return None
+    was, now = ([sessions[id] for id in side.sessions] for side in (pair.was, pair.now))
+    return was, now
 
 
 def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -163,7 +163,14 @@ def _versions(
         )
         edits: list[str] = []
         judged |= {result.model for result in span.results}
-        candidates = _candidates(before, span, judged, find) if before else []
+        candidates: list[Difference] = []
+        if before:  # of the candidates, those that were judged until now
+            known = (
+                *(span.candidates.items() if before.is_limited else ()),
+                *before.candidates.items(),
+            )
+            was = {id: each for id, each in known if id not in span.unnamed}
+            candidates = [it for _, it in differ_candidates(was, span.candidates, judged, find)]
         if not span.case:
             edits = [GONE] if before and before.case else []
         elif before is None or not before.case:
@@ -200,15 +207,6 @@ def _versions(
             prompts=prompts,
             prompt_names=prompt_names,
         )
-
-
-def _candidates(
-    was: VersionSpan, now: VersionSpan, judged: Set[str], find: Find
-) -> list[Difference]:
-    """Return the changes of the candidates of this case, of those that were judged until now."""
-    known = {**now.candidates, **was.candidates} if was.is_limited else was.candidates
-    known = {id: candidate for id, candidate in known.items() if id not in now.unnamed}
-    return [edit for _, edit in differ_candidates(known, now.candidates, judged, find)]
 
 
 _ByModel = dict[str, tuple[str, ...]]
