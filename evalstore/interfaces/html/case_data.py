@@ -205,9 +205,8 @@ class CaseData:
         history = self._explain(view).history
         if history is None or history.before is None:
             return ""
-        changes = ", ".join(change.text for change in history.changes)
-        first = f"since {side_name(history.since.id)}, {minute(history.since.started)}"
-        return f"{first}: {changes}" if changes else first
+        first = f"not passing since {side_name(history.since.id)}, {minute(history.since.started)}"
+        return ": ".join([first, ", ".join(it.text for it in history.changes)]).removesuffix(": ")
 
     def _answer(self, view: ResultView) -> str:
         """Return the last turn of the answer; of several, that of one that decided the verdict."""

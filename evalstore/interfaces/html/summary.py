@@ -320,7 +320,7 @@ def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> d
     return {
         "id": "now" if run.id == WORKSPACE else short(run.id),
         "started": minute(run.at),
-        "is_partial": run.is_partial,
+        "is_partial": run.is_limited,
         "status": "" if run.status == "complete" else run.status,
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
         "changes": run_changes(run.outcome),

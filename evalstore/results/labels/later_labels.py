@@ -17,7 +17,7 @@ from evalstore.store import Store
 from evalstore.store.results import SessionResults
 
 LABELLED_LATER = (
-    "some results were labelled after this run: the labels count in the workspace, "
+    "labels of some results changed after this run: this counts in the workspace, "
     "unless an edit came later"
 )
 

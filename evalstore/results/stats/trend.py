@@ -61,14 +61,13 @@ def rate_texts(rates: Rates, names: Sequence[str], *, is_partial: bool) -> tuple
 
     Of some cases, or with results that are pending, it is counts: a rate would be taken for all.
     """
-    counted = [rates.get(name) for name in names]
     return tuple(
         ""
         if not each or not each.judged
         else f"{each.passed:,} of {each.judged:,}"
         if is_partial or each.judged < each.results
         else percent(each.passed / each.judged)
-        for each in counted
+        for each in map(rates.get, names)
     )
 
 
@@ -89,6 +88,8 @@ class TrendRun(NamedTuple):
     reasons: tuple[str, ...] = ()
     """The edits that broke results in it, in the words of `diff`: `tests/late.md changed`."""
     status: str = "complete"
+    is_limited: bool = False
+    """Whether it left out cases or candidates."""
 
 
 class TrendPoint(NamedTuple):
@@ -151,9 +152,9 @@ def add_rates(
     for number, (entry, counts) in enumerate(zip(entries, rates, strict=True)):
         run, is_known = entry.run, compared is None or number < compared
         outcome = entry.outcome if is_known else Outcome(0, 0, ("not counted",))
-        is_part = is_partial(run) and leaves_out_cases(run)
-        edits = tuple(map(str, entry.edits))
-        yield TrendRun(run.id, run.started, is_part, counts, outcome, edits, (), run.status)
+        is_limited, edits = is_partial(run), tuple(map(str, entry.edits))
+        facts = counts, outcome, edits, (), run.status, is_limited
+        yield TrendRun(run.id, run.started, is_limited and leaves_out_cases(run), *facts)
 
 
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:

@@ -290,14 +290,25 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         ((), "Ada: labelled pass"),
         (("-m", "It is meant."), "Ada: labelled pass: It is meant."),
     ):
-        assert not any("labelled after" in line for line in summary_of(report(root))) or note
+        assert (
+            not any("changed after this run" in line for line in summary_of(report(root))) or note
+        )
         call(root, *label, *note)
-        assert any("labelled after this run" in line for line in summary_of(report(root)))
+        assert any(
+            "labels of some results changed after this run" in line
+            for line in summary_of(report(root))
+        )
         assert "labelled pass by Ada after the run" in (root / "report.html").read_text()
-        assert "\nSome results were labelled after this run: " in markdown_report(Location(root))
+        assert "\nLabels of some results changed after this run: " in markdown_report(
+            Location(root)
+        )
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
         assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == [why]
+    call(root, "run", "--fail-on", "none")
+    assert not any("after this run" in line for line in summary_of(report(root, "@")))
+    call(root, "label", "tests/hello.md", "--remove", "--model", "first", "--as", "Ada")
+    assert any("labels of some results changed" in it for it in summary_of(report(root, "@")))
 
 
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:
@@ -357,7 +368,7 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
     workspace = summary_of(report(root, "@work"))
     place, earlier = (
         run.index("Broke earlier (1 case)") + 1,
-        "tests/hello.md first ✗ fail (since run #, ",
+        "tests/hello.md first ✗ fail (not passing since run #, ",
     )
     count = "1 case" if is_edited else "2 cases"  # with what the last run broke
     same = workspace.index(f"Broke earlier ({count})") + 1
@@ -842,8 +853,8 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     told = "second got worse, 100% to 50%; 1 case broke, 1 other broke earlier. "
     assert headline.startswith(told)
     place = lines.index("Broke earlier (1 case)")
-    assert lines[place + 1].startswith("tests/hello.md first ✗ fail (since run #")
+    assert lines[place + 1].startswith("tests/hello.md first ✗ fail (not passing since run #")
     both = lines[lines.index("Broke (1 case)") : place]
     assert both[:4] == ["Broke (1 case)", "tests/bye.md", "question", "Bye"]
     assert both[4] == "second ✓ pass → ✗ fail (model changed)"
-    assert any(line.startswith("first ✗ fail (since run #") for line in both)
+    assert any(line.startswith("first ✗ fail (not passing since run #") for line in both)

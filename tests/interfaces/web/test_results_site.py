@@ -453,20 +453,22 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
     edit(root, "Hello", "Hi")
     assert call(root, "run", "--fail-on", "none") == 0
     assert call(root, "run", "tests/bye.md", "--refresh", "--fail-on", "none") == 0
+    assert call(root, "run", "-m", "second", "--fail-on", "none") == 0
     with serving(root) as address:
         response, text = ask(address)
     assert response.status == 200
     text = text.partition("</table>")[0]
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     rows = [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
-    assert [row.partition(">")[2].strip() for row in rows[:4]] == [
+    assert [row.partition(">")[2].strip() for row in rows[:5]] == [
         "workspace now 50.0% 0.0% 1 fixed total $0",  # as in `diff`: the older answer counts
+        "# # 0.0% $0 partial · -m second (2 of 2 cases)",
         "# # 0 of 1 0 of 1 1 broke (asked again) $0 "
         "partial · tests/bye.md --refresh (1 of 2 cases)",
         "# # 50.0% 0.0% 1 broke $0 tests/hello.md changed",
         "# # 100.0% 0.0% $0 the &lt;first&gt;",
     ]
-    assert text.count('class="partial"') == 1
+    assert text.count('class="partial"') == 2
 
 
 def test_the_first_page_says_what_is_pending_or_labelled_and_has_names_and_recorded_answers(
@@ -818,11 +820,11 @@ def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
     _, address = labelled
     run = newest(address)
     before = ask(address, run)[1]
-    assert "labelled after this run" not in before
+    assert "labels of some results changed" not in before
     assert ask(address, run)[1] == before
     post(address, answer_of(address, "Go away."), verdict="pass", note="Blunt.", by="Ada")
     after = ask(address, run)[1]
-    assert "some results were labelled after this run" in after
+    assert "labels of some results changed after this run" in after
     assert ask(address, run)[1] == after, "the store is as it was"
 
 

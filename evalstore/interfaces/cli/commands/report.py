@@ -40,7 +40,7 @@ def report(
         argument(
             "REV",
             "A run; in HTML also @work, the workspace as it is now (default: @, the last run; in "
-            "HTML @work if files, settings or labels changed since).",
+            "HTML @work if that run is partial, or files, settings or labels changed since).",
             completions.runs,
         ),
     ] = None,
