@@ -12,7 +12,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from evalstore.core.display import WORKSPACE, case_name, safe
+from evalstore.core.display import WORKSPACE, case_name, safe, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.runs import shared_cost_text
 from evalstore.files.atomic_write import temporary_file
@@ -144,9 +144,13 @@ def build_report(
         rows = RowResults(project.store)
         later = describe_later_labels(project.store, stored) if stored else ()
         labelled = {cell_of(result): text for result, text in later}
-        notes_on_labels = [LABELLED_LATER] * bool(labelled)
+        more_notes = [LABELLED_LATER] * bool(labelled)
         if not stored and compared and (lost := describe_lost_labels(project, compared.edits)):
-            notes_on_labels = [lost]
+            more_notes = [lost]
+        last = stored or (project.store.load_run(compared.was) if compared else None)
+        if last and last.asked and last.selection.get("refresh"):
+            told = f"run {short(last.id)} asked again (--refresh)"
+            more_notes.append(f"{told}: in the workspace the oldest answers count")
         names_of = names_of_runs(project.store)
         changes = [*list_changes(compared, regressions, names_of)] if compared else []
         data = CaseData(
@@ -189,7 +193,7 @@ def build_report(
                 changes,
                 names_of,
                 shared_cost_text(*sum_spent(project.store, stored)),
-                notes_on_labels,
+                more_notes,
                 collector.compare,
             )
             spool.seek(0)

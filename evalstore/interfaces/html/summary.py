@@ -68,7 +68,7 @@ def summarise_results(
     changes: Sequence[dict[str, Any]],
     names: Mapping[str, Sequence[str]],
     spent: str,
-    notes_on_labels: Sequence[str],
+    more_notes: Sequence[str],
     compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
@@ -99,7 +99,7 @@ def summarise_results(
             *map(safe, _notes(run, counts, diff, totals)),
             *[overview.note] * bool(overview.note),
             *[PARTLY_TEXT] * any(row.is_partly for row in overview.candidates),
-            *map(safe, notes_on_labels),
+            *map(safe, more_notes),
         ),
         "candidates": overview.candidates,
         "trend": trend_chart(trend),
@@ -206,19 +206,15 @@ def list_changes(
     `names` are those of runs.
     """
     broke = {*diff.broke.rows()}
-    again: list[Regression] = []
-    earlier: list[Regression] = []
-    for each in regressions:
-        file, row = each.result[:2]
-        (again if (file, hash((file, row))) in broke else earlier).append(each)
+    again = [it for it in regressions if (it.result.file, hash(it.result[:2])) in broke]
+    earlier = [it for it in regressions if (it.result.file, hash(it.result[:2])) not in broke]
     others = [(it.result, _describe_regression(diff, it, names)) for it in again[:MOST_CHANGES]]
     for title, pairs in diff.flips.items():
         flips = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
         others = []
-    cases = [(each.result.file, each.result.row) for each in earlier]
     first = [(it.result, _describe_regression(diff, it, names)) for it in earlier[:MOST_CHANGES]]
-    yield _list("before", "Broke earlier", cases, first)
+    yield _list("before", "Broke earlier", [it.result[:2] for it in earlier], first)
     failing = diff.new.new_failures()
     new = [(pair.either, describe_pair(diff, pair)) for pair in failing[:MOST_CHANGES]]
     yield _list("new", "New and not passing", [*failing.rows()], new)

@@ -746,7 +746,10 @@ def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path)
     assert summary_of(report(root))[0] == told
     assert call(root, "report", "-o", "report.html") == 0  # older answers count: not an edit
     assert summary_of(root / "report.html")[0] == told
+    note = "asked again (--refresh): in the workspace the oldest answers count"
+    assert all(note in summary_of(report(root, revision))[1] for revision in ("@", "@work"))
     assert call(root, "run", "--fail-on", "none") == 0
+    assert note not in summary_of(report(root))[1]
     told = "Older answers changed 1 result"
     told += ": 1 case broke. Best: first, 100%" + LEAD
     assert summary_of(report(root))[0] == told
