@@ -423,7 +423,9 @@ def _sides(
 def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
     """Return how many results changed by each cause, or the one cause of all of them."""
     listed = [
-        ("by labels" if cause == "by a label" and count > 1 else cause, count)
+        (cause.replace(" a ", " ").replace("label", "labels").replace("counts", "count"), count)
+        if count > 1
+        else (cause, count)
         for cause, count in causes
         if cause and count
     ]

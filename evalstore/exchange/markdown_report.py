@@ -174,10 +174,9 @@ def _headline(
             (len(compared.new), f"new ({failing})" if failing else "new"),
             (len(compared.gone), "gone"),
         )
-        flips = (("broke", compared.broke), ("fixed", compared.fixed))
         parts = [
             f"{cases} {word}" + "".join(f" ({results})" for results in several)
-            for word, pairs in flips
+            for word, pairs in (("broke", compared.broke), ("fixed", compared.fixed))
             if pairs
             for cases, *several in [count_cases(pairs.rows())]
         ]

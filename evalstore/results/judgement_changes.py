@@ -16,7 +16,7 @@ from evalstore.workspace.testfiles.judge_prompt import shows_question
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
 _LABELLED = "labelled by "
-WITH_LABEL = "with a label that"
+AS_LABEL = "as a label"
 NO_LONGER, AGAIN = "no longer counts", "counts again"
 """End what is said of labels that nobody changed: of answers, instructions or checks that were
 replaced, or that are back."""
@@ -93,12 +93,12 @@ def label_cause(pair: Pair, words: Sequence[str]) -> str:
     """Return `by a label` if one changed a verdict; `words` are how the judgements differ.
 
     One that was given decides, whatever else was edited; one that was removed leaves the rest. One
-    that nobody changed begins or ceases to count by an edit: `with a label that counts again`.
+    that nobody changed begins or ceases to count by an edit: `as a label counts again`.
     """
     first = words[0] if words else ""
     for end in (NO_LONGER, AGAIN):
         if first.endswith(end):
-            return f"{WITH_LABEL} {end}"
+            return f"{AS_LABEL} {end}"
     if first.startswith(_LABELLED):
         return "" if pair.has_same_verdict else "by a label"
     is_removed = first.startswith("label of ") and is_judged_otherwise(pair)

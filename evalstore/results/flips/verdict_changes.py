@@ -31,7 +31,7 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
-    WITH_LABEL,
+    AS_LABEL,
     is_judged_otherwise,
     judgement_changes,
     label_cause,
@@ -131,7 +131,7 @@ class VerdictChanges:
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
         return CellMarks(
-            (cause.replace(WITH_LABEL, "its label"), results)
+            (cause.replace(AS_LABEL, "its label"), results)
             for cause, results in self.causes.items()
         )
 
@@ -342,11 +342,8 @@ class _Comparer:
             change = "unchanged"
         if change != "unchanged":
             self._changes.older += age_of_answers(pair, sessions) == OLDER
-        if change == "broke":
-            self._changes.broke.append(now)
-            return
-        if change == "fixed":
-            self._changes.fixed.append(now)
+        if change in ("broke", "fixed"):
+            (self._changes.broke if change == "broke" else self._changes.fixed).append(now)
             return
         if pair.is_now_undecided:
             self._changes.undecided.append(now)

@@ -153,7 +153,8 @@ def make_overview(
     so_far = " so far" * bool(pending)
     moved = [(name, shift) for name, shift in shifts.items() if shift.is_said]
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
-    shifted = [_shift_text(names[name], shift, so_far) for name, shift in moved[:_MOST_NAMED]]
+    by_name = {each.name: so_far * (each.rate.judged < each.results) for each in groups}
+    shifted = [_shift_text(names[it], shift, by_name[it]) for it, shift in moved[:_MOST_NAMED]]
     rest = Counter(shift.word for _, shift in moved[_MOST_NAMED:])
     shifted += [f"{plural(rest[word], 'other')} got {word}{so_far}" for word in rest]
     failing = _failing_text(diff, [row.group.rate for row in rows])
@@ -166,7 +167,7 @@ def make_overview(
     else:
         is_all = all(shift.changed == shift.others.total() for shift in shifts.values())
         flips = _changes_text(diff)
-        found = f"{told[0].upper()}{told[1:]}: {flips}".removesuffix(": ")
+        found = f"{told[0].upper()}{told[1:]}{so_far}: {flips}".removesuffix(": ")
         changes = [found, before, failing] if is_all else [flips, before, failing, told]
     best = _best_text(rows, names, so_far, compare, is_first=diff is None)
     told = "; ".join(filter(None, changes))

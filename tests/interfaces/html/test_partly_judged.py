@@ -52,12 +52,18 @@ def test_it_is_marked_in_markdown_as_well(
     assert "Best: first, 100% so far; too few files differ to test its lead over second." in report(
         root, "@"
     ).read_text(encoding="utf-8")
+    label = ("label", "tests/hello.md", "--model", "first", "--as", "Ada")
+    assert call(root, *label, "fail") == 0
+    told = "People's labels changed 1 result so far: 1 case broke."
+    assert told in report(root, "@work").read_text(encoding="utf-8").replace("&#39;", "'")
+    assert call(root, *label, "--remove") == 0
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away."}))
     assert call(root, "run", "--refresh", "--retries", "0", "--fail-on", "none") == 3
     capsys.readouterr()
     assert call(root, "report", "--markdown") == 0
     text = capsys.readouterr().out
     assert "~100.0%" in text
+    assert "`first` got worse, 100% to 0%" in text  # it has all its verdicts
     assert "Best: " not in text  # what is not judged says nothing for another candidate
     root = make_workspace(tmp_path / "whole", {})
     call(root, "run", "--fail-on", "none")

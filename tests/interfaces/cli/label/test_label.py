@@ -520,7 +520,7 @@ def test_every_view_says_that_a_label_no_longer_counts(
     if by == "an edit":
         edit(workspace / "tests/weather.md", "must be warm", "must be warm, please")
     run = evalstore("run", "-q", *(["--refresh"] if by == "another answer" else [])).stdout
-    assert "since the last run: 1 broke (with a label that no longer counts)\n" in run
+    assert "since the last run: 1 broke (as a label no longer counts)\n" in run
     assert "(broke, its label no longer counts)" in run
     shown = evalstore("diff", "@~1", "@").stdout
     same = "asked again, " if by == "another answer" else "instructions changed, "
@@ -535,7 +535,7 @@ def test_every_view_says_that_a_label_no_longer_counts(
     if by == "an edit":
         edit(workspace / "tests/weather.md", "must be warm, please", "must be warm")
         run = evalstore("run", "-q").stdout
-        assert "since the last run: 1 fixed (with a label that counts again)\n" in run
+        assert "since the last run: 1 fixed (as a label counts again)\n" in run
         for shown in (run, evalstore("show", "@").stdout):
             assert "(fixed, its label counts again)" in shown
         back = "(instructions changed, label of Ada counts again)"
@@ -549,8 +549,13 @@ def test_a_run_counts_void_labels_beside_what_broke(workspace: Path, evalstore: 
     evalstore("label", OSLO, "pass", "--as", "Ada")
     evalstore("run", "-q")
     edit(workspace / "tests/weather.md", "\n\n---\n", " Be brief.\n\n---\n")
-    counts = "1 broke (with a label that no longer counts), 1 with the same answer\n"
+    counts = "1 broke (as a label no longer counts), 1 with the same answer\n"
     assert f"since the last run: {counts}" in evalstore("run", "-q").stdout
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Ada")
+    assert "1 broke, 1 fixed (by labels)\n" in evalstore("run", "-q").stdout
+    edit(workspace / "tests/weather.md", " Be brief.\n\n---\n", " Be short.\n\n---\n")
+    assert "1 broke, 1 fixed (as labels no longer count)" in evalstore("run", "-q").stdout
 
 
 def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evalstore) -> None:
