@@ -102,10 +102,9 @@ class RateChange:
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
         if not self.can_be_significant:
-            result = "too few for a significance test" if self.moved else "not significant"
+            result = ": too few for a significance test" * bool(self.moved)
             number = {0: "no", 1: "one"}.get(self.moved, self.moved)
-            units = self.unit + "s" * (self.moved > 1)
-            return f"the pass rate of {number} {units} changed: {result}"
+            return f"the pass rate of {number} {self.unit}{'s' * (self.moved > 1)} changed{result}"
         conclusion = "significant" if self.is_significant else "not significant"
         if self.unit == "row":
             conclusion += " for further rows of this file"

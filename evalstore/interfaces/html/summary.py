@@ -145,7 +145,8 @@ def _notes(
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
         yield f"{missing:,} of {plural(total, 'result')} pending"
     new = len(diff.comparison.now_undecided) if diff else 0
-    for word, more in (("undecided", f", {new:,} decided before" * bool(new)), ("error", "")):
+    decided = f", {new:,} of them decided before" * bool(new)
+    for word, more in (("undecided", decided), ("error", "")):
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:
