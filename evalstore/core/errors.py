@@ -91,6 +91,10 @@ class NothingSelectedError(EvalstoreError):
     exit_code = NOTHING_SELECTED
 
 
+class NoTestFileError(EvalstoreError):
+    """A path has no test files."""
+
+
 class StoreError(EvalstoreError):
     """The store is damaged, locked, read-only, or newer than this program."""
 

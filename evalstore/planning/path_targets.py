@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from unicodedata import normalize
 
-from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import EvalstoreError, NoTestFileError, NothingSelectedError
 from evalstore.core.values import CaseFile
 from evalstore.files.fields import suggest, suggest_file
 from evalstore.planning.options import Location
@@ -51,8 +51,7 @@ def find_targets(
 
     The path of a prompt stands for the test files that use it. `tests` are all test files; `files`
     has the cases of those without errors, and `prompts` the versions of each prompt by its name.
-    Raises `EvalstoreError` for a path without test files, and `NothingSelectedError` for an unknown
-    row.
+    Raises `NoTestFileError`, and `NothingSelectedError` for an unknown row.
     """
 
     def users(prompt: str) -> list[str]:
@@ -115,7 +114,7 @@ def _find(
     if prompt and (used := sorted(users(prompt))):
         return [Target(name) for name in used]
     hint = _file_hint(workspace, file, tests)
-    raise EvalstoreError(f"test file '{path}' not found", hint=hint)
+    raise NoTestFileError(f"test file '{path}' not found", hint=hint)
 
 
 def name_prompt_file(workspace: WorkspaceFolder, file: str) -> str | None:

@@ -18,7 +18,7 @@ from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, plural, side_name
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, NoTestFileError, NothingSelectedError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, CaseFile
@@ -38,7 +38,7 @@ from evalstore.planning.options import (
     is_chosen_by_verdict,
     is_partial,
 )
-from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
+from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file, split_row
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory, known_ids, same_leaf
 from evalstore.planning.reasons.unknown_names import match_models
@@ -132,7 +132,7 @@ def _files_of_workspace(project: Project) -> tuple[dict[str, str], dict[str, Cas
 
 def workspace_side(
     project: Project,
-    selection: SelectionOptions,
+    selection: SelectionOptions | None,
     settled: SettledParts | None = None,
     *,
     is_marked: bool = False,
@@ -140,8 +140,12 @@ def workspace_side(
     """Return the workspace, with the results of its cases from stored answers and judgements.
 
     Those of `settled` parts are counted, unless their questions are asked in other parts, too.
-    With `is_marked` results whose call failed have a mark.
+    With `is_marked` results whose call failed have a mark. Without a selection it has no results.
     """
+    named = {each.name or each.id for each in project.settings.candidates}
+    if selection is None:
+        sources = read_sources(project.workspace, project.reading)
+        return Side(WORKSPACE, *_files_of_workspace(project), named, sources=sources)
     from evalstore.planning.planner import resolve_scope  # two runs are compared without it
     from evalstore.planning.results import as_result
     from evalstore.planning.status.workspace_results import compute_workspace
@@ -157,7 +161,6 @@ def workspace_side(
 
     results = PlacedResults(read())
     models = None if selection.models else candidates
-    named = {each.name or each.id for each in project.settings.candidates}
     return Side(
         *(WORKSPACE, *_files_of_workspace(project), models),
         results=results,
@@ -389,17 +392,28 @@ def open_sides(
     with open_project(location) as project:
         from evalstore.planning.planner import require_sound
 
-        require_sound(project, _in_workspace(project, selection))
+        every = replace(selection, paths=(), keep_going=True)
+        require_sound(project, _in_workspace(project, selection) or every)
         yield project
 
 
-def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOptions:
-    """Return a selection without its paths if only a run has one: a file or row was removed."""
-    try:
-        project.targets(selection.paths)
-    except EvalstoreError:
-        return replace(selection, paths=())
-    return selection
+def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOptions | None:
+    """Return a selection with those of its paths that the workspace has; None if it has none.
+
+    Instead of an unknown row its file is selected: the row may have another label in a run.
+    """
+    kept: list[str] = []
+    for path in selection.paths:
+        try:
+            project.targets((path,))
+            kept.append(path)
+        except NothingSelectedError:
+            kept.append(split_row(path)[0])
+        except NoTestFileError:
+            file = name_file(project.location, project.workspace, path)
+            if name_prompt_file(project.workspace, file):  # test files may have used it
+                return replace(selection, paths=())
+    return replace(selection, paths=tuple(kept)) if kept or not selection.paths else None
 
 
 # --- finds the results of a side of a comparison whose cases the other side has run, too
@@ -471,14 +485,14 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
     if not paths:
         return Selection()
     targets: dict[Target, None] = {}
-    problem: EvalstoreError | None = None
+    problem: NoTestFileError | NothingSelectedError | None = None
     for order in (sides, sides[::-1])[: len(sides)]:
         try:
             if order[-1].name == WORKSPACE:
                 targets.update(dict.fromkeys(project.targets(paths)))
             else:
                 targets.update(dict.fromkeys(_find_stored(project, paths, *order)))
-        except EvalstoreError as error:
+        except (NoTestFileError, NothingSelectedError) as error:
             problem = problem or error
     if problem and not targets:
         raise problem

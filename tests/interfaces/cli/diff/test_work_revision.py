@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.planning import planner
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, WEATHER, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit
@@ -159,3 +160,34 @@ def test_what_was_removed_after_a_partial_run_is_gone(
     unknown = evalstore("diff", "--", "tests/other.md")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert "error: test file 'tests/other.md' not found" in unknown.stderr
+
+
+def test_a_removed_file_is_compared_without_the_rest_of_the_workspace(
+    workspace: Path, documents: Any, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(workspace, {"tests/other.md": WEATHER, "tests/third.md": "# 👤\n\nHello.\n\n---\n\nA."})
+    documents("run", "--fail-on", "none")
+    (workspace / "tests/other.md").unlink()
+    edit(workspace / "tests/third.md", "Hello.", "{{ unknown }}")
+    planned: list[tuple[str, ...]] = []
+
+    def note(project: Any, selection: Any, **options: Any) -> Any:
+        planned.append(selection.paths)
+        return resolve_scope(project, selection, **options)
+
+    resolve_scope = planner.resolve_scope
+    monkeypatch.setattr(planner, "resolve_scope", note)
+    gone = [("tests/other.md", f"city={city}") for city in ("Oslo", "Rome")]
+    found = documents("diff", "--", "tests/other.md")
+    assert [(it["file"], it["row"]) for it in found["gone"]] == gone
+    assert planned == []
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Rome]")
+    found = documents("diff", "--", "other.md", "weather.md::city=Oslo")
+    assert [(it["file"], it["row"]) for it in found["gone"]] == [
+        *gone,
+        ("tests/weather.md", "city=Oslo"),
+    ]
+    assert planned == [("weather.md",)]
+    refused = evalstore("diff", "--", "other.md", "third.md")
+    assert refused.exit_code == 2
+    assert "unknown" in refused.stderr
