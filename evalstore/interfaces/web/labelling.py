@@ -181,7 +181,9 @@ class LabelPages:
             own=own,
             judging=answer.version,
             stored=(stored := _same_lines(own.note) if own else ""),
-            note="\n".join(filter(None, dict.fromkeys((stored, _same_lines(note))))),
+            note="\n".join(
+                filter(None, dict.fromkeys((stored * (why != "long"), _same_lines(note))))
+            ),
             refused=why,
             others=others,
             counted_word=combine_votes(people).verdict if others else "",
@@ -238,8 +240,8 @@ class LabelPages:
 
         With `next` only another note is stored, with the label that the person gave; with `skip`
         nothing is. `seen` and `judging` are the label and the version of the answer that the person
-        was shown: no other label is replaced, and nothing stored for other answers or another case.
-        Returns why something was not stored, or nothing.
+        was shown: no other label is replaced, and nothing stored for other answers or for another
+        way of judging. Returns why something was not stored, or nothing.
         """
         with suppress(EvalstoreError):  # an error in a file does not hinder a label
             self._forget_changed()
@@ -262,31 +264,27 @@ class LabelPages:
                 raise EvalstoreError(f"a label is pass, fail or none, not '{verdict}'")
             if not person:
                 raise EvalstoreError("a label needs the name of a person")
-            for what, text, most in (
-                ("name", person, _LONGEST_NAME),
-                ("note", note, _LONGEST_NOTE),
-            ):
-                if len(text) > most:
-                    raise EvalstoreError(f"a {what} has at most {most:,} characters")
             if judging != answer.version:
                 return "changed"
             if (word, note) == before:
                 return ""
             if own and own.id != seen:
                 return "newer"
+            if own is None and len(person) > _LONGEST_NAME:
+                raise EvalstoreError(f"a name has at most {_LONGEST_NAME} characters")
+            if note != before[1] and len(note) > _LONGEST_NOTE:
+                return "long"
             places = {"person": person, "session": answer.session}
             label_results(self._location, [answer.result], word, note=note, **places)
         return ""
 
     def _render(self, **values: object) -> bytes:
-        only = str(values["only"])
-        offered = self._offered(only)
-        left, total = len(self._left(str(values["person"]), only)), len(offered)
+        only, person = str(values["only"]), str(values["person"])
         return render(
             "label.html",
             **values,
-            left=left,
-            total=total,
+            left=len(self._left(person, only)),
+            total=(total := len(self._offered(only))),
             is_sample=total == MOST_ANSWERS,
             workspace=safe(self._name),
             base=self._base,

@@ -714,6 +714,34 @@ def test_a_page_that_is_older_than_a_label_replaces_nothing(labelled: tuple[Path
     assert labels_in(root)[1:] == [("Ada", "pass", "Rude.")]
 
 
+def test_a_note_that_is_too_long_stays_in_its_field_until_it_is_shorter(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    for verdict, label in (("fail", []), ("next", [("Ada", "fail", "Rude.")])):
+        note = "Rude. " + verdict * 2_500
+        response, text = send(address, path, by="Ada", verdict=verdict, note=note)
+        assert (response.status, labels_in(root)) == (409, label)
+        assert "Nothing is stored: the note has 10,006 characters, and may have 10,000" in text
+        assert f">{note}</textarea>" in text
+        post(address, path, by="Ada", verdict=verdict, note="Rude.")
+    assert labels_in(root) == [("Ada", "fail", "Rude.")]
+
+
+def test_a_long_note_of_the_command_is_kept_and_its_verdict_can_be_changed(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    note, name = "n" * 12_000, "A" * 201
+    case = "tests/hello.md", "fail", "-m", note, "--model", "second", "--as", name
+    assert call(root, "label", *case) == 0
+    path = answer_of(address, "Go away.")
+    for verdict in ("next", "pass"):
+        assert post(address, path, by=name, verdict=verdict, note=note).status == 303
+    assert labels_in(root) == [(name, word, note) for word in ("fail", "pass")]
+
+
 def test_a_note_is_in_its_field_as_it_is_stored(labelled: tuple[Path, str]) -> None:
     root, address = labelled
     path = answer_of(address, "Go away.")
@@ -1078,12 +1106,8 @@ def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str
     root, address = labelled
     path = answer_of(address, "Go away.")
     form = {"verdict": "fail", "seen": ""}
-    for by, note, reason in (
-        ("A" * 201, "", "a name has at most 200 characters"),
-        ("Ada", "n" * 10_001, "a note has at most 10,000 characters"),
-    ):
-        response, text = send(address, path, by=by, note=note, **form)
-        assert (response.status, text) == (409, f"error: {reason}\n")
+    response, text = send(address, path, by="A" * 201, note="", **form)
+    assert (response.status, text) == (409, "error: a name has at most 200 characters\n")
     kinds = "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"
     part = '--x\r\nContent-Disposition: form-data; name="note"'
     file = f'{part}; filename="a.txt"\r\n\r\nNo.\r\n--x--\r\n'
