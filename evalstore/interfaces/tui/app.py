@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -132,6 +132,18 @@ class Browser(BrowserApp):
         self._is_behind = False
         self.unsaved_labels = []
         self.pages = PAGES
+        self.to = Pages(
+            answer=AnswerPage,
+            cases=CasesPage,
+            compare=ComparePage,
+            pending=StatusPage,
+            plan=PlanPage,
+            quit=QuitConfirmation,
+            run=RunPage,
+            search=SearchPage,
+            stats=StatsPage,
+            versions=TestHistoryPage,
+        )
         self._is_display_closed = watch_display()
 
     def on_mount(self) -> None:
@@ -143,7 +155,7 @@ class Browser(BrowserApp):
             self.theme = self.appearance.theme
         self.push_screen(RunsPage())
         if self._revision is not None:
-            self.open(self.pages.cases, None if self._revision == WORK else self._revision)
+            self.open(self.to.cases, None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
         self.set_interval(_AGE_SECONDS, self.refresh_ages)
@@ -280,10 +292,10 @@ class Browser(BrowserApp):
             place = CasePlace(result.file, result.row, result.model, page.prompt_name(result))
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
-        self.open(self.pages.cases, run, place=place)
+        self.open(self.to.cases, run, place=place)
 
 
-PAGES = Pages(
+PAGES: Sequence[type[Page]] = (
     RunsPage,
     AnswerPage,
     CasesPage,
@@ -297,6 +309,7 @@ PAGES = Pages(
     StatsPage,
     TestHistoryPage,
 )
+"""All screens: the first one, then by their titles."""
 REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
 """The actions of all screens and widgets."""
 

@@ -70,7 +70,7 @@ class AskedAnswer(NamedTuple):
 
     @property
     def version(self) -> str:
-        """What a label depends on: the judging version and the answers."""
+        """Return what a label depends on: the judging version and the answers."""
         return f"{self.result.evaluation}_{subject_of(self.sessions)}"
 
 

@@ -190,15 +190,15 @@ class ActionsPage(PanelPage):
         if self.browser.runs.is_running:
             self.browser.runs.show()
         else:
-            self.browser.open(self.browser.pages.plan, self.source.missing)
+            self.browser.open(self.browser.to.plan, self.source.missing)
 
     def action_status(self) -> None:
         """Show the pending work."""
-        self.browser.open(self.browser.pages.pending)
+        self.browser.open(self.browser.to.pending)
 
     def action_search(self) -> None:
         """Search answers, feedback, tests and instructions of all runs."""
-        self.browser.open(self.browser.pages.search, self.search_words)
+        self.browser.open(self.browser.to.search, self.search_words)
 
     # --- copy
 
@@ -316,7 +316,7 @@ class CaseActionsPage(ActionsPage):
         results = self.selected
         if results:
             self.browser.open(
-                self.browser.pages.plan, partial(self.source.again, results, self.prompts)
+                self.browser.to.plan, partial(self.source.again, results, self.prompts)
             )
         else:
             self.warn("Nothing here can be judged again: the candidate has no such case.")
@@ -382,7 +382,7 @@ def _open(page: Page, file: str, line: int | None) -> None:
             return
         page.reload()
         page.browser.open(
-            page.browser.pages.plan,
+            page.browser.to.plan,
             lambda: page.source.missing(file),
             edit=lambda problem_line: _open(page, file, problem_line or line),
         )

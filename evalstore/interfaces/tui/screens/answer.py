@@ -242,7 +242,7 @@ class AnswerPage(DatedPage):
             if self.navigator.cases is cases:
                 self.read()
             elif cases.run:  # the case has another name there
-                self.browser.open(self.browser.pages.cases, cases.run)
+                self.browser.open(self.browser.to.cases, cases.run)
 
         self.fetch(lambda: self._read_listed(newer.run), show, group="cases")
 
@@ -401,7 +401,7 @@ class AnswerPage(DatedPage):
     def action_versions(self) -> None:
         """Show the versions of this test."""
         result = self.navigator.result
-        self.browser.open(self.browser.pages.versions, result.file, result.row, result.model)
+        self.browser.open(self.browser.to.versions, result.file, result.row, result.model)
 
     @property
     def footer_words(self) -> Mapping[str, str]:

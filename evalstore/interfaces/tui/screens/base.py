@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -35,18 +35,8 @@ from evalstore.store.wanted import Reached, telling, while_wanted
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from evalstore.interfaces.tui.screens.answer import AnswerPage
-    from evalstore.interfaces.tui.screens.cases import CasesPage
-    from evalstore.interfaces.tui.screens.compare import ComparePage
-    from evalstore.interfaces.tui.screens.dialogs import QuitConfirmation
-    from evalstore.interfaces.tui.screens.help import HelpPage
-    from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
-    from evalstore.interfaces.tui.screens.runs import RunsPage
-    from evalstore.interfaces.tui.screens.search import SearchPage
-    from evalstore.interfaces.tui.screens.stats import StatsPage
-    from evalstore.interfaces.tui.screens.status import StatusPage
-    from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.state.case_listing import CaseNavigator, CasePlace
+    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.runs.interactive_run import RunRequest
     from evalstore.runs.run import PlanPreview
@@ -73,7 +63,10 @@ class BrowserApp(App[None]):
 
     source: WorkspaceSource
     runs: BrowserRuns
-    pages: Pages
+    pages: Sequence[type[Page]]
+    """All screens that help tells about: the first one, then by their titles."""
+    to: Pages
+    """The screens that others open."""
     problem: EvalstoreError | None = None
     """Why the store cannot be read at the moment."""
     unsaved_labels: list[str]
@@ -154,20 +147,45 @@ class BrowserApp(App[None]):
 
 
 class Pages(NamedTuple):
-    """All screens that help tells about: the first one, then by their titles."""
+    """What makes the screens that others open, which do not know their modules."""
 
-    runs: type[RunsPage]
-    answer: type[AnswerPage]
-    cases: type[CasesPage]
-    compare: type[ComparePage]
-    help: type[HelpPage]
-    pending: type[StatusPage]
-    plan: type[PlanPage]
-    quit: type[QuitConfirmation]
-    run: type[RunPage]
-    search: type[SearchPage]
-    stats: type[StatsPage]
-    versions: type[TestHistoryPage]
+    answer: Callable[[CaseNavigator], Page]
+    cases: MakesCases
+    compare: MakesComparison
+    pending: Callable[[], Page]
+    plan: MakesPlan
+    quit: Callable[[BackgroundRun], Page]
+    run: Callable[[BackgroundRun], Page]
+    search: Callable[[str], Page]
+    stats: Callable[[str | None], Page]
+    versions: Callable[[str, str, str], Page]
+
+
+class MakesCases(Protocol):
+    """The cases of a run, or of the workspace."""
+
+    def __call__(
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
+    ) -> Page:
+        """Return the page, with a filter and the cursor on a case."""
+
+
+class MakesComparison(Protocol):
+    """A comparison of two runs, or of two candidates or prompts of one."""
+
+    def __call__(
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
+    ) -> Page:
+        """Return the page."""
+
+
+class MakesPlan(Protocol):
+    """What a run would do."""
+
+    def __call__(
+        self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None
+    ) -> Page:
+        """Return the page; `read` makes the request, `edit` opens the file that was edited."""
 
 
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
@@ -564,7 +582,7 @@ class BrowserRuns:
         if self.refuse_second():
             return
         self.runner = runner = BackgroundRun(request, preview)
-        self._app.open(self._app.pages.run, runner)
+        self._app.open(self._app.to.run, runner)
         self.draw()
         self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
         work = partial(self._carry_out, runner)
@@ -594,8 +612,8 @@ class BrowserRuns:
 
     def show(self) -> None:
         """Show the progress on a screen of its own."""
-        if not any(page.runner for page in self._app.open_pages):
-            self._app.open(self._app.pages.run, self.runner)
+        if self.runner and not any(page.runner for page in self._app.open_pages):
+            self._app.open(self._app.to.run, self.runner)
 
     # --- leaving
 
@@ -604,7 +622,7 @@ class BrowserRuns:
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
         if not any(page.asks_to_quit for page in self._app.open_pages):
-            self._app.open(self._app.pages.quit, self.runner)
+            self._app.open(self._app.to.quit, self.runner)
             return False
         self.is_leaving = True
         if not self.runner.stops:

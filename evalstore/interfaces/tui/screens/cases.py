@@ -418,7 +418,7 @@ class CasesPage(DatedPage):
             listing, number = self.listing, self.listing.row_number(self.grid.cursor)
             meant = [cases.models[n] for n in listing.candidates(self.filter.query)]
             navigator = CaseNavigator(cases, listing.rows, number, result.model, meant)
-            self.browser.open(self.browser.pages.answer, navigator)
+            self.browser.open(self.browser.to.answer, navigator)
 
     def refresh_ages(self) -> None:
         """Read the shown answer again, which says how long ago it was judged."""
@@ -488,7 +488,7 @@ class CasesPage(DatedPage):
         def compare(chosen: str | None) -> None:
             if chosen:
                 self.browser.open(
-                    self.browser.pages.compare, revision, revision, choices[chosen], among
+                    self.browser.to.compare, revision, revision, choices[chosen], among
                 )
 
         if len(choices) == 1:
@@ -513,7 +513,7 @@ class CasesPage(DatedPage):
             ids = [each.id for each in runs]
             before = ids[ids.index(run) + 1 :] if run in ids else ids
             if before:
-                self.browser.open(self.browser.pages.compare, before[0], run)
+                self.browser.open(self.browser.to.compare, before[0], run)
             else:
                 self.notify(NO_EARLIER_RUN, markup=False)
 
@@ -522,7 +522,7 @@ class CasesPage(DatedPage):
     def action_stats(self) -> None:
         """Show the statistics of the run, or of the workspace."""
         if self.listing.cases is not None:
-            self.browser.open(self.browser.pages.stats, self.listing.cases.run)
+            self.browser.open(self.browser.to.stats, self.listing.cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
@@ -537,4 +537,4 @@ class CasesPage(DatedPage):
         """Show the versions of the highlighted test."""
         if self.case and self.listing.cases:
             model = self.listing.cases.models[self.grid.picked]
-            self.browser.open(self.browser.pages.versions, self.case.file, self.case.row, model)
+            self.browser.open(self.browser.to.versions, self.case.file, self.case.row, model)

@@ -155,7 +155,7 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
     def action_status(self) -> None:
         """Show all pending work, each item with its reason, in place of the plan."""
         self.app.pop_screen()
-        self.browser.open(self.browser.pages.pending)
+        self.browser.open(self.browser.to.pending)
 
     def action_edit(self) -> None:
         """Open the file that was edited, or the one with the problem, where that is."""
@@ -302,5 +302,5 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         if self.runner.end is not None and self._changes is not None:
             self.app.pop_screen()
             self.browser.open(
-                self.browser.pages.compare, self._changes.since, self.runner.end.summary.run
+                self.browser.to.compare, self._changes.since, self.runner.end.summary.run
             )

@@ -186,7 +186,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         if self.highlighted:
             picked = self._candidates[self.grid.picked :][:1]
             place = CasePlace(self.file, self.highlighted.row, *picked)
-            self.browser.open(self.browser.pages.cases, self.highlighted.run, place=place)
+            self.browser.open(self.browser.to.cases, self.highlighted.run, place=place)
 
     @property
     def footer_words(self) -> Mapping[str, str]:
