@@ -1102,6 +1102,29 @@ def test_a_double_click_decides_once(labelled: tuple[Path, str], page: Page) -> 
     assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
 
 
+def test_only_a_click_that_sends_something_makes_the_next_page_wait(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    root, address = labelled
+    waits = "document.documentElement.dataset.after"
+    for name, after in (("", None), ("Ada", "click")):
+        page.go(f"{address}label?by=Ada")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+        page.value(f"document.querySelector('#give [name=by]').value = '{name}'")
+        place = "document.getElementById('pass').getBoundingClientRect()"
+        x, y = page.value(f"[{place}.right - 9, {place}.top + 9]")
+        for kind in ("mousePressed", "mouseReleased"):
+            at = {"x": x, "y": y, "button": "left", "clickCount": 1}
+            page.call("Input.dispatchMouseEvent", type=kind, **at)
+        if name:
+            page.wait("!!document.getElementById('next')")
+        else:
+            page.go(f"{address}label?by=Eve")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+        assert page.value(waits) == after
+    assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
+
+
 def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str]) -> None:
     root, address = labelled
     path = answer_of(address, "Go away.")

@@ -4,10 +4,10 @@
   const press = (id) => { const part = document.getElementById(id); if (part) part.click(); };
   const note = document.getElementById("note"), form = document.getElementById("give");
   const only = document.querySelector("#only [name=by]");
-  let stored = note && note.dataset.stored;
-  if (form) form.addEventListener("submit", () => { stored = note.value; });
+  let stored = note && note.dataset.stored, isClick = false;
   addEventListener("beforeunload", (event) => { if (note && note.value !== stored) event.preventDefault(); });
-  addEventListener("click", (event) => { if (event.detail && event.target.closest("button")) sessionStorage.setItem("clicked", "yes"); });
+  addEventListener("click", (event) => { isClick = event.detail > 0; }, true);
+  addEventListener("submit", (event) => { if (event.target === form) stored = note.value; if (isClick && event.submitter) sessionStorage.setItem("clicked", "yes"); });
   if (sessionStorage.getItem("clicked")) document.documentElement.dataset.after = "click";  // a second click was meant for the page before
   sessionStorage.removeItem("clicked");
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
