@@ -199,7 +199,9 @@ class ResultsSite(LocalSite):
         try:
             form = await request.post()
         except (ValueError, LookupError) as error:
-            raise EvalstoreError("nothing is stored: the form has wrong characters") from error
+            raise EvalstoreError(
+                "nothing is stored: the form was not sent as valid UTF-8"
+            ) from error
         fields = ("by", "only", "verdict", "note", "seen", "judging")
         person, only, verdict, note, *shown = (str(form.get(name, "")).strip() for name in fields)
         answer = session, request.query.get("case", "")

@@ -17,7 +17,7 @@ from evalstore.store import Store
 from evalstore.store.results import SessionResults
 
 LABELLED_LATER = (
-    "labels of some results changed after this run: this counts in the workspace, "
+    "some labels were added, changed or removed after this run; the workspace counts them, "
     "unless an edit came later"
 )
 

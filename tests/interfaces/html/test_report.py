@@ -291,15 +291,15 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         (("-m", "It is meant."), "Ada: labelled pass: It is meant."),
     ):
         assert (
-            not any("changed after this run" in line for line in summary_of(report(root))) or note
+            not any("removed after this run" in line for line in summary_of(report(root))) or note
         )
         call(root, *label, *note)
         assert any(
-            "labels of some results changed after this run" in line
+            "some labels were added, changed or removed after this run" in line
             for line in summary_of(report(root))
         )
         assert "labelled pass by Ada after the run" in (root / "report.html").read_text()
-        assert "\nLabels of some results changed after this run: " in markdown_report(
+        assert "\nSome labels were added, changed or removed after this run; " in markdown_report(
             Location(root)
         )
         summary = summary_of(report(root, "@work", "--compare", "@"))
@@ -308,7 +308,7 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
     call(root, "run", "--fail-on", "none")
     assert not any("after this run" in line for line in summary_of(report(root, "@")))
     call(root, "label", "tests/hello.md", "--remove", "--model", "first", "--as", "Ada")
-    assert any("labels of some results changed" in it for it in summary_of(report(root, "@")))
+    assert any("some labels were added" in it for it in summary_of(report(root, "@")))
 
 
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:

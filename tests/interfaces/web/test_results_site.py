@@ -848,11 +848,11 @@ def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
     _, address = labelled
     run = newest(address)
     before = ask(address, run)[1]
-    assert "labels of some results changed" not in before
+    assert "some labels were added, changed or removed" not in before
     assert ask(address, run)[1] == before
     post(address, answer_of(address, "Go away."), verdict="pass", note="Blunt.", by="Ada")
     after = ask(address, run)[1]
-    assert "labels of some results changed after this run" in after
+    assert "some labels were added, changed or removed after this run" in after
     assert ask(address, run)[1] == after, "the store is as it was"
 
 
@@ -973,7 +973,7 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     end = ask(address, "label?by=Ada&only=HELLO")[1]
     assert "All 2 answers of “HELLO” have your label.</h1>" in end
     assert ">Label other answers</a>" in end
-    assert '<span dir="auto">judge</span>: 50.0% of 2 labelled answers</li>' in end
+    assert '<span dir="auto">judge</span>: 50.0% of 2 verdicts on labelled answers</li>' in end
     assert "The answer of “second” has your label." in ask(address, "label?by=Ada&only=second")[1]
     capsys.readouterr()
     assert call(root, "stats", "--by", "judge") == 0
@@ -1144,7 +1144,12 @@ def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str
             headers = {"Content-Type": kind, "Origin": f"http://{urlsplit(address).netloc}"}
             connection.request("POST", path, body, headers)
             response = connection.getresponse()
-            assert (response.status, response.read()[:6]) == (409, b"error:")
+            reasons = (
+                "a label is sent by the form of its page",
+                "the form was not sent as valid UTF-8",
+            )
+            text = f"error: nothing is stored: {reasons[kind != kinds[0]]}\n"
+            assert (response.status, response.read().decode()) == (409, text)
     assert labels_in(root) == []
 
 
