@@ -13,7 +13,8 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.planner import require_sound
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.run_differences import has_several_prompts
@@ -46,8 +47,8 @@ def find_broken_results(location: Location, revision: str | None) -> BrokenResul
     if revision in (None, WORK):
         with open_project(location) if revision else nullcontext() as project:
             cases = find_broken_cases(location, workspace, project=project)
+            now = find_broken_now(project) if project else ()
         broken = {cell: case.version for cell, case in cases.items()}
-        now = find_broken_now(location) if revision else ()
         return broken | {cell_of(it): version_of(it) for it in now}
     folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
@@ -55,12 +56,12 @@ def find_broken_results(location: Location, revision: str | None) -> BrokenResul
     return {cell_of(it): version_of(it) for it in changes.broke} if changes else {}
 
 
-def find_broken_now(location: Location) -> list[Result]:
+def find_broken_now(project: Project) -> list[Result]:
     """Return the results of the workspace that broke since the last run, without a call."""
-    with open_store(location) as store:
-        if not store.count_runs():
-            return []
-    return [pair.now for pair in diff(location).broke if pair.now]
+    if not project.store.count_runs():
+        return []
+    require_sound(project, SelectionOptions())
+    return [pair.now for pair in diff(project.location, opened=project).broke if pair.now]
 
 
 class BrokenCase(NamedTuple):

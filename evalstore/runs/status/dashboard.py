@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
@@ -17,6 +17,7 @@ from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
+from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
 from evalstore.planning.status.status_report import Status
 from evalstore.planning.status.workspace_results import compute_workspace
@@ -61,27 +62,27 @@ def read_dashboard(location: Location) -> Dashboard:
         workspace = open_workspace(location)
     except EvalstoreError as problem:
         return Dashboard(broken=None, problem=problem)
-    broken = find_broken_cases(location, workspace)
-    dashboard = Dashboard(broken=tuple(broken.values()))
+    pending: Status | None = None
+    broken: dict[CellKey, BrokenCase] | None = None
     try:
         pending = read_status(location, SelectionOptions(), whole=False)
-        if pending.broke or (broken and pending.changes):  # they may have other places now
-            broke = find_broken_now(location) if pending.broke else ()
-            with open_project(location, workspace=workspace) as project:
-                broken = find_broken_cases(location, workspace, broke, project)
-        dashboard = replace(dashboard, status=pending, broken=tuple(broken.values()))
-        now = _read_workspace(location, broken)
+        with open_project(location, workspace=workspace) as project:
+            require_sound(project, SelectionOptions())
+            broke = find_broken_now(project) if pending.broke else ()
+            broken = find_broken_cases(location, workspace, broke, project)
+            now = _read_workspace(project, broken)
     except UnwantedError:
         raise
     except EvalstoreError as problem:
-        return replace(dashboard, problem=problem)
+        broken = find_broken_cases(location, workspace) if broken is None else broken
+        return Dashboard(status=pending, broken=tuple(broken.values()), problem=problem)
     left = tuple(
         case._replace(name=f"{case.name}{_UNDECIDED * (cell in now.undecided)}")
         for cell, case in broken.items()
         if cell not in now.fixed
     )
     verdicts, files = order_counts(now.verdicts), list_files(now.words)
-    return replace(dashboard, rate=now.rate, verdicts=verdicts, files=files, broken=left)
+    return Dashboard(now.rate, verdicts, pending, files, left)
 
 
 class _Workspace(NamedTuple):
@@ -100,43 +101,41 @@ class _Workspace(NamedTuple):
     """Of the cells that broke, those that are undecided."""
 
 
-def _read_workspace(location: Location, broken: Mapping[CellKey, BrokenCase]) -> _Workspace:
+def _read_workspace(project: Project, broken: Mapping[CellKey, BrokenCase]) -> _Workspace:
     """Compute the verdicts of the workspace, and which of the cells that broke are fixed in it."""
     rows, words = Clusters(), dict[str, Counter[str]]()
     fixed: set[CellKey] = set()
     undecided: set[CellKey] = set()
     passed_by: dict[CellKey, list[str]] = {}
     files = {file for file, *_ in broken}
-    with open_project(location) as project:
-        every = SelectionOptions()
-        require_sound(project, every)
-        settled = _without_changed(project.store, find_settled(project, every), broken)
-        scope = resolve_scope(project, every, settled=settled)
-        for _, results in compute_workspace(project, scope):
-            refuse_unwanted()
-            places = [(result.cell.file, result.cell.case.row) for result in results]
-            for counts, times in count_rows(places, [each.verdict for each in results]).items():
-                rows.add(counts, times)
-            for result in results:
-                if result.word:
-                    words.setdefault(result.cell.file, Counter())[result.word] += 1
-                if result.verdict == "undecided" and result.cell.file in files:
-                    undecided.add(cell_of(as_result(result)))
-                if result.verdict == "pass" and result.cell.file in files:
-                    passing = as_result(result)
-                    case = broken.get(cell := cell_of(passing))
-                    if case and version_of(passing) != case.version:
-                        fixed.add(cell)
-                    elif case:
-                        passed_by[cell] = [vote.id for vote in result.votes if vote.human]
-        for path, _, part in scope.settled.places():
-            for *sums, times in part.clusters:
-                rows.add(Counts(*sums), times)
-            for _, verdict, count in part.words:
-                if verdict:
-                    words.setdefault(path, Counter())[verdict] += count
-        labels = project.store.find_labels() if any(passed_by.values()) else ()
-        at = {label.id: label.at for label in labels}
+    every = SelectionOptions()
+    settled = _without_changed(project.store, find_settled(project, every), broken)
+    scope = resolve_scope(project, every, settled=settled)
+    for _, results in compute_workspace(project, scope):
+        refuse_unwanted()
+        places = [(result.cell.file, result.cell.case.row) for result in results]
+        for counts, times in count_rows(places, [each.verdict for each in results]).items():
+            rows.add(counts, times)
+        for result in results:
+            if result.word:
+                words.setdefault(result.cell.file, Counter())[result.word] += 1
+            if result.verdict == "undecided" and result.cell.file in files:
+                undecided.add(cell_of(as_result(result)))
+            if result.verdict == "pass" and result.cell.file in files:
+                passing = as_result(result)
+                case = broken.get(cell := cell_of(passing))
+                if case and version_of(passing) != case.version:
+                    fixed.add(cell)
+                elif case:
+                    passed_by[cell] = [vote.id for vote in result.votes if vote.human]
+    for path, _, part in scope.settled.places():
+        for *sums, times in part.clusters:
+            rows.add(Counts(*sums), times)
+        for _, verdict, count in part.words:
+            if verdict:
+                words.setdefault(path, Counter())[verdict] += count
+    labels = project.store.find_labels() if any(passed_by.values()) else ()
+    at = {label.id: label.at for label in labels}
     for cell, ids in passed_by.items():
         if any(at[id] > broken[cell].started for id in ids):
             fixed.add(cell)

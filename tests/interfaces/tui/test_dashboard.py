@@ -13,6 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.runs import Run
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.render.verdicts import READING
@@ -22,13 +23,16 @@ from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
 from evalstore.planning.options import Location
+from evalstore.results.flips import broken_results
 from evalstore.results.flips.broken_results import BrokenCase
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
+from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.result_version import ResultVersion
 from evalstore.results.stats.stats import stats
 from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
+from evalstore.store import Store
 from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
@@ -154,6 +158,28 @@ def test_what_broke_names_the_system_prompt_where_the_file_has_several(workspace
     ]
 
 
+def test_the_runs_are_compared_once_when_something_broke_and_a_file_is_edited(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    main(["label", "tests/weather.md::Rome", "fail", "--model", "scripted/one"])
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [sky]")
+    compared: list[str] = []
+
+    def note(store: Store, folder: str, run: Run) -> VerdictChanges | None:
+        compared.append(run.id)
+        return find_verdict_changes(store, folder, run)
+
+    monkeypatch.setattr(broken_results, "find_verdict_changes", note)
+    both = [
+        "tests/weather.md [city=Rome] scripted/one",
+        "tests/weather.md [city=Oslo] scripted/two",
+    ]
+    assert broken(workspace) == both
+    assert len(compared) == len({*compared}) == 2
+
+
 @pytest.mark.parametrize("size", [1, 3, 5])
 def test_its_interval_is_that_of_whole_rows_wherever_a_batch_ends(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, size: int
@@ -174,9 +200,14 @@ def test_its_interval_is_that_of_whole_rows_wherever_a_batch_ends(
 
 
 def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) -> None:
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
     (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
     dashboard = read_dashboard(Location(workspace))
     assert "tests/new.md" in str(dashboard.problem)
+    assert [it.name for it in dashboard.broken or ()] == [
+        "tests/weather.md [city=Oslo] scripted/two"
+    ]
     assert (dashboard.rate, dashboard.status) == (None, None)
 
 
