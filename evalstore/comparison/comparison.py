@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
@@ -188,7 +188,8 @@ class Comparison:
     def findings(self, change: RateChange) -> Mapping[str, str]:
         """Return the result of the test of `change`, of all candidates, in words, by an empty name.
 
-        Where some candidates got better and others worse, which would cancel out, that of each.
+        Where some candidates got better and others worse, which would cancel out, that of each:
+        the p-values of those that can be significant are corrected for their number (Holm).
         """
         was, now = self.sides.was, self.sides.now
         places, names = now.files if change.unit == "file" else now.rows, [*now.model_names]
@@ -202,9 +203,13 @@ class Comparison:
             return {"": change.finding}
         each = {name: [ClusterSum(1, gain) for gain in gains[name].values()] for name in totals}
         tests = {name: change_of(sums, change.unit) for name, sums in each.items()}
-        if not any(test.can_be_significant for test in tests.values()):
-            return {"": f"too few {change.unit}s changed for a significance test"}
-        return {name: replace(test, low=None).finding for name, test in tests.items()}
+        able = sorted((test.p, name) for name, test in tests.items() if test.can_be_significant)
+        if not able:
+            return {"": f"too few {change.unit}s changed for a test of any candidate"}
+        holm = accumulate((min(1.0, p * (len(able) - at)) for at, (p, _) in enumerate(able)), max)
+        for (_, name), p in zip(able, holm, strict=True):
+            tests[name] = replace(tests[name], low=None, p=p, tests=len(able))
+        return {name: test.finding for name, test in tests.items()}
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""

@@ -35,8 +35,6 @@ _SCALE = 1_000_000
 """Scores are counted in millionths."""
 
 Method = Literal["tango", "cluster-t"]
-
-
 Unit = Literal["file", "row"]
 """What is compared: files, or the rows of the only file."""
 
@@ -71,6 +69,8 @@ class RateChange:
     """What the interval and the test take for independent."""
     clusters: int = 0
     """The number of files, or of rows of the only file."""
+    tests: int = 1
+    """For how many tests the p-value is corrected."""
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON."""
@@ -108,10 +108,11 @@ class RateChange:
         conclusion = "significant" if self.is_significant else "not significant"
         if self.unit == "row":
             conclusion += " for further rows of this file"
+        corrected = f"Holm-corrected for {self.tests:,} candidates, " * (self.tests > 1)
         test = f"sign-flip test over the {self.moved:,} {self.unit}s whose pass rate changed"
         if self._leaves_out_zero not in (None, self.is_significant):
             test += "; this test is exact, the interval is approximate"
-        return f"{conclusion} (p = {self.p:.2g}, {test})"
+        return f"{conclusion} (p = {self.p:.2g}, {corrected}{test})"
 
     @property
     def _is_cut(self) -> bool:

@@ -210,17 +210,41 @@ def test_candidates_that_move_in_opposite_directions_are_tested_one_by_one() -> 
     comparison = compare(was, swapped)
     change = comparison.change()
     assert change.moved == 0
-    test = "significant (p = 0.016, sign-flip test over the 7 files whose pass rate changed)"
-    assert comparison.findings(change) == {"a": test, "b": test}
+    test = "significant (p = {}sign-flip test over the 7 files whose pass rate changed)"
+    both = test.format("0.031, Holm-corrected for 2 candidates, ")
+    assert comparison.findings(change) == {"a": both, "b": both}
+    test = test.format("0.016, ")
     less = [*swapped[:7], *was[7:]]
     assert compare(was, less).findings(compare(was, less).change()) == {"": test}
     few = "the pass rate of one file changed: too few for a significance test"
     two = [*swapped[:7], swapped[7], *was[8:]]
     assert compare(was, two).findings(compare(was, two).change()) == {"a": test, "b": few}
-    both = [*swapped[:3], *was[3:7], *swapped[7:10], *was[10:]]
-    change = compare(was, both).change()
-    few = "too few files changed for a significance test"
-    assert (change.moved, compare(was, both).findings(change)) == (0, {"": few})
+    three = [*swapped[:3], *was[3:7], *swapped[7:10], *was[10:]]
+    change = compare(was, three).change()
+    few = "too few files changed for a test of any candidate"
+    assert (change.moved, compare(was, three).findings(change)) == (0, {"": few})
+
+
+def test_one_of_many_candidates_is_not_significant_by_chance() -> None:
+    """Of ten, `a` broke in seven files, which is significant alone; each other fixed five of ten.
+
+    A candidate that cannot be significant is not counted among the tests.
+    """
+    moves = {"a": 7 * [-1], "z": 2 * [1]} | {name: 5 * [1, -1] for name in "bcdefghi"}
+    was: list[Result] = []
+    now: list[Result] = []
+    for model, gains in moves.items():
+        for number, gain in enumerate(gains):
+            passed = result(file=f"{number}.md", model=model)
+            pair = (passed, passed._replace(verdict="fail"))[::-gain]
+            was.append(pair[0])
+            now.append(pair[1])
+    comparison = compare(was, now)
+    found = comparison.findings(comparison.change())
+    words = "(p = {}, Holm-corrected for 9 candidates, sign-flip test over the {} files"
+    assert found["a"].startswith(f"not significant {words.format('0.14', 7)}")
+    assert found["b"].startswith(f"not significant {words.format('1', 10)}")
+    assert found["z"] == "the pass rate of 2 files changed: too few for a significance test"
 
 
 def test_the_number_of_a_prompt_now_is_that_of_what_it_was_edited_to() -> None:

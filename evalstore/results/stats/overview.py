@@ -183,7 +183,9 @@ def _failing_text(diff: Diff | None, rates: Sequence[Rate]) -> str:
         of = plural(sum(each.judged for each in rates), "result")
     else:
         words = diff.new.count_new()
-        failing, of = words["fail"] + words["error"], plural(words.total(), "new result")
+        pending = words.pop(None, 0)
+        of = plural(words.total(), f"{'judged ' * bool(pending)}new result")
+        failing = words["fail"] + words["error"]
     return f"{failing:,} of {of} {'fails' if failing == 1 else 'fail'}" if failing else ""
 
 

@@ -655,7 +655,7 @@ class JudgeStats:
 class JudgeTable:
     """The judges of a run, or of the workspace."""
 
-    JSON_FIELDS = ("run", "started", "groups")
+    JSON_FIELDS = ("run", "started", "groups", "ties")
     run: str
     started: int = field(metadata={"json_as": iso})
     groups: tuple[JudgeStats, ...]

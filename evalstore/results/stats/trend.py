@@ -135,11 +135,9 @@ class Trend:
 
     @property
     def notes(self) -> list[str]:
-        """Return what hollow points are, if there are any."""
+        """Return what hollow points are, if there are any, for reports and the browser."""
         is_hollow = any(point.is_partial for line in self.lines for point in line.points)
-        is_older = any(line.joined and line.points[-1].is_partial for line in self.lines)
-        named = ["names have the rate of the last other run"] * is_older
-        return [*["○ partial run, or verdicts missing"] * is_hollow, *named]
+        return ["○ partial run, or verdicts missing"] * is_hollow
 
 
 def add_rates(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from evalstore.core import deserialize
 from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
-from evalstore.core.display import percent
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import (
@@ -337,23 +336,6 @@ def _part(part: Part) -> Json:
     if isinstance(part, SampleRef):
         return {"type": "sample", "expression": part.expression}
     return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
-
-
-# --- how labels agree with checks and judges
-
-
-def agreement_text(rows: Iterable[dict[str, Json]]) -> str:
-    """Return how many labels agree with the evaluators, as in `7 of 9 labels agree (77.8%)`."""
-    known = [row["agrees"] for row in rows if row["agrees"] is not None]
-    if not known:
-        return "no labelled answer has all verdicts of checks and judges"
-    agreeing = sum(known)
-    verb = "agrees" if len(known) == 1 else "agree"
-    labels = "label" if len(known) == 1 else "labels"
-    return (
-        f"{agreeing} of {len(known)} {labels} {verb} with checks and judges "
-        f"({percent(agreeing / len(known))})"
-    )
 
 
 # --- describes models: how they are used, their capabilities and their prices

@@ -46,7 +46,7 @@ from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
-_MOST_EXPLAINED = 100
+MOST_WITH_CAUSE = 100
 """The most broken results of which it is told since when."""
 
 
@@ -158,7 +158,7 @@ def describe_results(
     results that are `broken_in` a run, the first 100 have the run that broke them, and its changes.
     """
     store, names, rows = project.store, dict[str | None, str](), RowResults(project.store)
-    unexplained = iter(range(_MOST_EXPLAINED if broken_in else 0))
+    unexplained = iter(range(MOST_WITH_CAUSE if broken_in else 0))
     for batch in batches:
         results = [each.result for each in batch]
         feedback = find_feedback(store, (result.decision for result in results))

@@ -237,9 +237,12 @@ def test_it_says_since_which_run_a_result_is_broken_and_why(
     now, _ = documents("ls", "results", "--broke", "--since", "@~2")["results"]
     assert (now["since"], now["changes"]) == ("workspace", ["labelled by Ada"])
     assert " now " in evalstore("ls", "results", "--broke", "--since", "@~2").stdout
-    monkeypatch.setattr(result_list, "_MOST_EXPLAINED", 0)
-    (first, _) = documents("ls", "results", "--broke", "--since", "@~2")["results"]
-    assert (first["since"], first["changes"]) == (None, [])
+    two = ("ls", "results", "--broke", "--since", "@~2")
+    assert "SINCE and CAUSE" not in evalstore(*two).stderr
+    monkeypatch.setattr(result_list, "MOST_WITH_CAUSE", 1)
+    first, second = documents(*two)["results"]
+    assert (first["since"], second["since"], second["changes"]) == ("workspace", None, [])
+    assert evalstore(*two).stderr == "(SINCE and CAUSE are given for at most 1 results)\n"
     assert "since" not in documents("ls", "results")["results"][0]
 
 

@@ -70,3 +70,20 @@ def test_it_is_marked_in_markdown_as_well(
     capsys.readouterr()
     assert call(root, "report", "--markdown") == 0
     assert "~" not in capsys.readouterr().out
+
+
+def test_new_results_that_are_pending_are_not_among_those_of_which_some_fail(
+    tmp_path: Path,
+) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    call(root, "run", "--fail-on", "none")
+    good = {"answer": "Good morning!"}
+    (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"), encoding="utf-8")
+    model = root / "models/first.yaml"
+    model.write_text(scripted("first", {"when": "Bye", "error": 500}, good), encoding="utf-8")
+    assert call(root, "run", "--retries", "0", "--fail-on", "none") == 3
+    assert "; 1 of 1 judged new result fails" in report(root, "@").read_text(encoding="utf-8")
+    model.write_text(scripted("first", good), encoding="utf-8")
+    call(root, "run", "--fail-on", "none")
+    text = report(root, "@work").read_text(encoding="utf-8")
+    assert "judged new result" not in text

@@ -205,7 +205,7 @@ def _list_results(
     revision: str, wanted: ResultFilter, output_format: options.Output, *, json: bool
 ) -> None:
     from evalstore.results.table.list import Listing
-    from evalstore.results.table.result_list import describe_results, find_filtered
+    from evalstore.results.table.result_list import MOST_WITH_CAUSE, describe_results, find_filtered
 
     is_data = json or output_format != "table"
     is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
@@ -218,6 +218,7 @@ def _list_results(
         )
         rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
+    is_explained = broken_in is None or len(rows) <= MOST_WITH_CAUSE
     unsearched = sum(not row["sessions"] for row in rows) if query.with_unanswered else 0
     if unsearched:
         rows = TemporaryList(row for row in rows if row["sessions"])
@@ -233,6 +234,8 @@ def _list_results(
     _print_listing(listing)
     if unsearched:
         output.talk(f"({unsearched:,} without an answer: not searched)")
+    if not is_explained:
+        output.talk(f"(SINCE and CAUSE are given for at most {MOST_WITH_CAUSE} results)")
     if pending and is_less:
         output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
     elif pending and wanted.broke:
@@ -282,9 +285,13 @@ def _print_listing(listing: Listing) -> None:
         for text in output.wrap(_UNKNOWN, output.width()):
             output.talk(text)
     if listing.kind == "labels":
-        from evalstore.results.table.list import agreement_text
-
-        output.talk("\n".join((f"{agreement_text(listing.rows)}.", *notes)))
+        known = [row["agrees"] for row in listing.rows if row["agrees"] is not None]
+        told = "no labelled answer has been judged completely by checks and judges"
+        if known:
+            verb = "agrees" if len(known) == 1 else "agree"
+            labels = f"{sum(known):,} of {output.plural(len(known), 'label')} {verb}"
+            told = f"{labels} with checks and judges ({output.percent(sum(known) / len(known))})"
+        output.talk("\n".join((f"{told}.", *notes)))
     if listing.kind == "checks":
         output.talk("'evalstore ls checks NAME' shows settings and examples.")
         output.talk("'not: true' reverses a check: {contains: Paris, not: true}")

@@ -364,7 +364,10 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
         PlottedLine(safe(name), [PlottedPoint(*point) for point in line.points])
         for name, line in zip(names, lines, strict=True)
     ]
-    room = max(height - 1 - len(trend.notes), len(plotted) + 1)  # each name has a row
+    is_older = any(line.joined and line.points[-1].is_partial for line in lines)
+    older = ["rates beside names are those of the last complete run, if any"]
+    notes = [*trend.notes, *older * is_older]
+    room = max(height - 1 - len(notes), len(plotted) + 1)  # each name has a row
     yield from plot_lines(plotted, trend.dates, width, room)
-    for note in trend.notes:
+    for note in notes:
         yield from text_lines(clip(note, width), "faint")

@@ -144,7 +144,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         lines = [line.strip() for line in text.splitlines()]
         assert lines[-2:] == [
             "○ partial run, or verdicts missing",
-            "names have the rate of the last other run",
+            "rates beside names are those of the last complete run, if any",
         ]
         assert re.search(r"\n +\d\d:\d\d", text)
         await press(pilot, "escape", "G", "S")
