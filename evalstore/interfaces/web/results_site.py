@@ -199,9 +199,7 @@ class ResultsSite(LocalSite):
         try:
             form = await request.post()
         except (ValueError, LookupError) as error:
-            raise EvalstoreError(
-                "nothing is stored: the form was not sent as valid UTF-8"
-            ) from error
+            raise EvalstoreError("nothing is stored: the form was not sent as UTF-8") from error
         fields = ("by", "only", "verdict", "note", "seen", "judging")
         person, only, verdict, note, *shown = (str(form.get(name, "")).strip() for name in fields)
         answer = session, request.query.get("case", "")

@@ -726,6 +726,10 @@ def test_a_note_that_is_too_long_stays_in_its_field_until_it_is_shorter(
         assert "Nothing is stored: the note has 10,006 characters, and may have 10,000" in text
         assert f">{note}</textarea>" in text
         post(address, path, by="Ada", verdict=verdict, note="Rude.")
+    note = "n" * 9_999
+    both = f"Rude.\n{note}"
+    for form in ({"verdict": "fail", "note": note, "seen": ""}, {"verdict": "next", "note": both}):
+        assert f">{both}</textarea>" in send(address, path, by="Ada", **form)[1]
     assert labels_in(root) == [("Ada", "fail", "Rude.")]
 
 
@@ -1146,7 +1150,7 @@ def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str
             response = connection.getresponse()
             reasons = (
                 "a label is sent by the form of its page",
-                "the form was not sent as valid UTF-8",
+                "the form was not sent as UTF-8",
             )
             text = f"error: nothing is stored: {reasons[kind != kinds[0]]}\n"
             assert (response.status, response.read().decode()) == (409, text)
