@@ -151,6 +151,8 @@ def fill_older_side(
     paths = {now.results.file_name(number) for number in missing} | filler.removed.keys()
     for past, entries in before(paths) if paths else ():
         missing = filler.fill(missing, past, entries) if entries else missing
+        if not is_partial(past):
+            filler.removed.clear()
         paths &= {now.results.file_name(number) for number in missing} | filler.removed.keys()
         if not paths:
             break
@@ -184,8 +186,11 @@ class _Filler:
             for path, node in (was.nodes.items() if was.selection else ())
             if now.nodes.get(path) != node and covers(path) and (names := self._find_removed(path))
         }
-        """The names of cases that the newer side lacks, with their system prompts, by test file."""
-        self._known = {it for column in was.results.places for it in column if self.removed}
+        """The names of cases that the newer side lacks, with their system prompts, by test file.
+
+        Nothing is left after a run that left out no case.
+        """
+        self._known = set(chain.from_iterable(was.results.places)) if self.removed else set[int]()
         """The places that have a result."""
         self._filled = GrowingResults()
         self._runs, self._ids = DigestMap(), list[str]()
@@ -207,11 +212,9 @@ class _Filler:
         return {name: case.prompts for case in cases for name in (case.key, case.row)}
 
     def _add_removed(self, past: Run, entries: Mapping[str, str], same: set[str]) -> None:
-        """Add the results that a run has of removed cases; all of them, if it left out none."""
-        here, models = (
-            {path: entries[path] for path in self.removed if path in entries},
-            self._was.models,
-        )
+        """Add the results that a run has of removed cases."""
+        here = {path: entries[path] for path in self.removed if path in entries}
+        models = self._was.models
         for path, found in self._rows.find(here, self.removed).items():
             for result, case in found.cells:
                 prompts = self.removed[path].get(case.key) or self.removed[path].get(case.row, ())
@@ -222,8 +225,6 @@ class _Filler:
                 if is_asked and not result.is_missing and self._known.isdisjoint(places):
                     self._known.update(places)
                     self._add(result, case, past, entries, same)
-            if not is_partial(past):
-                del self.removed[path]
 
     def fill(self, missing: Sequence[int], past: Run, entries: Mapping[str, str]) -> array[int]:
         """Add those of these results that a run has; returns the numbers of the others."""

@@ -162,6 +162,18 @@ def test_what_was_removed_after_a_partial_run_is_gone(
     assert "error: test file 'tests/other.md' not found" in unknown.stderr
 
 
+def test_what_a_run_of_all_cases_lacked_is_not_gone_again(workspace: Path, documents: Any) -> None:
+    rows = ["city=Oslo", "city=Rome"]
+    for has_results in (True, False):
+        tree(workspace, {"tests/other.md": WEATHER})
+        documents("run", *(() if has_results else ("tests/weather.md",)), "--fail-on", "none")
+        documents("run", "tests/weather.md::city=Oslo", "--fail-on", "none")
+        (workspace / "tests/other.md").unlink()
+        gone = [it["row"] for it in documents("diff")["gone"]]
+        assert gone == (rows if has_results else [])
+        documents("run", "--fail-on", "none")
+
+
 def test_a_removed_file_is_compared_without_the_rest_of_the_workspace(
     workspace: Path, documents: Any, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
