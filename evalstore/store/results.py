@@ -244,7 +244,7 @@ def read_cells(
     contents |= store.load_leaves(node for _, node in places if node not in contents)
     for _, node in places:
         if has_parts(contents[node]):
-            raise damaged("nodes", node, "it is of another level than the node above it says")
+            raise damaged("nodes", node, "its level does not match its parent")
     files = store.load_case_files({contents[node]["cases"] for _, node in places})
     return [
         [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -12,7 +13,7 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries, load_whole
+from evalstore.store.results import iterate_entries, load_whole, read_cells
 from evalstore.store.trees.case_chunks import SCHEME, build_case_tree, build_results, collect
 
 FILE = CaseFile(
@@ -126,3 +127,21 @@ def test_a_part_that_says_it_has_very_many_cases_is_not_read(store: Store) -> No
     [id] = put(store, [root])
     with pytest.raises(StoreError, match="how many cases"):
         store.load_case_files([id])
+
+
+def test_a_node_whose_level_does_not_match_its_parent_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tree(level: int) -> dict[str, Json]:
+        return {"b" * 32: {"scheme": SCHEME, "level": level, "parts": [], "cases": "", "cells": []}}
+
+    message = "row b{32} of the table 'nodes': its level does not match its parent"
+    for level, is_damage in ((1, False), (2, True), (3, True)):
+        monkeypatch.setattr(
+            store, "load_leaves", lambda ids, level=level: tree(level) if [*ids] else {}
+        )
+        contents = {"a" * 32: {"scheme": SCHEME, "level": 2, "parts": ["b" * 32]}}
+        with pytest.raises(StoreError, match=message) if is_damage else nullcontext():
+            assert store.list_leaves([("tests/a.md", "a" * 32)], contents) == []
+    with pytest.raises(StoreError, match=message):
+        read_cells(store, [("tests/a.md", "b" * 32)], tree(1))

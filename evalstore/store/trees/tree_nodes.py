@@ -74,9 +74,9 @@ class NodeQueries(Database):
         """
         listed, above = [*places], 17
         while contents:
-            level = max(content.get("level", 0) for content in contents.values())
+            level, id = max((content.get("level", 0), id) for id, content in contents.items())
             if level >= above:
-                raise damaged("nodes", "", "a node is of another level than the one above it says")
+                raise damaged("nodes", id, "its level does not match its parent")
             above = level
             below, deeper = list[tuple[str, str]](), list[str]()
             for path, node in listed:
