@@ -79,11 +79,13 @@ def describe_scope(
     if not is_short(len(cells)):
         kept = items()
 
-        def plan_batches() -> Iterator[Plan]:
-            earlier = EarlierBatches(cells.shared)
+        def plan_batches(files: Set[str] | None) -> Iterator[Plan]:
+            earlier = EarlierBatches(cells.shared) if files is None else None
             done = 0
             for batch in batches(cells):
-                yield plan_cells(project, scope, batch, earlier=earlier)
+                some = [cell for cell in batch if files is None or cell.file in files]
+                if some:
+                    yield plan_cells(project, scope, some, earlier=earlier)
                 done += len(batch)
                 note_reached("cases", done, len(cells))
 
@@ -92,25 +94,28 @@ def describe_scope(
         except WholePlanError:
             pass
     plan = plan_scope(project, scope)
-    return _add_up(project, scope, selection, lambda: [plan], items(), note)
+    return _add_up(project, scope, selection, lambda _files: [plan], items(), note)
 
 
 def _add_up(
     project: Project,
     scope: Scope,
     selection: SelectionOptions,
-    make_plans: Callable[[], Iterable[Plan]],
+    make_plans: Callable[[Set[str] | None], Iterable[Plan]],
     items: ItemList,
     note: Callable[[Plan], None],
 ) -> Status:
-    """Return the status of the plans of a scope."""
+    """Return the status of the plans of a scope.
+
+    `make_plans` may leave out what is not of some test files, to read what is stored for these.
+    """
     warn_of_edited_scripts(project, selection)
     candidates = selection.models or [each.id for each in project.settings.candidates]
     judges = selection.evaluators or [each.id for each in project.settings.evaluators]
     if retirement := describe_retirement(project.reading, (*candidates, *judges)):
         project.warn(retirement)
     sums = StatusSums(project, selection, scope, items)
-    for plan in make_plans():
+    for plan in make_plans(None):
         note(plan)
         sums.add(plan)
     last, status = sums.last, sums.finish()
@@ -121,7 +126,7 @@ def _add_up(
         settled = {it.file for it in status.changes if it.settled or it.partly}
         if is_of_all or settled:
             files = None if is_of_all else settled
-            outcomes = find_stored_outcomes(project, make_plans(), files)
+            outcomes = find_stored_outcomes(project, make_plans(files), files)
             status.changes = [with_outcomes(change, outcomes) for change in status.changes]
             status.broke, status.fixed = outcomes.broke.total(), outcomes.fixed.total()
             status.undecided = outcomes.undecided

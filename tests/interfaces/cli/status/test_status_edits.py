@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.render import status
+from evalstore.planning import planner
+from evalstore.planning.cells import cell_batches
 from evalstore.results.edits import file_changes
+from evalstore.runs.status import status as plan_status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
 from tests.interfaces.cli.run.test_run import edit
@@ -334,6 +337,27 @@ def test_what_an_edit_undone_in_part_changes_without_calls_is_said(
     assert documents("status")["broke"] == len(documents("diff")["broke"]) == 1
     edit(two_prompts / "tests/weather.md", "must be warm", "must be new")
     assert "without new calls" not in evalstore("status").stdout
+
+
+def test_what_an_edit_undone_in_part_changes_is_read_for_its_file_alone(
+    two_prompts: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(two_prompts, {"tests/other.md": WEATHER.replace("How", "And how")})
+    evalstore("run", "-q")
+    edit(two_prompts / "tests/weather.md", "must be warm", "must be true")
+    tree(two_prompts, {"prompts/kind.md": "Be very kind.\n"})
+    evalstore("run", "-q")
+    edit(two_prompts / "tests/weather.md", "must be true", "must be warm")
+    plan_cells, planned = planner.plan_cells, list[set[str]]()
+
+    def note(project: Any, scope: Any, cells: Any, **options: Any) -> Any:
+        planned.append({cell.file for cell in cells})
+        return plan_cells(project, scope, cells, **options)
+
+    monkeypatch.setattr(plan_status, "plan_cells", note)
+    monkeypatch.setattr(cell_batches, "BATCH", 2)
+    assert "Since the last run, without new calls: 1 result broke" in evalstore("status").stdout
+    assert planned == [{"tests/other.md"}, {"tests/weather.md"}, {"tests/weather.md"}]
 
 
 def test_letters_are_of_the_edit_and_not_of_a_refresh(
