@@ -93,11 +93,6 @@ class Side:
         """Return the test files of which it has results."""
         return self.results.file_names.keys() | self.equal.leaves.keys()
 
-    @property
-    def count(self) -> int:
-        """Return how many results it has."""
-        return len(self.results) + sum(part.results for part in self.equal.parts)
-
     def compare_sources(self, now: Side, path: str) -> SourceChanges | None:
         """Return whose bytes differ in a newer version of a test file; None: it is not known."""
         if path not in self.earlier_sources:

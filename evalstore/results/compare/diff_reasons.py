@@ -218,7 +218,8 @@ def attempts_notes(comparison: Comparison) -> Iterator[str]:
 
 def _scope(side: Side) -> str:
     """Return the selection of a run, with the number of its results."""
-    return f"{side.selection} ({plural(side.count, 'result')})"
+    count = len(side.results) + sum(part.results for part in side.equal.parts)
+    return f"{side.selection} ({plural(count, 'result')})"
 
 
 class QuestionChanges:

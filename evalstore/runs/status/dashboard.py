@@ -81,15 +81,14 @@ def read_dashboard(location: Location) -> Dashboard:
         for cell, case in broken.items()
         if cell not in now.fixed
     )
-    verdicts, files = order_counts(now.verdicts), list_files(now.words)
-    return Dashboard(now.rate, verdicts, pending, files, left)
+    verdicts: Counter[str] = sum(now.words.values(), Counter())
+    return Dashboard(now.rate, order_counts(verdicts), pending, list_files(now.words), left)
 
 
 class _Workspace(NamedTuple):
     """The verdicts of the workspace as they are now."""
 
     rate: Rate
-    verdicts: Counter[str]
     words: Mapping[str, Counter[str]]
     """The verdicts by file."""
     fixed: frozenset[CellKey]
@@ -139,9 +138,8 @@ def _read_workspace(project: Project, broken: Mapping[CellKey, BrokenCase]) -> _
     for cell, ids in passed_by.items():
         if any(at[id] > broken[cell].started for id in ids):
             fixed.add(cell)
-    verdicts: Counter[str] = sum(words.values(), Counter())
     rate = rate_of_words(words.values(), rows)
-    return _Workspace(rate, verdicts, words, frozenset(fixed), frozenset(undecided))
+    return _Workspace(rate, words, frozenset(fixed), frozenset(undecided))
 
 
 def _without_changed(
