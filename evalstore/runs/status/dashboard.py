@@ -157,9 +157,12 @@ def _without_changed(
     nodes: dict[str, set[str]] = {}
     for (file, *_), case in broken.items():
         nodes.setdefault(file, set()).add(case.file_node)
-    were = (
-        {} if are_labelled else {file: _parts_of_all(store, each) for file, each in nodes.items()}
-    )
+    were: dict[str, set[str]] = {}
+    """The nodes of the parts that all of the versions of a file have."""
+    for file, ids in nodes.items() if not are_labelled else ():
+        versions = [each.cases for each in store.load_case_files(list(ids)).values()]
+        parts = [it.parts() if isinstance(it, StoredCases) else () for it in versions]
+        were[file] = set.intersection(*({part.node for part in some} for some in parts))
     return settled.only(
         [
             (path, first)
@@ -167,13 +170,3 @@ def _without_changed(
             if path not in nodes or part.node in were.get(path, ())
         ]
     )
-
-
-def _parts_of_all(store: Store, nodes: set[str]) -> set[str]:
-    """Return the nodes of the parts that all of these long files have."""
-    files = store.load_case_files(list(nodes)).values()
-    parts = [
-        {part.node for part in file.cases.parts()} if isinstance(file.cases, StoredCases) else set()
-        for file in files
-    ]
-    return set.intersection(*parts)

@@ -51,15 +51,11 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
         report.in_progress, unreadable = find_runs_in_progress(project.store)
         report.warnings += unreadable
         if not project.reading.errors and not (report.ask or report.record):
-            _remember(project)
+            contents = project.reading.contents
+            leaves = [id for id, (kind, _) in contents.items() if kind == "cases"]
+            if len(project.store.load_lengths("cases", leaves)) == len(leaves):
+                project.reading.save_index(project.workspace)
         return report
-
-
-def _remember(project: Project) -> None:
-    """Save the index if all versions in it are stored."""
-    leaves = [id for id, (kind, _) in project.reading.contents.items() if kind == "cases"]
-    if len(project.store.load_lengths("cases", leaves)) == len(leaves):
-        project.reading.save_index(project.workspace)
 
 
 def describe_scope(
