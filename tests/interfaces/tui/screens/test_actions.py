@@ -319,7 +319,8 @@ def test_a_damaged_store_is_reported_when_something_is_labelled(workspace: Path)
         assert store.exists()
         store.write_bytes(b"no database at all, " * 100)
         await press(pilot, "enter")
-        assert "not stored: pass: tests/greeting.md scripted/one\nerror: " in notified(pilot)
+        said = "not stored: pass: tests/greeting.md scripted/one\nerror: "
+        await until(pilot, lambda: said in notified(pilot))
         await press(pilot, "j", "k")
 
     drive(scenario)
