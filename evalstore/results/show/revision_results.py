@@ -177,7 +177,7 @@ def find_test_file(
     """Return the test file that a path names; `files` are those of a run or of the workspace.
 
     The path is relative to the workspace, to the current folder or to the folder of the tests.
-    Raises `RevisionError` when there is no such file.
+    Raises `RevisionError` for an unknown file.
     """
     names = _possible_names(location, workspace, path)
     name = next((name for name in names if name in files), None)

@@ -497,7 +497,7 @@ class CasesPage(DatedPage):
             self.app.push_screen(Choice(title, [*choices]), compare)
 
     def _why_alone(self, cases: Cases) -> str:
-        """Return why there is no other candidate, and what to do about it."""
+        """Return why no other candidate can be chosen, with a hint."""
         if cases.run is None:
             return _ONE_CANDIDATE
         hint = self.with_keys(_SEE_NEWER if self.newer else _ASK_ANOTHER)
