@@ -37,11 +37,10 @@ from evalstore.checks.parser import read_check
 from evalstore.checks.placeholders import fill_in, value_at
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply
-from evalstore.files.datasets.columns import DatasetColumns
+from evalstore.files.datasets.spec import DatasetColumns
 from evalstore.files.jinja_environment import finalize
-from evalstore.files.json_document import parse_json
-from evalstore.files.template_compiler import compile_text
-from evalstore.files.templates import ITEM, Filled
+from evalstore.files.templates import ITEM, Filled, compile_text
+from evalstore.files.yaml12 import parse_json
 
 _NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
 """Fields of checks that may mention more than the answer; a nested check may, too."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -314,3 +316,29 @@ def unknown_setting(kind: str, name: str, known: Iterable[str], line: int | None
     """Return the problem of a setting that a type of checks does not have."""
     hint = suggest(name, set(known), "settings")
     return FileProblem(f"the check '{kind}' has no setting '{name}'", line, hint=hint)
+
+
+_BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
+
+
+def canonical_bound(value: Json, arguments: CheckArguments) -> str:
+    """Return the canonical form of a bound such as `>= 0.8`; a plain number is a minimum."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = f">= {value}"
+    match = _BOUND.match(value.strip()) if isinstance(value, str) else None
+    try:
+        number = float(match[2]) if match else math.nan
+    except ValueError:
+        number = math.nan
+    if match is None or not is_finite(number):
+        raise arguments.problem(f"'pass' cannot be {shorten(str(value))}", "as in '\">= 0.8\"'")
+    return f"{match[1]} {number:g}"
+
+
+def reaches(score: float, bound: str) -> bool:
+    """Return whether a score is within a bound in canonical form, up to the rounding of floats."""
+    operator, number = bound.split()
+    off = score - float(number)
+    if abs(off) < 1e-9:
+        return operator in (">=", "<=", "==")
+    return off > 0 if operator in (">=", ">") else off < 0 if operator in ("<=", "<") else False

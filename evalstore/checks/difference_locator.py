@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
 from evalstore.checks.base import BLOCK, CheckInput
+from evalstore.checks.check_verdict import run_check, with_normalization
 from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
-from evalstore.checks.runner import run_check, with_normalization
 from evalstore.checks.text_differences import (
     AnswerDifference,
     in_own_case,
@@ -45,7 +45,7 @@ from evalstore.checks.types.number import find_last_number
 from evalstore.checks.types.tool_calls import nearest_difference
 from evalstore.core.display import first_difference, shorten
 from evalstore.core.values import Json, Verdict
-from evalstore.files.json_document import parse_json
+from evalstore.files.yaml12 import parse_json
 
 _BLANKS = " \t\n\r"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from evalstore.checks.base import CheckInput
 from evalstore.core.display import shorten, shorten_to_line
 from evalstore.core.values import Json
-from evalstore.files.json_document import parse_json, refuse_constant
+from evalstore.files.yaml12 import parse_json, refuse_constant
 
 _SHOWN = 120
 _JSON = frozenset(("json", "jsonc", "json5"))

@@ -7,8 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from evalstore.checks.base import CheckArguments, CheckType, NestedChecks, unknown_setting
-from evalstore.checks.bounds import canonical_bound
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckType,
+    NestedChecks,
+    canonical_bound,
+    unknown_setting,
+)
 from evalstore.checks.json_values import ANYWHERE
 from evalstore.checks.normalization import STEPS
 from evalstore.checks.placeholders import DataMapping, Place

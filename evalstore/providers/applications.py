@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from evalstore.core.values import Json, Reply, Request
-from evalstore.files.json_document import parse_json
 from evalstore.files.processes.application import PYTHON, Application
 from evalstore.files.processes.application_calls import ApplicationCalls, ApplicationError
+from evalstore.files.yaml12 import parse_json
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply, dump, encode_request, redact
 from evalstore.providers.deadline import deadline

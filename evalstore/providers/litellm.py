@@ -38,13 +38,13 @@ from evalstore.providers.errors import (
     find_error,
     find_key_of,
     find_secrets,
+    find_wait,
     parse_body,
     refuses_form,
     status_error,
     unreachable,
     unreadable,
 )
-from evalstore.providers.rate_limits import find_wait
 
 SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import fetches a price table

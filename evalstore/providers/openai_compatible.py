@@ -29,12 +29,12 @@ from evalstore.providers.errors import (
     clean,
     find_error,
     find_secrets,
+    find_wait,
     parse_body,
     status_error,
     unreachable,
     unreadable,
 )
-from evalstore.providers.rate_limits import find_wait
 from evalstore.providers.usage import read_cost, reports_cost
 
 

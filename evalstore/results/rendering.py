@@ -16,7 +16,7 @@ from evalstore.checks.judging.transcript import ShownAnswer, remarks_on
 from evalstore.core.display import bytes_text, safe
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import AnswerRef, Json, Message, Part, SampleRef, Text
-from evalstore.files.json_document import parse_json
+from evalstore.files.yaml12 import parse_json
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -20,9 +20,8 @@ from evalstore.core.values import DEFAULT_PROMPT, Case, CaseFile, FileVersion, J
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec
 from evalstore.files.fields import Fields, is_json, suggest
-from evalstore.files.json_document import read_json
 from evalstore.files.processes.limited_calls import limited_together
-from evalstore.files.yaml12 import read_yaml, split_frontmatter
+from evalstore.files.yaml12 import read_json, read_yaml, split_frontmatter
 from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogue, read_texts

@@ -26,7 +26,7 @@ def feedback(check: Json, answer: str | None) -> str:
 
 def score(check: Json, answer: str) -> float:
     """The score of a check that gives one."""
-    from evalstore.checks.runner import run_check
+    from evalstore.checks.check_verdict import run_check
 
     outcome = run_check(read_check({"pass": 0, **check}), CheckInput(Reply(answer), answer))
     assert outcome.score is not None

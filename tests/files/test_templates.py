@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.template_compiler import compile_text
-from evalstore.files.templates import FileMention, Filled, Template
+from evalstore.files.templates import FileMention, Filled, Template, compile_text
 
 
 def compiled(text: str, *known: str, strict: bool = False) -> Template:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.json_document import read_json
-from evalstore.files.yaml12 import WrittenScalar, read_yaml, split_frontmatter
+from evalstore.files.yaml12 import WrittenScalar, read_json, read_yaml, split_frontmatter
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,8 @@ def rows_of_expressions() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("jinja", "expr"), rows_of_expressions())
 def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
     from evalstore.checks.base import CheckInput
+    from evalstore.checks.check_verdict import run_check
     from evalstore.checks.parser import read_check
-    from evalstore.checks.runner import run_check
     from evalstore.core.values import Reply
     from evalstore.files.jinja_sandbox import evaluate_expression
 

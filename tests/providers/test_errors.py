@@ -10,8 +10,14 @@ import pytest
 
 from evalstore.core.values import Json
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, find_secrets, status_error, unreachable, unreadable
-from evalstore.providers.rate_limits import find_retry_after
+from evalstore.providers.errors import (
+    clean,
+    find_retry_after,
+    find_secrets,
+    status_error,
+    unreachable,
+    unreadable,
+)
 
 
 @pytest.mark.parametrize(

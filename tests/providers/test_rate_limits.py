@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evalstore.providers.rate_limits import LONGEST, find_told_wait, find_wait
+from evalstore.providers.errors import LONGEST, find_told_wait, find_wait
 
 
 @pytest.mark.parametrize(

@@ -385,7 +385,7 @@ def test_leases_of_a_dead_runner_are_taken_by_one_runner_and_few_statements(stor
         runner.register()
     with store.writing() as connection:
         counted = Counted(connection)
-        module.take_leases(cast(Connection, counted), first.runner.id, keys)
+        module.take_leases(cast("Connection", counted), first.runner.id, keys)
     assert len(counted.called) == 3
     assert leases_of(store) == dict.fromkeys(keys, first.runner.id)
     assert second.claim(keys) == set()

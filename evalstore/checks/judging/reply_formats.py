@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from evalstore.checks.bounds import reaches
+from evalstore.checks.base import reaches
 from evalstore.checks.judging.reply_parser import Unreadable, finished_text, keys_in, read_object
 from evalstore.checks.judging.structured_output import Mode
 from evalstore.checks.types.json import find_at_path

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from evalstore.core.display import shorten, storable
 from evalstore.core.values import Evaluator, Json, Reply, Text
-from evalstore.files.json_document import parse_json
+from evalstore.files.yaml12 import parse_json
 
 READING = 2
 """The revision of how replies are read; a part of the id of each model that judges."""

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
-from evalstore.checks.bounds import canonical_bound, reaches
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckFinding,
+    CheckInput,
+    CheckType,
+    canonical_bound,
+    reaches,
+)
 from evalstore.checks.types.json import raise_for_path
 from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem

@@ -4,10 +4,9 @@ This package does not depend on the workspace: the caller opens the file and use
 are data, never templates.
 """
 
-from evalstore.files.datasets.columns import stable_names
-from evalstore.files.datasets.errors import DataProblem
 from evalstore.files.datasets.reader import Dataset, DatasetRow, read_dataset
-from evalstore.files.datasets.spec import DatasetSpec, read_spec, resolve_path
+from evalstore.files.datasets.spec import DatasetSpec, read_spec, resolve_path, stable_names
+from evalstore.files.datasets.text_source import DataProblem
 from evalstore.files.processes.data_item import DataItem
 
 __all__ = [

@@ -13,8 +13,7 @@ from evalstore.core.canonical_json import is_deeper
 from evalstore.core.display import shorten
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
-from evalstore.files.datasets.errors import BadRow, DataProblem
-from evalstore.files.datasets.text_source import TextSource
+from evalstore.files.datasets.text_source import BadRow, DataProblem, TextSource
 
 DEEPEST = 100
 """The most levels of nesting."""

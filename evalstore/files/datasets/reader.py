@@ -13,11 +13,9 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.values import Json
-from evalstore.files.datasets.columns import DatasetColumns, stable_names
-from evalstore.files.datasets.errors import BadRow, DataProblem
 from evalstore.files.datasets.json_rows import MOST_COLUMNS, JsonDocument, JsonLines, Record
-from evalstore.files.datasets.spec import DatasetSpec, condition
-from evalstore.files.datasets.text_source import Lines, TextSource
+from evalstore.files.datasets.spec import DatasetColumns, DatasetSpec, condition, stable_names
+from evalstore.files.datasets.text_source import BadRow, DataProblem, Lines, TextSource
 from evalstore.files.fields import suggest
 from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import run, undeclared

@@ -11,6 +11,7 @@ from evalstore.checks.check_verdict import (
     ChecksVerdict,
     RunCode,
     judge_by_checks,
+    run_check,
     run_within_limits,
     schemas_of,
 )
@@ -25,7 +26,6 @@ from evalstore.checks.judging.reply_formats import (
 )
 from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.checks.judging.structured_output import Mode, ReplyModes, in_mode
-from evalstore.checks.runner import run_check
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import deserialize
 from evalstore.core.results import Evaluation, Session

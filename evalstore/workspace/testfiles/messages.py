@@ -11,9 +11,9 @@ from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text, is_text
 from evalstore.files.fields import suggest
-from evalstore.files.json_document import parse_json
 from evalstore.files.markdown import SPACE, Section
 from evalstore.files.templates import DeferredValue, Filled, Template
+from evalstore.files.yaml12 import parse_json
 from evalstore.workspace.testfiles.context import FillContext
 from evalstore.workspace.testfiles.conversations import (
     LAST,

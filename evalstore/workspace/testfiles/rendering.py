@@ -13,8 +13,15 @@ from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_environment import finalize
 from evalstore.files.markdown import Section
 from evalstore.files.processes.data_item import DataItem, FixedNames
-from evalstore.files.template_compiler import compile_text
-from evalstore.files.templates import ITEM, FileMention, Filled, NoValueError, Template, plain
+from evalstore.files.templates import (
+    ITEM,
+    FileMention,
+    Filled,
+    NoValueError,
+    Template,
+    compile_text,
+    plain,
+)
 from evalstore.files.yaml12 import WrittenScalar
 from evalstore.workspace.testfiles.conversations import LAST
 from evalstore.workspace.testfiles.replacements import Replacements

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.checks.base import CheckInput, CheckOutcome
+from evalstore.checks.check_verdict import run_check
 from evalstore.checks.expressions.check import (
     FUNCTIONS,
     METHODS,
@@ -19,7 +20,6 @@ from evalstore.checks.expressions.check import (
 )
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.checks.parser import read_check
-from evalstore.checks.runner import run_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, ToolCall
 

@@ -26,12 +26,10 @@ from evalstore.exchange.importers.base import ImportOptions
 from evalstore.exchange.importers.registry import find_importer
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetSpec, read_dataset
-from evalstore.files.json_document import read_json
-from evalstore.files.yaml12 import read_yaml
+from evalstore.files.yaml12 import read_json, read_yaml
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
-from evalstore.providers.errors import status_error
-from evalstore.providers.rate_limits import find_retry_after
+from evalstore.providers.errors import find_retry_after, status_error
 from evalstore.workspace.model_files import read_currency, read_model, read_provider
 from evalstore.workspace.settings.settings_reader import read_settings
 from tests.builders import expanded, library, tree

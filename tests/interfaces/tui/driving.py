@@ -107,14 +107,14 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
 
 async def look(pilot: Pilot[None]) -> None:
     """Let the browser look for what others have written, and wait until it is shown."""
-    cast(Browser, pilot.app).check_store()
+    cast("Browser", pilot.app).check_store()
     await settled(pilot)
 
 
 async def show_changes(pilot: Pilot[None]) -> None:
     """Let the page be read again, when no reading that the browser began by itself is under way."""
     await settled(pilot)
-    cast(Browser, pilot.app).show_changes()
+    cast("Browser", pilot.app).show_changes()
     await settled(pilot)
 
 
@@ -162,7 +162,7 @@ async def _handle_all(pilot: Pilot[None], timeout: float = _SECONDS) -> bool:
     What waits for a thread, a timer or a connection is waited for by `settled` and `until`. Textual
     sends every widget a message and waits for all of them, which takes a fifth of a test's time.
     """
-    loop = cast(Any, asyncio.get_running_loop())
+    loop = cast("Any", asyncio.get_running_loop())
     end = time.monotonic() + timeout
     quiet = 0
     while quiet < 2:

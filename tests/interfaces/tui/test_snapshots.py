@@ -211,7 +211,7 @@ async def scenes(pilot: Pilot[None], walk: str) -> AsyncIterator[Scene]:
         for path, text in scene.files.items():
             if text is None:
                 shutil.rmtree(path)
-                cast(Browser, pilot.app).check_store()
+                cast("Browser", pilot.app).check_store()
         if scene.awaits:
             pattern = re.compile(scene.awaits, re.DOTALL)
             await until(pilot, partial(_matches, pilot, pattern))

@@ -22,7 +22,7 @@ from evalstore.exchange.importers.template_writer import (
     replace_parts,
     without_filter,
 )
-from evalstore.files.datasets.columns import stable_names
+from evalstore.files.datasets.spec import stable_names
 from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import binds, undeclared
 from evalstore.files.yaml12 import Document

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from evalstore.core.display import BLANK, StyledLine, StyledSpan, safe
-from evalstore.files.json_document import parse_json
+from evalstore.files.yaml12 import parse_json
 from evalstore.results.rendering import LONGEST, link_target, parse_markdown, shows_all
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, ImportOptions
 from evalstore.exchange.importers.lve.reader import read
-from evalstore.files.template_compiler import compile_text
+from evalstore.files.templates import compile_text
 from tests.builders import tree
 
 if TYPE_CHECKING:

@@ -367,7 +367,7 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
 
 async def planned(pilot: Pilot[None]) -> None:
     """Wait until a run of the browser has been planned."""
-    runs = cast(Browser, pilot.app).runs
+    runs = cast("Browser", pilot.app).runs
     await until(pilot, lambda: runs.runner is not None and runs.runner.is_planned)
 
 
@@ -458,7 +458,7 @@ def test_all_that_is_shown_of_a_run_is_of_one_moment(
     monkeypatch.setattr("evalstore.interfaces.tui.screens.base._DRAW_SECONDS", 600)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        app = cast(Browser, pilot.app)
+        app = cast("Browser", pilot.app)
         await press(pilot, "R")
         await pilot.press("enter")
         await planned(pilot)
