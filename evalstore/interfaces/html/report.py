@@ -266,12 +266,19 @@ RELOAD = "setTimeout(() => location.reload(), 1000)"
 
 
 def waiting_page(
-    name: str, base: str, run: str, reached: Reached | None, problem: str, following: str = ""
+    name: str,
+    base: str,
+    run: str,
+    reached: Reached | None,
+    problem: str,
+    following: str = "",
+    note: str | None = None,
 ) -> bytes:
     """Return a page that is loaded again every second, or says why there is none.
 
-    `name` is that of the workspace; without a `run` it is about the workspace as it is now.
-    `following` is the query for the next answer to label, after one that is not there.
+    `name` is that of the workspace; without a `run` it is about the workspace as it is now. Without
+    a `base` it has no links. `following` is the query for the next answer to label, after one that
+    is not there, and `note` that of a form that cannot be stored.
     """
     return render(
         "waiting.html",
@@ -282,4 +289,6 @@ def waiting_page(
         reached=reached,
         problem=problem,
         following=following,
+        is_form=note is not None,
+        note=note,
     )

@@ -15,19 +15,21 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
-from evalstore.core.display import case_name, safe
+from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import AnswerRef
 from evalstore.interfaces.html.case_data import TextTable, shown_text
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import Drawing, data_block, read_script, render
+from evalstore.planning.results import as_result
+from evalstore.planning.status.workspace_results import compute_workspace
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels.add_labels import label_results
 from evalstore.results.prompt_names import name_prompts_of_cases
-from evalstore.results.show.revision_results import find_results, find_run, open_revision
-from evalstore.results.stats.stats import agreement, judge_stats
+from evalstore.results.show.revision_results import find_run, open_revision
+from evalstore.results.stats.stats import agreement, compared, judge_stats
 from evalstore.results.table.cases import stored_labels
 from evalstore.store.revisions import WORK
 
@@ -67,6 +69,8 @@ class AskedAnswer(NamedTuple):
     """The name of its case, with the name of the system prompt if the case has several."""
     words: str
     """What is searched for words: the title, the candidate and the tags."""
+    missing: int
+    """How many answers are missing that are judged together with these: until then no label is."""
 
     @property
     def version(self) -> str:
@@ -83,6 +87,8 @@ class LabelPages:
         self._lock = Lock()
         self._answers: dict[str, Sequence[AskedAnswer]] = {}
         """The answers offered, in order, by the words to which they are limited."""
+        self._incomplete: dict[str, set[str]] = {}
+        """The titles of those that lack answers that are judged together with them."""
         self._state: object = None
         """What they depend on: cases, settings and runs."""
 
@@ -111,10 +117,19 @@ class LabelPages:
         """Return the answers offered, in order; they are read once, also in memory."""
         with self._lock:
             if only not in self._answers:
-                words = only.casefold().split()
-                found = (each for each in self._read() if all(word in each.words for word in words))
+                found = self._with_words(only.casefold().split(), incomplete := set[str]())
                 self._answers[only] = nsmallest(MOST_ANSWERS, found, key=lambda each: each[:2])
+                self._incomplete[only] = incomplete
             return self._answers[only]
+
+    def _with_words(self, words: Sequence[str], incomplete: set[str]) -> Iterator[AskedAnswer]:
+        """Yield the answers with all of the words; titles of those not complete are added."""
+        for each in self._read():
+            if all(word in each.words for word in words):
+                if each.missing:
+                    incomplete.add(each.title)
+                else:
+                    yield each
 
     def _left(self, person: str, only: str) -> list[AskedAnswer]:
         """Return the answers offered that a person has not labelled."""
@@ -216,10 +231,11 @@ class LabelPages:
 
     def end(self, person: str, only: str) -> bytes:
         """Return the page for a person who has seen all answers, or where there are none."""
-        agreed: list[tuple[str, str]] = []
+        agreed: list[tuple[str, str, int]] = []
         with suppress(NothingSelectedError):  # no judge has judged
             for judge in judge_stats(self._location, WORK).groups:
-                agreed += [(safe(judge.judge), text) for text in [agreement(judge.people)] if text]
+                if text := agreement(judge.people):
+                    agreed.append((safe(judge.judge), text, compared(judge.people)))
         return self._render(title="", only=only, session="", person=person, agreed=agreed)
 
     def own(self, session: str, place: str, person: str) -> PersonLabel | None:
@@ -246,11 +262,7 @@ class LabelPages:
         with suppress(EvalstoreError):  # an error in a file does not hinder a label
             self._forget_changed()
         note = _same_lines(note)
-        try:
-            answer = self._find(session, place)
-        except RevisionError as error:
-            hint = f"nothing is stored; your note was: {note}" if note else "nothing is stored"
-            raise RevisionError(f"{error}; its case may have been changed", hint=hint) from error
+        answer = self._find(session, place)
         with self._lock:
             own = _by_person(stored_labels(self._location), answer).get(person)
             before = (own.verdict, _same_lines(own.note)) if own else ("", "")
@@ -263,7 +275,7 @@ class LabelPages:
             if word is None:
                 raise EvalstoreError(f"a label is pass, fail or none, not '{verdict}'")
             if not person:
-                raise EvalstoreError("a label needs the name of a person")
+                return "no name"
             if judging != answer.version:
                 return "changed"
             if (word, note) == before:
@@ -271,7 +283,7 @@ class LabelPages:
             if own and own.id != seen:
                 return "newer"
             if own is None and len(person) > _LONGEST_NAME:
-                raise EvalstoreError(f"a name has at most {_LONGEST_NAME} characters")
+                return "long name"
             if note != before[1] and len(note) > _LONGEST_NOTE:
                 return "long"
             places = {"person": person, "session": answer.session}
@@ -286,6 +298,7 @@ class LabelPages:
             left=len(self._left(person, only)),
             total=(total := len(self._offered(only))),
             is_sample=total == MOST_ANSWERS,
+            incomplete=sorted(map(safe, self._incomplete[only])),
             workspace=safe(self._name),
             base=self._base,
             script=Drawing(read_script("label.js")),
@@ -296,31 +309,61 @@ class LabelPages:
 
         That of another case is returned if this case has it no more.
         """
-        offered, other = chain.from_iterable([*self._answers.values()]), None
+        offered = chain.from_iterable([*self._answers.values()])
+        other: AskedAnswer | None = None
         for answer in chain(offered, self._read()) if len(session) >= _DIGITS else ():
             if any(each.startswith(session) for each in answer.sessions):
-                if place in ("", answer.place):
+                if place in ("", answer.place) and not answer.missing:
                     return answer
-                other = other or answer
-        if other is not None:
+                if other is None or place == answer.place:
+                    other = answer
+        if other and other.missing:
+            count = plural(other.missing, "answer")
+            raise RevisionError(
+                f"the answers of {other.title} cannot be labelled yet: {count} that "
+                f"{'is' if other.missing == 1 else 'are'} judged together with them "
+                f"{'is' if other.missing == 1 else 'are'} missing",
+                hint=f"'evalstore run {other.result.file}' asks for what is missing",
+            )
+        if other:
             return other
-        raise RevisionError(f"the workspace has no answer '{session}' that can be labelled")
+        raise RevisionError(
+            f"the workspace has no answer '{session}' that can be labelled",
+            hint="its case may have been changed",
+        )
 
     def _read(self) -> Iterator[AskedAnswer]:
-        """Yield the answers of the workspace that are judged by somebody."""
+        """Yield the answers of the workspace that are judged by somebody.
+
+        Those of an attempt that lacks answers come in one, with the number of these. The result of
+        the others has the complete attempts alone.
+        """
         with open_revision(self._location, WORK) as project:
-            _, batches = find_results(project, WORK)
-            for batch in batches:
-                names = name_prompts_of_cases(project, (case for _, case in batch))
-                for result, case in batch:
-                    if not result.evaluation:
+            for plan, results in compute_workspace(project):
+                names = name_prompts_of_cases(project, (each.cell.case for each in results))
+                for each in results:
+                    cell, case = each.cell, each.cell.case
+                    if not case.evaluation:
                         continue
-                    prompt = names[case.prompts][result.prompt] if case.prompts[1:] else None
-                    title = case_name(result.file, result.row, prompt)
-                    words = " ".join((title, result.model, *case.tags)).casefold()
-                    place = f"{result.file}::{result.row}"
-                    for each in result.subjects:
-                        yield AskedAnswer(each[0], place, each, result, case, title, words)
+                    prompt = names[case.prompts][each.cell.prompt] if case.prompts[1:] else None
+                    title = case_name(cell.file, case.row, prompt)
+                    words = " ".join((title, cell.candidate.id, *case.tags)).casefold()
+                    place = f"{cell.file}::{case.row}"
+                    subjects = cell.subjects(plan.sessions)
+                    whole = tuple(
+                        session
+                        for question, _, most in cell.distinct_questions()
+                        for session in plan.sessions.get(question, ())[
+                            : most // cell.attempts * len(subjects)
+                        ]
+                    )
+                    result = as_result(each)
+                    complete = result._replace(sessions=whole, required_answers=len(whole))
+                    for them in subjects:
+                        yield AskedAnswer(them[0], place, them, complete, case, title, words, 0)
+                    if left := tuple(id for id in each.sessions if id not in whole):
+                        missing = cell.required_answers - len(each.sessions)
+                        yield AskedAnswer(left[0], place, left, result, case, title, words, missing)
 
 
 def _part(

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 RUN_LIST = "runs"
 """The name of the first page, beside those of runs by their ids."""
+_FORM = "application/x-www-form-urlencoded"
 _SECONDS = 1.0
 """Between two looks at the store."""
 _PATIENCE = 2.0
@@ -131,7 +132,7 @@ class ResultsSite(LocalSite):
     def application(self) -> web.Application:
         """Return the pages; their errors are answers."""
         application = super().application()
-        application.middlewares.append(self._tell_error)
+        application.middlewares.insert(0, self._tell_error)
         return application
 
     @web.middleware
@@ -141,16 +142,27 @@ class ResultsSite(LocalSite):
         except EvalstoreError as error:
             status = 404 if isinstance(error, RevisionError) else 409
             hint = f"\nhint: {error.hint}" if error.hint else ""
-            text = safe(f"error: {error}{hint}\n", lines=True)
-            if "text/html" not in request.headers.get("Accept", ""):
-                return web.Response(text=text, status=status)
-            following = ""
-            if status == 404 and "session" in request.match_info:
-                fields = {**request.query, **await request.post()}
-                known = {name: fields.get(name, "") for name in ("by", "only", "case")}
-                following = urlencode({**known, "after": request.match_info["session"]})
-            page = waiting_page(self.pages.name, self.base, "", None, text, following)
-            return _html(page, status)
+            name, base, text = self.pages.name, self.base, f"error: {error}{hint}\n"
+        except web.HTTPError as error:  # also for who does not know the token: no names and links
+            name, base, status, text = "evalstore", "", error.status, f"error: {error.text}\n"
+            if status == 404:
+                text = (
+                    "error: there is no page at this address\nhint: 'evalstore serve' has a new "
+                    "address each time it is started: open the one that it printed last\n"
+                )
+        text = safe(text, lines=True)
+        if "text/html" not in request.headers.get("Accept", ""):
+            return web.Response(text=text, status=status)
+        following, sent = "", dict[str, str]()
+        if status != 403 and request.content_type == _FORM:
+            with suppress(ValueError, LookupError, web.HTTPError):
+                sent = {name: str(text) for name, text in (await request.post()).items()}
+        if base and status == 404 and "session" in request.match_info:
+            fields = {**request.query, **sent}
+            known = {name: fields.get(name, "") for name in ("by", "only", "case")}
+            following = urlencode({**known, "after": request.match_info["session"]})
+        note = sent.get("note", "") if request.method == "POST" else None
+        return _html(waiting_page(name, base, "", None, text, following, note), status)
 
     async def close(self, _application: web.Application) -> None:
         """End the streams of changes."""
@@ -194,7 +206,7 @@ class ResultsSite(LocalSite):
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or go to the next answer, but not without a note that is not stored."""
         session = request.match_info["session"]
-        if request.content_type != "application/x-www-form-urlencoded":  # it might have files
+        if request.content_type != _FORM:  # another one might have files
             raise EvalstoreError("nothing is stored: a label is sent by the form of its page")
         try:
             form = await request.post()

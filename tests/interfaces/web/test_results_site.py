@@ -29,6 +29,7 @@ from evalstore.interfaces.web.results_site import BuiltPage, BuiltPages, Results
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.table.list import list_things
+from evalstore.store.results import iterate_results
 from evalstore.store.wanted import note_reached
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, scripted
 from tests.interfaces.html.test_hostile import require_harmless
@@ -43,7 +44,7 @@ LONG = f"# 👤\n\n{'Hello? ' * 10_000}\n\n---\n\nThe answer must be kind.\n"
 
 
 @contextmanager
-def serving(root: Path) -> Iterator[str]:
+def serving(root: Path, port: int = 0) -> Iterator[str]:
     """The address of a site that is served by a thread."""
     addresses: list[str] = []
     is_ready = threading.Event()
@@ -56,7 +57,7 @@ def serving(root: Path) -> Iterator[str]:
 
     def run() -> None:
         site = ResultsSite(Location(root))
-        listening = local_server.bind(0)
+        listening = local_server.bind(port)
         loop.run_until_complete(local_server.serve_until(ended, site, listening, say))
         site.pages.close()
 
@@ -520,7 +521,7 @@ def post(address: str, path: str, origin: str | None = None, **form: str) -> HTT
 
 
 def send(
-    address: str, path: str, origin: str | None = None, **form: str
+    address: str, path: str, origin: str | None = None, accept: str = "*/*", **form: str
 ) -> tuple[HTTPResponse, str]:
     """The response to a form, and its text.
 
@@ -533,7 +534,7 @@ def send(
         for name in {"seen", "judging"} - {*form}:
             form[name] = "".join(re.findall(rf'name="{name}" value="(\w*)"', page)[:1])
     own = f"http://{parts.netloc}" if origin is None else origin
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": accept}
     headers |= {"Origin": own} if own else {}
     with closing(HTTPConnection(parts.netloc, timeout=60)) as connection:
         connection.request("POST", path, urlencode(form), headers)
@@ -778,11 +779,13 @@ def test_a_name_has_no_spaces_around_it(labelled: tuple[Path, str]) -> None:
     assert labels_in(root) == [("Space  Man", "fail", "")]
     for place in (sent.headers["Location"], f"{urlsplit(path).path}?by=+Space++Man+"):
         text = ask(address, place)[1]
-        assert "1 of 2 answers have your label." in text
+        assert "You have given 1 of 2 labels." in text
         assert '<input name="by" value="Space  Man"' in text
-    refused = [send(address, path, verdict="pass", by=by, seen="") for by in ("", " \t ")]
-    assert [response.status for response, _ in refused] == [409, 409]
-    assert refused[0][1] == refused[1][1] == "error: a label needs the name of a person\n"
+    for by in ("", " \t "):
+        response, text = send(address, path, verdict="pass", by=by, note="Why?", seen="")
+        assert response.status == 409
+        assert "Nothing is stored: a label needs your name." in text
+        assert ">Why?</textarea>" in text
 
 
 def test_an_error_in_a_test_file_does_not_hide_that_the_label_is_stored(
@@ -817,10 +820,15 @@ def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_c
     edit(root, "Hello", "Hi")
     response, text = send(address, path, verdict="fail", note="Rude.", **form)
     assert (response.status, labels_in(root)) == (404, [])
-    assert text.endswith("hint: nothing is stored; your note was: Rude.\n")
+    assert text.endswith("that can be labelled\nhint: its case may have been changed\n")
+    response, text = send(address, path, accept="text/html", verdict="fail", note="Rude.", **form)
+    assert (response.status, labels_in(root)) == (404, [])
+    assert ">Nothing is stored.</h1>" in text
+    assert ">Rude.</textarea>" in text
+    assert ">Label the next answer</a>" in text
     assert "No answer can be labelled." in ask(address, "label?by=Ada")[1]
     call(root, "run", "--fail-on", "none")
-    assert "0 of 2 answers have your label." in ask(address, answer_of(address, "Go away."))[1]
+    assert "You have given 0 of 2 labels." in ask(address, answer_of(address, "Go away."))[1]
 
 
 def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
@@ -896,12 +904,12 @@ def test_attempts_are_labelled_and_counted_apart(tmp_path: Path) -> None:
         for labelled in (0, 1):
             place = str(ask(address, path)[0].headers["Location"])
             text = ask(address, place)[1]
-            assert f"{labelled} of 2 answers have your label." in text
+            assert f"You have given {labelled} of 2 labels." in text
             numbers |= set(re.findall(r">Answer (. of 2)<", text))
             post(address, place, verdict="pass", by="Ada")
         end = ask(address, path)[1]
     assert numbers == {"1 of 2", "2 of 2"}
-    assert "All 2 answers have your label." in end
+    assert "You have given all 2 labels." in end
     assert "evalstore" not in re.sub(r"(?s)<footer>.*", "", end)
 
 
@@ -914,13 +922,13 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     sent = post(address, second, verdict="skip", by="Ada")
     end = ask(address, str(sent.headers["Location"]))[1]
     assert "You have seen all answers." in end
-    assert "0 of 2 answers have your label" in end
+    assert "You have given 0 of 2 labels" in end
     assert "Begin again with the 2 that you have not labelled." in end
     assert labels_in(root) == []
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
     response, text = ask(address, "label?by=Ada")
-    assert (response.status, "All 2 answers have your label." in text) == (200, True)
+    assert (response.status, "You have given all 2 labels." in text) == (200, True)
 
 
 def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candidate(
@@ -936,7 +944,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         for _ in range(2):
             path = str(ask(address, path)[0].headers["Location"])
             text = ask(address, path)[1]
-            assert "0 of 2 answers of “SECOND greet hello” have your label" in text
+            assert "You have given 0 of 2 labels on answers of “SECOND greet hello”" in text
             assert "Go away." in text
             titles.add(re.findall(r"<h1[^>]*>(.*)</h1>", text)[0])
             sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
@@ -947,7 +955,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
         text = ask(address, path)[1]
         assert "tests/hello.md (b)</h1>" in text
-        assert "0 of 1 answer of “second (b)” have your label" in text
+        assert "You have given 0 of 1 label on answers of “second (b)”" in text
 
 
 def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
@@ -975,10 +983,13 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
         path = answer_of(address, text)
         post(address, path, verdict=verdict, by="Ada")
     end = ask(address, "label?by=Ada&only=HELLO")[1]
-    assert "All 2 answers of “HELLO” have your label.</h1>" in end
+    assert "You have given all 2 labels on answers of “HELLO”.</h1>" in end
     assert ">Label other answers</a>" in end
     assert '<span dir="auto">judge</span>: 50.0% of 2 verdicts on labelled answers</li>' in end
-    assert "The answer of “second” has your label." in ask(address, "label?by=Ada&only=second")[1]
+    assert (
+        "You have given the only label on answers of “second”."
+        in ask(address, "label?by=Ada&only=second")[1]
+    )
     capsys.readouterr()
     assert call(root, "stats", "--by", "judge") == 0
     assert "50.0% of 2" in capsys.readouterr().out
@@ -1038,12 +1049,14 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.wait("document.documentElement.dataset.ready === 'yes'")
         page.press("p" if key == "f" else "f")  # is decided: only a click changes it
         assert len(labels_in(root)) == number
-        assert f"{number} of 2 answers have your label" in page.value("document.body.innerText")
+        assert f"You have given {number} of 2 labels" in page.value("document.body.innerText")
         page.press("Enter", 13)
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
     assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass"]
-    assert page.value("document.querySelector('h1').innerText").startswith("All 2 answers have")
+    assert page.value("document.querySelector('h1').innerText").startswith(
+        "You have given all 2 labels"
+    )
 
 
 def test_a_note_after_the_decision_is_stored_when_the_next_answer_is_shown(
@@ -1133,8 +1146,11 @@ def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str
     root, address = labelled
     path = answer_of(address, "Go away.")
     form = {"verdict": "fail", "seen": ""}
-    response, text = send(address, path, by="A" * 201, note="", **form)
-    assert (response.status, text) == (409, "error: a name has at most 200 characters\n")
+    response, text = send(address, path, by="A" * 201, note="Rude.", **form)
+    assert response.status == 409
+    assert "Nothing is stored: your name has 201 characters, and may have 200." in text
+    assert f'value="{"A" * 201}"' in text
+    assert ">Rude.</textarea>" in text
     kinds = "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"
     part = '--x\r\nContent-Disposition: form-data; name="note"'
     file = f'{part}; filename="a.txt"\r\n\r\nNo.\r\n--x--\r\n'
@@ -1157,6 +1173,59 @@ def test_what_no_page_sends_is_refused_with_the_reason(labelled: tuple[Path, str
     assert labels_in(root) == []
 
 
+def test_a_note_survives_a_restart_and_is_not_sent_to_a_server_that_is_gone(
+    tmp_path: Path, page: Page
+) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    lost = "document.getElementById('lost').checkVisibility()"
+    note = "document.getElementById('note')?.value"
+    with serving(root) as address:
+        page.go(f"{address}label?by=Ada")
+        page.press("n")
+        page.call("Input.insertText", text="Too <short>.")
+        page.press("Escape", 27)
+        old = page.value("location.href")
+    page.press("f")
+    page.wait(lost)
+    assert page.value(note) == "Too <short>."
+    with serving(root, urlsplit(old).port or 0) as address:
+        page.value("document.getElementById('lost').hidden = true")
+        page.press("f")
+        page.wait(lost)
+        assert page.value(note) == "Too <short>."
+        assert labels_in(root) == []
+        page.value("onbeforeunload = null; document.getElementById('note').value = ''")
+        page.go(f"{address}label?by=Ada")
+        assert page.value(note) == "Too <short>."
+        page.press("f")
+        page.wait("!!document.getElementById('next')")
+        assert labels_in(root) == [("Ada", "fail", "Too <short>.")]
+        assert page.value("Object.keys(sessionStorage).filter(key => key[0] == 'n').length") == 0
+
+
+def test_an_address_of_an_earlier_server_shows_the_note_and_nothing_of_the_workspace(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    token = urlsplit(address).path.strip("/")
+    old = answer_of(address, "Go away.").replace(token, "x" * len(token))
+    form = {"by": "Ada", "verdict": "fail", "seen": "", "judging": "", "note": "Too <short>."}
+    response, text = send(address, old, accept="text/html", **form)
+    assert (response.status, labels_in(root)) == (404, [])
+    shown = re.sub("(?s)<style>.*</style>", "", text)
+    assert ">Nothing is stored.</h1>" in shown
+    assert "has a new address each time it is started" in html.unescape(shown)
+    assert ">Too &lt;short&gt;.</textarea>" in shown
+    for text in (shown, ask(address, old, PERSON)[1], ask(address, "/", PERSON)[1]):
+        assert "has a new address each time it is started" in html.unescape(text)
+        assert token not in text
+        assert root.name not in text
+    foreign = send(address, old, "http://evil.example", accept="text/html", **form)
+    assert foreign[0].status == 403
+    assert "short" not in foreign[1].partition("</style>")[2]
+
+
 def test_the_page_of_a_label_takes_no_other_name_and_that_of_a_missing_answer_names_the_next(
     labelled: tuple[Path, str],
 ) -> None:
@@ -1175,6 +1244,36 @@ def test_the_page_of_a_label_takes_no_other_name_and_that_of_a_missing_answer_na
     text = ask(address, missing, headers={"Accept": "text/html"})[1]
     link = html.unescape(re.findall('<a href="([^"]*)">Label the next answer', text)[0])
     assert ask(address, link)[0].status == 302
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 500), (390, 500)])
+def test_on_a_low_window_the_buttons_and_the_verdicts_are_seen(
+    tmp_path: Path, page: Page, width: int, height: int
+) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": LONG})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    size = {"width": width, "height": height}
+    page.call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
+    seen = (
+        "(part => { const {left, bottom} = part.getBoundingClientRect();"
+        " return part.contains(document.elementFromPoint(left + 9, bottom - 2)); })"
+    )
+    try:
+        with serving(root) as address:
+            page.go(f"{address}label?by=Ada")
+            for button in ("pass", "fail", "skip"):
+                assert page.value(f"{seen}(document.getElementById('{button}'))")
+            page.press("p")
+            page.wait("!!document.getElementById('next')")
+            page.wait("document.documentElement.dataset.ready === 'yes'")
+            for part in ("#next", "#change", ".votes li:last-child"):
+                assert page.value(f"{seen}(document.querySelector('{part}'))")
+            page.press("c")
+            key = {"key": "Enter", "windowsVirtualKeyCode": 13}
+            page.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **key)
+            page.wait("!!document.querySelector('#give .verdict-fail')")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
 
 
 def test_a_label_is_changed_and_removed_by_its_own_parts(
@@ -1306,7 +1405,7 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
     assert text.count("turn-assistant") >= 3
     assert re.findall("<h3>(.*?)</h3>", text) == [f"Conversation {number}" for number in (1, 2, 3)]
     assert "Passes if all answers are equal:" in text
-    assert "0 of 2 answers have your label." in text
+    assert "You have given 0 of 2 labels." in text
     assert "Thirty &lt;days&gt;." in text
 
 
@@ -1321,7 +1420,7 @@ def test_of_cases_that_share_an_answer_the_one_that_was_shown_is_labelled(tmp_pa
         ]
         assert len({urlsplit(path).path for path in paths}) == 1
         pages = [ask(address, path)[1] for path in paths]
-        assert "0 of 2 answers have your label." in pages[0]
+        assert "You have given 0 of 2 labels." in pages[0]
         told = [re.findall("The answer must[^<]*", page)[0] for page in pages]
         assert told == ["The answer must be kind.", "The answer must not be kind."]
         judging = [re.findall(r'name="judging" value="(\w+)"', page)[0] for page in pages]
@@ -1371,13 +1470,60 @@ def test_answers_judged_together_that_were_not_shown_get_no_label(tmp_path: Path
         assert post(address, path, by="Bob", verdict="pass", seen="").status == 303
         text = ask(address, path)[1]
         assert "Your label" not in text
-        assert "0 of 1 answer" in text
+        assert "You have given 0 of 1 label on answers of “first”." in text
         decided = ask(address, path.replace("Ada", "Bob"))[1]
         assert "says fail" not in decided
         (listed,) = list_things(Location(root), "labels", SelectionOptions()).rows
         assert listed["by"] == "Bob"
         edit(root, "repetitions: 3", "repetitions: 4")
         assert ask(address, path)[0].status == 404, "an answer is missing"
+
+
+CONVERSATIONS = "# ▶ one\n\n# 👤\n\nHello\n\n# ▶ two\n\n# 👤\n\nBye\n\n---\n\nAre both kind?\n"
+
+
+def test_attempts_that_are_complete_are_labelled_while_others_lack_answers(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": CONVERSATIONS})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    edit(root, "# ▶ one", "---\nattempts: 2\n---\n\n# ▶ one")
+    with serving(root) as address:
+        path = str(ask(address, "label?by=Ada&only=first")[0].headers["Location"])
+        text = ask(address, path)[1]
+        assert "These 2 answers are judged together" in text
+        assert "You have given 0 of 1 label on answers of “first”." in text
+        assert "Not labelled yet" not in text
+        assert post(address, path, by="Ada", verdict="fail").status == 303
+        assert "Your label</h2>" in ask(address, path)[1]
+        end = ask(address, "label?by=Ada&only=first")[1]
+        assert "You have given the only label on answers of “first”." in end
+    (listed,) = list_things(Location(root), "labels", SelectionOptions()).rows
+    assert (listed["by"], listed["label"]) == ("Ada", "fail")
+
+
+def test_answers_that_wait_for_others_are_named_with_what_to_do(tmp_path: Path) -> None:
+    half = scripted("first", {"when": "Hello", "answer": "Good morning!"})
+    files = {"tests/pair.md": CONVERSATIONS, "models/first.yaml": half}
+    root = make_workspace(tmp_path / "desk", files)
+    call(root, "run", "-m", "first", "--fail-on", "none")
+    with open_store(Location(root)) as store:
+        (run,) = store.find_recent_runs()
+        sessions = [
+            id for batch in iterate_results(store, run) for each in batch for id in each.sessions
+        ]
+    told = "because answers that are judged together are missing: <span [^>]*>tests/pair.md</span>"
+    with serving(root) as address:
+        path = str(ask(address, "label?by=Ada")[0].headers["Location"])
+        assert re.search(told, ask(address, path)[1])
+        assert "You have given 0 of 1 label." in ask(address, path)[1]
+        assert re.search(told, ask(address, "label?by=Ada&only=pair")[1])
+        for id in sessions:
+            response, text = ask(address, f"label/{id[:8]}?case=tests/pair.md::")
+        assert response.status == 404
+    assert text == (
+        "error: the answers of tests/pair.md cannot be labelled yet: 1 answer that is judged "
+        "together with them is missing\n"
+        "hint: 'evalstore run tests/pair.md' asks for what is missing\n"
+    )
 
 
 def test_a_form_that_is_sent_twice_stores_one_label(labelled: tuple[Path, str]) -> None:

@@ -4,10 +4,32 @@
   const press = (id) => { const part = document.getElementById(id); if (part) part.click(); };
   const note = document.getElementById("note"), form = document.getElementById("give");
   const only = document.querySelector("#only [name=by]");
-  let stored = note && note.dataset.stored, isClick = false;
+  const {base} = document.documentElement.dataset, draft = form && "note " + form.getAttribute("action").slice(base.length);
+  let stored = note && note.dataset.stored, isClick = false, sending = "";
   addEventListener("beforeunload", (event) => { if (note && note.value !== stored) event.preventDefault(); });
   addEventListener("click", (event) => { isClick = event.detail > 0; }, true);
-  addEventListener("submit", (event) => { if (event.target === form) stored = note.value; if (isClick && event.submitter) sessionStorage.setItem("clicked", "yes"); });
+  addEventListener("submit", async (event) => {
+    if (event.target.method !== "post") return;
+    if (sending === "now") {
+      if (event.target === form) stored = note.value;
+      if (isClick && event.submitter) sessionStorage.setItem("clicked", "yes");
+      sessionStorage.removeItem(draft);
+      sending = "sent";
+      return;
+    }
+    event.preventDefault();
+    if (sending) return;
+    sending = "asked";  // a page of a server that is gone would be left, and the note with it
+    const isThere = await fetch(base, {redirect: "manual"}).then((response) => response.type === "opaqueredirect", () => false);
+    document.getElementById("lost").hidden = isThere;
+    sending = isThere ? "now" : "";
+    if (isThere) event.target.requestSubmit(event.submitter);
+  });
+  if (note) {
+    const typed = sessionStorage.getItem(draft);  // before the page was loaded again
+    if (typed !== null && note.value === stored) note.value = typed;
+    note.addEventListener("input", () => sessionStorage.setItem(draft, note.value));
+  }
   if (sessionStorage.getItem("clicked")) document.documentElement.dataset.after = "click";  // a second click was meant for the page before
   sessionStorage.removeItem("clicked");
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
@@ -28,6 +50,7 @@
     if (button) {
       event.preventDefault();  // a name that is missing takes the focus, and must not take the key
       press(button);
+      if (button === "change") document.querySelector("#change + button")?.focus();
     } else if (event.key === "n" && note) {
       event.preventDefault();
       note.focus();
@@ -35,7 +58,6 @@
     } else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
   });
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });  // a label may have been given since
-  const yours = document.getElementById("yours");
-  if (yours && matchMedia("(hover: none)").matches) yours.scrollIntoView();  // after a label, below the answer
+  document.getElementById("yours")?.parentNode.scrollIntoView({block: "nearest"});  // after a label, below the answer
   document.documentElement.dataset.ready = "yes";
 })();
