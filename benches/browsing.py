@@ -22,7 +22,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.widgets.grid import Grid
+    from evalstore.interfaces.tui.grid import Grid
     from evalstore.results.table.cases import CaseWindow
 
 _SIZE = (120, 40)
@@ -125,7 +125,7 @@ async def empty(started: float) -> dict[str, float]:
 async def browse(root: Path, started: float, store: str | None = None) -> dict[str, float]:
     """What the browser takes, by the name of the figure."""
     from evalstore.interfaces.tui.app import Browser
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.data_source import WorkspaceSource
     from evalstore.planning.options import Location
 
     read = {"runs": 0.0, "cases": 0.0}
@@ -171,12 +171,12 @@ class _Session:
         self.figures: dict[str, float] = {}
 
     def _grid(self) -> Grid:
-        from evalstore.interfaces.tui.widgets.grid import Grid
+        from evalstore.interfaces.tui.grid import Grid
 
         return cast("Grid", self._app.screen.query(Grid).first())
 
     def _has_rows(self) -> bool:
-        from evalstore.interfaces.tui.widgets.grid import Grid
+        from evalstore.interfaces.tui.grid import Grid
 
         return bool(self._app.screen.query(Grid)) and self._grid().row_count > 1
 
@@ -244,7 +244,7 @@ class _Session:
 
     async def search(self) -> None:
         """Filter the cases by what is typed, and search their texts."""
-        from evalstore.interfaces.tui.state.case_filter import read_query
+        from evalstore.interfaces.tui.case_filter import read_query
 
         painted, page, typed = self._painted, self._page, self._typed
         await painted.press("slash", lambda: typed.display)

@@ -11,15 +11,13 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.files.atomic_write import write_whole
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
-from evalstore.interfaces.tui.keys import Action, own_actions
-from evalstore.interfaces.tui.screens.actions import ActionsPage, CaseActionsPage
+from evalstore.interfaces.tui.case_filter import EXAMPLES
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import Action, key_name, own_actions
+from evalstore.interfaces.tui.screens.actions import ActionsPage, CaseActionsPage, DatedPage
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.screens.help import paragraphs
-from evalstore.interfaces.tui.screens.other_runs import DatedPage
-from evalstore.interfaces.tui.state.case_filter import EXAMPLES
-from evalstore.interfaces.tui.widgets.footer import key_name
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.screens.dialogs import paragraphs
+from evalstore.interfaces.tui.text_view import TextView
 
 PAGE = Path(__file__).parent.parent / "docs/browser.md"
 _SHARED = {

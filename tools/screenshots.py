@@ -146,7 +146,7 @@ def _held(released: threading.Event) -> Iterator[None]:
 
     with (
         mock.patch.object(ScriptedProvider, "ask", ask),
-        mock.patch("evalstore.interfaces.tui.state.background_run.BackgroundRun.seconds", 4.0),
+        mock.patch("evalstore.interfaces.tui.data_source.BackgroundRun.seconds", 4.0),
     ):
         yield
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from evalstore.results.answer.answer import last_user_messages
 from evalstore.results.log.test_history import versions_of

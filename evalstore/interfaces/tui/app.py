@@ -19,26 +19,28 @@ from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
+from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.contrast import readable_variables
-from evalstore.interfaces.tui.keys import Appearance, KeyRegistry
-from evalstore.interfaces.tui.screens.actions import CaseActionsPage
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import Appearance, KeyRegistry, key_name
+from evalstore.interfaces.tui.screens.actions import CaseActionsPage, show_other_runs
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page, Pages
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
-from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog, QuitConfirmation
-from evalstore.interfaces.tui.screens.help import HelpPage
-from evalstore.interfaces.tui.screens.other_runs import show_other_runs
+from evalstore.interfaces.tui.screens.dialogs import (
+    Choice,
+    HelpPage,
+    PromptDialog,
+    QuitConfirmation,
+)
 from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
-from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.footer import key_name
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.data_source import WorkspaceSource
 
 
 _GARBAGE = (10_000, 5, 1 << 30)

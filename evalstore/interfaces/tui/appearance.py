@@ -11,7 +11,7 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import nearest, suggest
-from evalstore.interfaces.tui.keys import Appearance, KeyRegistry
+from evalstore.interfaces.tui.page_lines import Appearance, KeyRegistry
 from evalstore.planning.options import Location
 from evalstore.workspace.settings.settings import BrowserSettings
 from evalstore.workspace.settings.settings_reader import browser_settings

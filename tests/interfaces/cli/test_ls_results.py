@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import evalstore as library
+from evalstore.interfaces.tui.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.interfaces.tui.render.run_details import workspace_lines
-from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.planning.options import Location
 from evalstore.results.table import result_list
 from evalstore.results.table.cases import cases, list_runs

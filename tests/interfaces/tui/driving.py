@@ -23,10 +23,10 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from evalstore.interfaces.tui.app import Browser
-from evalstore.interfaces.tui.keys import Appearance
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.page_lines import Appearance
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
@@ -227,14 +227,14 @@ def drive(
             mock.patch("textual.strip.FIFOCache", _make_no_cache),
             mock.patch("evalstore.interfaces.tui.app._CHECK_SECONDS", _NEVER),
             mock.patch("evalstore.runs.file_watcher._REST", 0),
-            mock.patch("evalstore.interfaces.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.text_filter._LONG_PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.case_panels._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.case_panels._LONG_PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._REST", 0),
-            mock.patch("evalstore.interfaces.tui.screens.other_runs._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.actions._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._FILES_PAUSE", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.case_reader._READING_PAUSE", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.case_panels._READING_PAUSE", _MOMENT),
         ):
             await opened(app)
 

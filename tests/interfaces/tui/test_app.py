@@ -14,12 +14,11 @@ from textual.widgets import Input
 
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
-from evalstore.interfaces.tui.keys import own_actions
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import KeyFooter, footer_hint, own_actions
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.widgets.footer import KeyFooter, footer_hint
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.tui.conftest import GREETING
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled

@@ -15,13 +15,13 @@ from textual.pilot import Pilot
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.runs import Run
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.render.verdicts import READING
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
+from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips import broken_results
 from evalstore.results.flips.broken_results import BrokenCase

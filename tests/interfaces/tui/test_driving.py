@@ -10,8 +10,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from tests.interfaces.tui.driving import drive, painted_lines, press, resized, screen, settled
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from evalstore.interfaces.tui.app import PAGES, REGISTRY
-from evalstore.interfaces.tui.keys import Action, own_actions
-from evalstore.interfaces.tui.widgets.footer import footer_hint
+from evalstore.interfaces.tui.page_lines import Action, footer_hint, own_actions
 
 _ONE_MEANING = {
     ("escape", "backspace"): (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from evalstore.store.location import StoreLocation
 from evalstore.store.work.leases import start_time
@@ -70,7 +70,7 @@ def gate(team: Team) -> Iterator[Gate]:
 @pytest.fixture
 def source(team: Team, monkeypatch: pytest.MonkeyPatch) -> WorkspaceSource:
     """The data of a browser that looks at runs in progress each time."""
-    monkeypatch.setattr("evalstore.interfaces.tui.state.data_source._LOOK_SECONDS", 0)
+    monkeypatch.setattr("evalstore.interfaces.tui.data_source._LOOK_SECONDS", 0)
     return WorkspaceSource(Location(team.root, store=team.address))
 
 

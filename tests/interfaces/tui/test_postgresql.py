@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from evalstore.core.errors import NO, OK
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.location import read_address

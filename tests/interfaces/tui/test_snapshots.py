@@ -22,11 +22,11 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from evalstore.interfaces.tui.app import PAGES, Browser
-from evalstore.interfaces.tui.keys import Appearance
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.page_lines import Appearance
 from evalstore.interfaces.tui.screens.dialogs import PromptDialog
 from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.screens.run import RunPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from tests.interfaces.tui.conftest import prepare
 from tests.interfaces.tui.driving import (
@@ -186,7 +186,7 @@ def standing_still(walk: str) -> Iterator[None]:
                 "evalstore.interfaces.tui.screens.actions.time.strftime",
                 mock.Mock(return_value="120000"),
             ),
-            ("evalstore.interfaces.tui.state.background_run.BackgroundRun.seconds", 0.0),
+            ("evalstore.interfaces.tui.data_source.BackgroundRun.seconds", 0.0),
         ):
             stack.enter_context(mock.patch(target, value))
         blinks = mock.patch.object(Input, "_toggle_cursor")

@@ -26,7 +26,7 @@ from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.keys import Appearance
+    from evalstore.interfaces.tui.page_lines import Appearance
 
 
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
@@ -100,7 +100,7 @@ def _browse(
 ) -> None:
     """Show the browser until the user leaves it, then print what it could not show."""
     from evalstore.interfaces.tui.app import Browser
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.data_source import WorkspaceSource
 
     warnings: list[str] = []  # the screen belongs to the browser until it ends
     location = replace(here(), warn=warnings.append)

@@ -1,13 +1,16 @@
-"""An answer as lines: its verdicts, the conversation, the criteria and its facts."""
+"""An answer as lines and as a file: its verdicts, the conversation, the criteria and its facts."""
 
 from __future__ import annotations
 
 import base64
+import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -28,11 +31,13 @@ from evalstore.core.display import (
     verdict_span,
 )
 from evalstore.core.errors import EvalstoreError, NotRunError
-from evalstore.interfaces.tui.render.export import markdown_line
+from evalstore.exchange.exports.writers import csv_lines, markdown_lines
+from evalstore.files.atomic_write import write_whole
 from evalstore.interfaces.tui.render.markdown_text import render_text
-from evalstore.interfaces.tui.render.pair import MIN_SHARED, question_lines
 from evalstore.interfaces.tui.render.verdicts import (
+    MIN_SHARED,
     badge_spans,
+    question_lines,
     result_cell,
     short_names,
     verdict_cell,
@@ -55,13 +60,88 @@ from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.case_listing import CaseNavigator
-    from evalstore.interfaces.tui.widgets.footer import TitlePart
+    from evalstore.interfaces.tui.case_listing import CaseNavigator
+    from evalstore.interfaces.tui.page_lines import TitlePart
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.attempts import MixedAttempts
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.table.case_rows import CaseRow
+
+_MARKUP = re.compile(r"([\\`*_<\[\]|])")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTable:
+    """A table that is exported."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedAnswer:
+    """An answer with the judgements on it."""
+
+    text: str
+    """As it is exported."""
+    markdown: str
+
+
+Exported = ExportedTable | ExportedAnswer | str
+
+
+_SUFFIXES: dict[type[Exported], Sequence[str]] = {
+    ExportedTable: (".md", ".csv", ".json"),
+    ExportedAnswer: (".md", ".txt", ".json"),
+    str: (".txt", ".json"),
+}
+
+
+def suffixes(exported: Exported) -> Sequence[str]:
+    """Return the endings that a file of it can have, the usual one first."""
+    return _SUFFIXES[type(exported)]
+
+
+def save(folder: Path, name: str, exported: Exported) -> Path:
+    """Write it into a new file; raises `EvalstoreError`."""
+    if not name.strip():
+        raise EvalstoreError("a file needs a name")
+    try:
+        path = folder / Path(name.strip()).expanduser()
+        if path.suffix.lower() not in suffixes(exported):
+            raise EvalstoreError(f"'{name}' ends in none of {', '.join(suffixes(exported))}")
+        text = export_text(path.suffix.lower(), exported)
+        write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
+    except FileExistsError:
+        raise EvalstoreError(
+            f"there is a '{name}' already", hint="nothing is overwritten: choose another name"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as problem:
+        words = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise EvalstoreError(f"'{name}' cannot be written: {words}") from problem
+    return path
+
+
+def export_text(suffix: str, exported: Exported) -> str:
+    """Return the content of a file with this suffix."""
+    if not isinstance(exported, ExportedTable):
+        text = exported if isinstance(exported, str) else exported.text
+        if isinstance(exported, ExportedAnswer) and suffix == ".md":
+            return exported.markdown
+        return json.dumps(text, ensure_ascii=False) + "\n" if suffix == ".json" else f"{text}\n"
+    titles, rows = exported.titles, exported.rows
+    if suffix == ".json":
+        names = [title or f"column{number}" for number, title in enumerate(titles, 1)]
+        listed = [dict(zip(names, row, strict=True)) for row in rows]
+        return json.dumps(listed, ensure_ascii=False, indent=2) + "\n"
+    lines = csv_lines(titles, rows) if suffix == ".csv" else markdown_lines(titles, rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def markdown_line(text: str) -> str:
+    """Escape a text to one line that Markdown shows as it is."""
+    return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
 
 _INDENT = 2

@@ -8,17 +8,23 @@ from dataclasses import replace
 from evalstore.comparison.statistics import Rate
 from evalstore.core.display import StyledSpan, columns_of, plural, whole_percent
 from evalstore.core.results import Result
-from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
-from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names, verdict_cell
-from evalstore.interfaces.tui.state.case_filter import FilteredCases, Query, stem
-from evalstore.interfaces.tui.state.case_listing import CaseGroup, CaseListing
-from evalstore.interfaces.tui.widgets.footer import TitlePart
-from evalstore.interfaces.tui.widgets.grid_columns import (
+from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
+from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
+from evalstore.interfaces.tui.grid_columns import (
     GAP,
     NEVER,
     Column,
     ShortenedNames,
     StyledCell,
+)
+from evalstore.interfaces.tui.page_lines import TitlePart
+from evalstore.interfaces.tui.render.verdicts import (
+    READING,
+    result_cell,
+    short_names,
+    spark_spans,
+    spark_words,
+    verdict_cell,
 )
 from evalstore.results.attempts import failed_text
 from evalstore.results.edits.distinct_labels import one_line

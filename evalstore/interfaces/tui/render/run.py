@@ -18,8 +18,7 @@ from evalstore.core.display import (
     simulated,
     text_lines,
 )
-from evalstore.interfaces.tui.render.plot import bar
-from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell, when
+from evalstore.interfaces.tui.render.verdicts import bar, problem_text, verdict_cell, when
 from evalstore.results.edits.change_text import reason_text, value_lines
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.verdict_order import SIGNS
@@ -46,7 +45,7 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.background_run import BackgroundRun
+    from evalstore.interfaces.tui.data_source import BackgroundRun
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.status.status_report import Status
     from evalstore.results.flips.verdict_changes import VerdictChanges

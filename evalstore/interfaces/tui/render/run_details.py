@@ -24,22 +24,24 @@ from evalstore.core.display import (
     text_lines,
 )
 from evalstore.core.runs import SIMULATED
-from evalstore.interfaces.tui.render.plot import (
-    PlottedLine,
-    PlottedPoint,
-    Series,
-    beside,
-    plot_lines,
-    series_line,
-    verdict_strip,
-)
-from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
-from evalstore.interfaces.tui.widgets.grid_columns import (
+from evalstore.interfaces.tui.grid_columns import (
     GAP,
     NEVER,
     Column,
     ShortenedNames,
     StyledCell,
+)
+from evalstore.interfaces.tui.render.verdicts import (
+    READING,
+    PlottedLine,
+    PlottedPoint,
+    Series,
+    beside,
+    plot_lines,
+    problem_text,
+    series_line,
+    verdict_strip,
+    when,
 )
 from evalstore.planning.first_pushes import push_text
 from evalstore.results.compare.diff_text import FLIPS

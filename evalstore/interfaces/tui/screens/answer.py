@@ -16,9 +16,11 @@ from textual.containers import Container
 from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
+from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
     AnswerTexts,
+    ExportedAnswer,
     answer_texts,
     answer_title,
     as_markdown,
@@ -28,11 +30,9 @@ from evalstore.interfaces.tui.render.answer import (
     render_images,
     render_text_files,
 )
-from evalstore.interfaces.tui.render.export import ExportedAnswer
+from evalstore.interfaces.tui.screens.actions import DatedPage
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.screens.other_runs import DatedPage
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, TitleLine
-from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
+from evalstore.interfaces.tui.text_view import TextView, indented_text
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections, other_lines
 from evalstore.results.rendering import LONGEST
 from evalstore.results.verdict_order import SIGNS
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from evalstore.interfaces.tui.render.export import Exported
-    from evalstore.interfaces.tui.state.case_listing import CaseNavigator
+    from evalstore.interfaces.tui.case_listing import CaseNavigator
+    from evalstore.interfaces.tui.render.answer import Exported
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.cases import Cases

@@ -11,14 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from evalstore.core.display import plural, short
-from evalstore.interfaces.tui.render.case_table import case_cells, case_columns, case_title
-from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN
-from evalstore.interfaces.tui.screens.case_reader import CaseReader
-from evalstore.interfaces.tui.screens.dialogs import Choice
-from evalstore.interfaces.tui.screens.other_runs import DatedPage, HistoryReader
-from evalstore.interfaces.tui.screens.text_filter import ReadCases, TextFilter
-from evalstore.interfaces.tui.state.case_filter import help_lines
-from evalstore.interfaces.tui.state.case_listing import (
+from evalstore.interfaces.tui.case_filter import help_lines
+from evalstore.interfaces.tui.case_listing import (
     CaseGroup,
     CaseListing,
     CaseNavigator,
@@ -27,9 +21,13 @@ from evalstore.interfaces.tui.state.case_listing import (
     PromptPair,
     next_failure,
 )
-from evalstore.interfaces.tui.state.data_source import FilteredPlaces
-from evalstore.interfaces.tui.widgets.footer import FooterHint
-from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.data_source import FilteredPlaces
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.render.case_table import case_cells, case_columns, case_title
+from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
+from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
+from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.results.table.cases import Cases, RunLine, candidate_rates
 from evalstore.results.table.editable_files import EditPlace
 
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.core.errors import EvalstoreError
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.case_filter import Query
-    from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
+    from evalstore.interfaces.tui.case_filter import Query
+    from evalstore.interfaces.tui.grid_columns import Column, StyledCell
     from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.case_rows import CaseRow
 

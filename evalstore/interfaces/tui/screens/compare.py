@@ -18,21 +18,20 @@ from evalstore.core.display import (
     text_lines,
     widest,
 )
-from evalstore.interfaces.tui.render.case_table import spark_cell
-from evalstore.interfaces.tui.render.pair import pair_lines
-from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names
-from evalstore.interfaces.tui.screens.other_runs import DatedPage, HistoryReader
-from evalstore.interfaces.tui.state.case_listing import CaseNavigator
-from evalstore.interfaces.tui.widgets.footer import FooterHint
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import (
+from evalstore.interfaces.tui.case_listing import CaseNavigator
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import (
     NEVER,
     Column,
     StyledCell,
     case_names,
     only_file,
 )
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.render.case_table import spark_cell
+from evalstore.interfaces.tui.render.verdicts import READING, pair_lines, result_cell, short_names
+from evalstore.interfaces.tui.screens.actions import DatedPage, HistoryReader
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.compare.diff_text import (
     CHANGES,
     FLIPS,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.data_source import Among, Models
+    from evalstore.interfaces.tui.data_source import Among, Models
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.result_history import NewerRun
     from evalstore.results.table.cases import Cases

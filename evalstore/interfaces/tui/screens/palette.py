@@ -32,13 +32,12 @@ from textual.worker import Worker, get_current_worker
 
 from evalstore.core.display import case_name, clip, columns_of, safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.keys import own_actions, owners_of
+from evalstore.interfaces.tui.case_listing import CasePlace
+from evalstore.interfaces.tui.page_lines import TypedLine, own_actions, owners_of
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.base import BrowserApp
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.typed_line import TypedLine
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, CaseWindow
 from evalstore.store.wanted import while_wanted

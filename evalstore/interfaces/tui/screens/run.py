@@ -22,7 +22,7 @@ from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.background_run import BackgroundRun
+    from evalstore.interfaces.tui.data_source import BackgroundRun
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview

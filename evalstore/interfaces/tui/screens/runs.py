@@ -13,7 +13,9 @@ from textual.binding import Binding, BindingType
 
 from evalstore.core.display import BLANK, percent, plural, text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.render.plot import verdict_strip
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import StyledCell
+from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.run_details import (
     STAR,
     STAR_NOTE,
@@ -30,14 +32,10 @@ from evalstore.interfaces.tui.render.run_details import (
     state_cells,
     workspace_lines,
 )
-from evalstore.interfaces.tui.render.verdicts import READING, when
-from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage
+from evalstore.interfaces.tui.render.verdicts import READING, verdict_strip, when
+from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage, OtherRuns
 from evalstore.interfaces.tui.screens.dialogs import Dialog
-from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.widgets.footer import FooterHint
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import StyledCell
-from evalstore.interfaces.tui.widgets.text_view import FittedView, wrap_line
+from evalstore.interfaces.tui.text_view import FittedView, wrap_line
 from evalstore.results.table.case_rows import BROKE
 from evalstore.results.verdict_order import verdict_counts
 

@@ -23,13 +23,12 @@ from evalstore.core.display import (
     safe,
     widest,
 )
+from evalstore.interfaces.tui.case_listing import CaseNavigator
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell, case_names
+from evalstore.interfaces.tui.page_lines import FooterHint, TypedLine
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.state.case_listing import CaseNavigator
-from evalstore.interfaces.tui.widgets.footer import FooterHint
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column, StyledCell, case_names
-from evalstore.interfaces.tui.widgets.text_view import TextView
-from evalstore.interfaces.tui.widgets.typed_line import TypedLine
+from evalstore.interfaces.tui.text_view import TextView
 
 if TYPE_CHECKING:
     from textual import events

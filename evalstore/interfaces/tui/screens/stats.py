@@ -26,14 +26,21 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.runs import SIMULATED
-from evalstore.interfaces.tui.render.plot import PlottedLine, PlottedPoint, beside, plot_lines
-from evalstore.interfaces.tui.render.verdicts import READING, rate_text, short_names
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
+from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.render.verdicts import (
+    READING,
+    PlottedLine,
+    PlottedPoint,
+    beside,
+    plot_lines,
+    rate_text,
+    short_names,
+)
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.base import PanelPage
-from evalstore.interfaces.tui.widgets.footer import FooterHint
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
-from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView, wrap_line
+from evalstore.interfaces.tui.text_view import FittedView, TextView, wrap_line
 from evalstore.planning.open_project import open_store
 from evalstore.results.stats.groups import answers_cost, answers_cost_per_100, judging_cost
 from evalstore.store.revisions import WORK

@@ -21,13 +21,8 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
-from evalstore.interfaces.tui.render.run import left_lines
-from evalstore.interfaces.tui.render.verdicts import READING, short_names, when
-from evalstore.interfaces.tui.screens.actions import CaseActionsPage
-from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.widgets.footer import FooterHint
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import (
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import (
     GAP,
     MARGIN,
     NEVER,
@@ -36,7 +31,11 @@ from evalstore.interfaces.tui.widgets.grid_columns import (
     case_names,
     only_file,
 )
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.render.run import left_lines
+from evalstore.interfaces.tui.render.verdicts import READING, short_names, when
+from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.plan_items import PlanItem, SummedItems
 from evalstore.planning.status.status_report import FileChange, Status
 from evalstore.results.compare.diff_text import ROW_ID_HINT

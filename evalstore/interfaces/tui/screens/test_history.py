@@ -21,13 +21,18 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.values import URGENCY
-from evalstore.interfaces.tui.render.pair import history_lines
-from evalstore.interfaces.tui.render.verdicts import READING, short_names, verdict_cell, when
+from evalstore.interfaces.tui.case_listing import CasePlace
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.render.verdicts import (
+    READING,
+    history_lines,
+    short_names,
+    verdict_cell,
+    when,
+)
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import Column, StyledCell
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import RecentVerdicts

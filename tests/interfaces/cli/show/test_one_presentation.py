@@ -20,8 +20,8 @@ from evalstore.interfaces.tui.render.answer import (
     lack_lines,
     verdict_lines,
 )
-from evalstore.interfaces.tui.render.pair import pair_lines
 from evalstore.interfaces.tui.render.run import plan_lines, result_lines
+from evalstore.interfaces.tui.render.verdicts import pair_lines
 from evalstore.interfaces.tui.screens.compare import comparison_lines
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.answer.answer import session_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evalstore.comparison.statistics import Rate
+from evalstore.interfaces.tui.case_filter import FilteredCases
+from evalstore.interfaces.tui.grid_columns import fit_columns
 from evalstore.interfaces.tui.render.case_table import case_columns
-from evalstore.interfaces.tui.state.case_filter import FilteredCases
-from evalstore.interfaces.tui.widgets.grid_columns import fit_columns
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases
 from tests.comparison.test_comparison import result as a_result

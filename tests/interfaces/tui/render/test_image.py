@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render import answer
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from tests.interfaces.tui.driving import drive, press, screen
 
 pytestmark = pytest.mark.extended

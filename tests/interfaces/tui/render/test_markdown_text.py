@@ -17,7 +17,7 @@ from evalstore.interfaces.tui.render.markdown_text import (
     code_lines,
     render_text,
 )
-from evalstore.interfaces.tui.widgets.text_view import TEXT_STYLES, wrap_line
+from evalstore.interfaces.tui.text_view import TEXT_STYLES, wrap_line
 from evalstore.results.rendering import _MARKUP, LONGEST, _is_sign, _parser
 
 

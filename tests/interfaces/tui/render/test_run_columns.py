@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from evalstore.interfaces.tui.grid_columns import fit_columns
 from evalstore.interfaces.tui.render.run_details import is_all_simulated, run_columns, run_cost
-from evalstore.interfaces.tui.widgets.grid_columns import fit_columns
 from evalstore.results.table.cases import RunLine
 
 ALL = "run when state passed change of cost verdicts"

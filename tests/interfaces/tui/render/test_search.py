@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from rich.style import Style
 
-from evalstore.interfaces.tui.screens.search import HEAD_LINES, MATCH, hit_cells, hit_lines
-from evalstore.interfaces.tui.widgets.grid_columns import (
+from evalstore.interfaces.tui.grid_columns import (
     GAP,
     MARGIN,
     Column,
@@ -18,6 +17,7 @@ from evalstore.interfaces.tui.widgets.grid_columns import (
     VisibleColumns,
     draw_line,
 )
+from evalstore.interfaces.tui.screens.search import HEAD_LINES, MATCH, hit_cells, hit_lines
 from evalstore.results.search.grep import FoundText, MarkedText, SearchHit
 from evalstore.store.search.words import find_word_places, split_words
 

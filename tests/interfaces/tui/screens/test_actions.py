@@ -17,12 +17,12 @@ from evalstore.core.errors import StoreError
 from evalstore.interfaces.api import Workspace
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
-from evalstore.interfaces.tui.render.export import ExportedTable, export_text
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.render.answer import ExportedTable, export_text
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.dialogs import PromptDialog
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.labels.add_labels import LabelReport
 from tests.builders import tree

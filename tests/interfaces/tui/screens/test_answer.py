@@ -17,10 +17,10 @@ from textual.widgets import Input
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.answer import answer, verdict_explanation
 from evalstore.results.answer.answer import AnswerView

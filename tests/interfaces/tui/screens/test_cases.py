@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 
 from evalstore.core.results import Result
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.answer.answer import AnswerView
 from tests.builders import tree

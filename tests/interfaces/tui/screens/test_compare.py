@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.dialogs import Choice
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import GREETING, HOSTILE

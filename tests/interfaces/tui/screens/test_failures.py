@@ -9,12 +9,12 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import KeyFooter
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.widgets.footer import KeyFooter
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips.broken_results import find_broken_results
 from evalstore.store.wanted import UnwantedError, while_wanted

@@ -20,15 +20,15 @@ from textual.widgets import Input, OptionList
 from evalstore.core import hashing
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
-from evalstore.interfaces.tui.keys import Appearance, own_actions
+from evalstore.interfaces.tui.case_filter import EXAMPLES
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.page_lines import Appearance, own_actions
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.help import HelpPage
+from evalstore.interfaces.tui.screens.dialogs import HelpPage
 from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.state.case_filter import EXAMPLES
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.verdict_order import MEANINGS, SIGNS
 from evalstore.store.wanted import UnwantedError, note_reached

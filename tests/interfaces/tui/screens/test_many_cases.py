@@ -16,13 +16,13 @@ from textual.widgets import Input
 
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
+from evalstore.interfaces.tui.case_filter import FilteredCases, LookedUp, read_query
+from evalstore.interfaces.tui.case_listing import CasePlace
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.case_table import case_title
-from evalstore.interfaces.tui.screens import text_filter
+from evalstore.interfaces.tui.screens import case_panels
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, read_query
-from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.planning.options import Location
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow
@@ -191,7 +191,7 @@ class Held(WorkspaceSource):
 def test_the_progress_is_shown_and_what_is_typed_next_ends_the_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(text_filter, "_LONG_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(case_panels, "_LONG_PAUSE_SECONDS", 0)
     source = Held(Location(Path()))
 
     async def scenario(pilot: Pilot[None]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.interfaces.tui.widgets.grid import Grid
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen
 

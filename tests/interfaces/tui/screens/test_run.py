@@ -20,13 +20,13 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
 from evalstore.core.values import Reply, Request, Usage
 from evalstore.interfaces.tui.app import Browser
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.page_lines import TitleLine
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.footer import TitleLine
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.table.cases import list_runs
 from evalstore.runs.interactive_run import (

@@ -15,13 +15,13 @@ from textual.widgets import Input
 
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
+from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.run_details import STAR_NOTE
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine, list_runs
 from evalstore.runs.file_watcher import ChangeNotifier

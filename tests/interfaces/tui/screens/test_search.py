@@ -13,12 +13,12 @@ from textual.widgets import Input
 
 from evalstore.core.errors import StoreError
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.search import SearchPage
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
 from evalstore.results.table.cases import list_runs

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
+from evalstore.interfaces.tui.text_view import FittedView, TextView
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen
 

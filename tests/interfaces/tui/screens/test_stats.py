@@ -9,10 +9,10 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.labels.add_labels import label
 from tests.builders import tree

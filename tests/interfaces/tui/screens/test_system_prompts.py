@@ -11,11 +11,11 @@ from textual.widgets import Input
 
 from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.search import SearchPage
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.runs import interactive_run

@@ -11,11 +11,11 @@ from textual.pilot import Pilot
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
-from evalstore.interfaces.tui.keys import Appearance
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import Appearance
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.log.test_history import edits_between, versions_of
 from evalstore.results.table import cases

@@ -13,10 +13,10 @@ from textual.widgets import Input
 
 from evalstore.core.errors import StoreError
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.case_filter import read_query
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.screens import cases
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.case_filter import read_query
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from evalstore.planning.reasons.unknown_names import matches_any
 from tests.builders import tree

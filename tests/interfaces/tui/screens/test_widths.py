@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen

@@ -1,4 +1,4 @@
-"""The data of the browser: the library's `Workspace`, and reads in bulk that only screens need.
+"""The data of the browser, and its run: the library's `Workspace`, and reads that screens need.
 
 Everything may be called from any thread, and raises `EvalstoreError`. Operations are imported
 when they are used, so that the first screen is drawn before they are loaded.
@@ -6,20 +6,22 @@ when they are used, so that the first screen is drawn before they are loaded.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
+from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.api import Workspace
-from evalstore.interfaces.tui.state.case_filter import read_query
-from evalstore.interfaces.tui.state.case_listing import PromptPair
+from evalstore.interfaces.tui.case_filter import read_query
+from evalstore.interfaces.tui.case_listing import PromptPair
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.table import cases
 
 if TYPE_CHECKING:
-    from evalstore.core.progress import ProgressListener
     from evalstore.core.results import Decision, Result
     from evalstore.planning.options import Location
     from evalstore.planning.status.status_report import Status
@@ -344,3 +346,69 @@ Models: TypeAlias = tuple[str, str] | None
 """Two candidates, or as a `PromptPair` two system prompts; None: two sides are compared."""
 Among: TypeAlias = FilteredPlaces | None
 """The cases in which these are compared; None: all."""
+
+
+class BackgroundRun(ProgressListener):
+    """Counts the answers and judgements of a run in another thread, and can stop it."""
+
+    def __init__(self, request: RunRequest, preview: PlanPreview) -> None:
+        self.request = request
+        self.preview = preview
+        self.totals = {"asked": 0, "judged": 0}
+        self.done = {"asked": 0, "judged": 0, "failed": 0}
+        self.notes: list[str] = []
+        self.is_planned = False
+        self.stops = 0
+        """How often the user has asked to stop it."""
+        self.end: RunEnd | None = None
+        self.problem: EvalstoreError | None = None
+        self.is_over = False
+        self._started = time.monotonic()
+        self._stop: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+        self.shown = self.copy()
+        """How far it was when screens were last drawn: all of them show the same moment."""
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds since it started."""
+        return time.monotonic() - self._started
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Return how many answers and judgements are done or have failed, and of how many."""
+        return sum(self.done.values()), sum(self.totals.values())
+
+    def copy(self) -> BackgroundRun:
+        """Return how far it is: a copy that the run does not change."""
+        copied = copy(self)
+        vars(copied).pop("shown", None)  # else each copy would keep the one before
+        copied.done, copied.notes = dict(self.done), list(self.notes)
+        return copied
+
+    def start(self, asks: int, judgements: int) -> None:
+        """Take the totals of the plan."""
+        self.totals = {"asked": asks, "judged": judgements}
+        self.is_planned = True
+
+    def advance(self, kind: str, count: int) -> None:
+        """Count finished calls."""
+        self.done[kind] += count
+
+    def note(self, message: str) -> None:
+        """Keep a message for the user."""
+        self.notes.append(message)
+
+    def interruptible(self, stop: Callable[[], None]) -> None:
+        """Take the function that stops the run; call it if the user has asked for that already."""
+        with self._lock:
+            self._stop = stop
+            for _ in range(self.stops):
+                stop()
+
+    def interrupt(self) -> None:
+        """Stop the run: calls in flight may finish; a second time, at once."""
+        with self._lock:
+            self.stops += 1
+            if self._stop:
+                self._stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.interfaces.tui.state.case_listing import CellPlace, next_cell
+from evalstore.interfaces.tui.case_listing import CellPlace, next_cell
 
 FAILING = [[], [0, 1], [1], [], [0, 2]]
 """By line, the candidates that did not pass."""

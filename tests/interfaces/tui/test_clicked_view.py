@@ -8,13 +8,13 @@ import pytest
 from textual.events import Click, MouseDown, MouseUp
 from textual.pilot import Pilot
 
+from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from evalstore.core.display import BLANK, StyledLine, StyledSpan, text_lines
-from evalstore.interfaces.tui.widgets.text_view import TextView, find_same_line, wrap_line
+from evalstore.interfaces.tui.text_view import TextView, find_same_line, wrap_line
 
 parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])
 spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)

@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from evalstore.core.display import StyledSpan
 from evalstore.interfaces.tui.contrast import find_style
-from evalstore.interfaces.tui.widgets.grid_columns import (
+from evalstore.interfaces.tui.grid_columns import (
     Column,
     LineStyle,
     StyledCell,

@@ -11,7 +11,7 @@ from functools import cache, cached_property, partial
 from evalstore.core.display import widest
 from evalstore.core.results import Result
 from evalstore.core.values import URGENCY
-from evalstore.interfaces.tui.widgets.grid_columns import ShortenedNames
+from evalstore.interfaces.tui.grid_columns import ShortenedNames
 from evalstore.planning.reasons.unknown_names import matches_any
 from evalstore.results.result_version import BrokenResults, is_broken
 from evalstore.results.table.case_rows import BROKE, CaseRow, Words, fold, lacking_words, row_tests

@@ -10,7 +10,7 @@ import pytest
 from evalstore.core import hashing
 from evalstore.core.errors import NO, OK
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.location import StoreLocation, read_location

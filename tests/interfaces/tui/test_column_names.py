@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.tui.widgets.grid_columns import ShortenedNames, case_names, only_file
+from evalstore.interfaces.tui.grid_columns import ShortenedNames, case_names, only_file
 
 QUESTIONS = [
     "question=What is the capital of France?",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalstore.interfaces.tui.state.case_listing import (
+from evalstore.interfaces.tui.case_listing import (
     CaseGroup,
     CaseNavigator,
     count_cases,

@@ -1,1 +1,0 @@
-"""What the screens hold: filters, positions, and where their data comes from."""

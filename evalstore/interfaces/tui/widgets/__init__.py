@@ -1,1 +1,0 @@
-"""The widgets that the screens are made of."""
