@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.core.clock import minute
-from evalstore.core.display import clip, percent, plural, safe, side_name, spread, whole_percent
+from evalstore.core.display import clip, percent, plural, safe, side_name, spread
 from evalstore.interfaces.html.templates import Drawing
 from evalstore.results.stats.trend import rate_texts
 
@@ -77,10 +77,7 @@ def trend_chart(trend: Trend) -> Drawing:
         return Drawing("")
     last = len(trend.runs) - 1
     ends = [line.points[-1] for line in lines]
-    shown = [
-        clip(line.candidate.rpartition("/")[2] or line.candidate, _LONGEST) + _rate(trend, line)
-        for line in lines
-    ]
+    shown = [_name(trend, line) for line in lines]
 
     def x(run: int) -> float:
         return 100 * run / last
@@ -127,7 +124,7 @@ def trend_chart(trend: Trend) -> Drawing:
             )
             names.append(f'<g class="{kind}">{text}</g>')
     name = f"Pass rates of {plural(len(lines), 'candidate')} in {plural(len(trend.runs), 'run')}"
-    width = _LETTER * max(map(len, shown[:_MOST_NAMES])) + 4
+    width = 8 * max(map(len, shown[:_MOST_NAMES])) + 4  # they are bold
     return Drawing(
         f'<div class="plot"><svg class="trend-chart" height="{_HEIGHT}" role="img"'
         f' aria-label="{escape(name)}">{"".join(parts)}</svg>'
@@ -135,14 +132,12 @@ def trend_chart(trend: Trend) -> Drawing:
     )
 
 
-def _rate(trend: Trend, line: TrendLine) -> str:
-    """Return ` 87%`, the rate in the last run, of some cases counts; empty if it has none."""
-    run, end = trend.runs[-1], line.points[-1]
-    if end.run != len(trend.runs) - 1:
-        return ""
-    if end.is_partial:
-        return f" {rate_texts(run.rates, [line.candidate], is_partial=True)[0]}"
-    return f" {whole_percent(end.rate)}"
+def _name(trend: Trend, line: TrendLine) -> str:
+    """Return `gpt 87.5%`, with the rate in the last run if it has one, of some cases counts."""
+    end, name = line.points[-1], line.candidate.rpartition("/")[2] or line.candidate
+    rates = trend.runs[-1].rates if end.run == len(trend.runs) - 1 else {}
+    (rate,) = rate_texts(rates, [line.candidate], is_partial=end.is_partial)
+    return f"{clip(name, _LONGEST)} {rate}".rstrip()
 
 
 def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:

@@ -77,7 +77,10 @@ def test_a_candidate_has_one_colour_and_only_rates_of_the_last_run_are_beside_th
     runs = [run_of(2, 2), run_of(1, 3)]
     rates = {"mini": CandidateCounts(1, 2, 2)}
     runs = [TrendRun("3abc", 259_200_000_000, True, rates), *runs]
-    for listed, names in ((runs, ["<big>", "mini 1 of 2"]), (runs[1:], ["<big> 100%", "mini 50%"])):
+    for listed, names in (
+        (runs, ["<big>", "mini 1 of 2"]),
+        (runs[1:], ["<big> 100.0%", "mini 50.0%"]),
+    ):
         chart = ElementTree.fromstring(trend_chart(make_trend(listed, str, ["aaa", "mini"])))
         groups = chart.findall("svg")[1].findall("g")
         assert [group.get("class") for group in groups] == ["line-1", "line-2"]
