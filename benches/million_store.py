@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.core.results import Evaluation, Session
-    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
 
 _STARTED = 1_700_000_000_000_000

@@ -36,8 +36,7 @@ from evalstore.core.values import (
     TestVersion,
     Text,
 )
-from evalstore.planning.cells.cell_batches import StreamedCells
-from evalstore.planning.cells.cells import Candidate, Cell, Judge, place_cases
+from evalstore.planning.cells import Candidate, Cell, Judge, StreamedCells, place_cases
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.limits.rate_limiter import Account

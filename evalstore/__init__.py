@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         init,
         to_json,
     )
-    from evalstore.planning.plan_items import PlanItem
-    from evalstore.planning.status.status_report import Status
+    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.status_report import Status
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.compare.diff_result import Diff
     from evalstore.runs.judge_text import JudgedText
@@ -81,8 +81,8 @@ _MODULES = {
     "evalstore.results.compare.diff_result": ("Diff",),
     "evalstore.runs.judge_text": ("JudgedText",),
     "evalstore.runs.run_report": ("RunReport",),
-    "evalstore.planning.status.status_report": ("Status",),
-    "evalstore.planning.plan_items": ("PlanItem",),
+    "evalstore.planning.status_report": ("Status",),
+    "evalstore.planning.plan": ("PlanItem",),
     "evalstore.comparison.statistics": ("Rate",),
     "evalstore.core.results": ("Result",),
     "evalstore.core.values": ("Verdict",),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.core import hashing
 from evalstore.core.values import FileVersion
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
-from evalstore.planning.cells.cells import Cell, SkippedPair, cells_with, place_cases, take_first
+from evalstore.planning.cells import Cell, SkippedPair, cells_with, place_cases, take_first
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_test

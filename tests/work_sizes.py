@@ -36,9 +36,9 @@ files.temporary_list: _FEW
 interfaces.html.case_data: CASES_IN_A_BLOCK
 results.search.grep: _KEPT_PLACES
 results.table.cases: AT_ONCE
-planning.cells.cell_batches: BATCH
-planning.cells.earlier_cases: _FEW_PROMPTS
-planning.cells.settled_parts: _MOST_NEW
+planning.cells: BATCH
+planning.earlier_results: _FEW_PROMPTS
+planning.settled_parts: _MOST_NEW
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
 remotes.pack_reader: _GAP

@@ -18,9 +18,8 @@ from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.exchange.importers.base import reading_from
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
-from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.open_project import locate_store, open_workspace, warn_before_opening
 from evalstore.planning.options import Location
-from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.providers.kinds import EXAMPLE
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address

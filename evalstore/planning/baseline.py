@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evalstore.core.display import plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.runs import Run, RunCommit
-from evalstore.planning.cells.earlier_results import RunFilter, every_run
+from evalstore.planning.earlier_results import RunFilter, every_run
 from evalstore.planning.first_pushes import first_push_of
 from evalstore.planning.options import Location, RunOptions, is_partial
 from evalstore.planning.project import Project

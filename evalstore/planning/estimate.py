@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from evalstore.core.values import RECORDED, Json, Usage
-from evalstore.planning.cells.cells import Cell, limit_of
+from evalstore.planning.cells import Cell, limit_of
+from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.pricing import sum_usage
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.reason import Reason
+from evalstore.planning.reason import Reason
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 _CHARACTERS = 4

@@ -1,27 +1,194 @@
-"""The models that answer and judge in a command, with their versions and prices."""
+"""The models that answer and judge in a command, with their versions, names and prices.
+
+Prices are those of the model file, else of litellm's local table, in USD.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import islice
 
 from evalstore.checks.judging.reply_parser import model_that_judges
 from evalstore.core import hashing
 from evalstore.core.clock import today
-from evalstore.core.errors import EvalstoreError
-from evalstore.core.values import RECORDED, Evaluator, ModelVersion
-from evalstore.files.fields import suggest
-from evalstore.planning.cells.cells import Candidate, Judge
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.values import RECORDED, CaseFile, Evaluator, ModelVersion, Reply, Usage
+from evalstore.files.fields import nearest, suggest
+from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.pricing import find
-from evalstore.planning.reasons.unknown_names import match_one_model, no_such_model
-from evalstore.providers.kinds import SCRIPTED
-from evalstore.providers.price_table import Price
+from evalstore.providers.base_urls import is_local
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
+from evalstore.providers.price_table import Price, find_price
 from evalstore.providers.usage import reports_cost
 from evalstore.workspace.catalogue import is_known_kind
-from evalstore.workspace.model_files import Model, Part, ProviderFile, bare_model
+from evalstore.workspace.model_files import Currency, Model, Part, ProviderFile, bare_model
+from evalstore.workspace.model_files import ModelPrice as ModelCost
 from evalstore.workspace.reader import Reading
+from evalstore.workspace.settings.model_suggestions import NO_FILE, suggest_model
 from evalstore.workspace.settings.settings import Participant, Settings
+
+LOCAL = "local"
+"""The source of the price of a server in one's own network: its calls cost nothing."""
+
+
+def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | None:
+    """Return the price of a model on a day (`YYYY-MM-DD`); None when it is not known.
+
+    A server in one's own network costs nothing unless its model has a price.
+    """
+    in_force = [cost for cost in model.costs if cost.valid_from <= day]
+    is_scripted = model.provider.type == SCRIPTED
+    if in_force:
+        cost = in_force[-1]
+        rate = _rate(cost.currency, currencies, day)
+        if rate is None:
+            return None
+        converted = cost.currency != "USD" or rate != 1.0
+        cached = cost.per_cached_prompt_token
+        return Price(
+            source="costs",
+            per_input_token=cost.per_prompt_token * rate,
+            per_output_token=cost.per_completion_token * rate,
+            per_cached_token=None if cached is None else cached * rate,
+            per_call=cost.per_call * rate,
+            per_hour=cost.per_hour * rate,
+            currency=cost.currency if converted else None,
+            rate=rate if converted else None,
+            is_simulated=is_scripted,
+        )
+    if is_scripted:
+        return Price(source="scripted", is_simulated=True)
+    if listed := find_price(model.provider.type, model.code):
+        return listed
+    base_url = model.provider.base_url or OPENAI_COMPATIBLE.get(model.provider.type)
+    return Price(source=LOCAL) if base_url and is_local(base_url) else None
+
+
+def find_unpriced(
+    model: Model, currencies: Mapping[str, Currency], day: str
+) -> Iterator[tuple[ModelCost, str]]:
+    """Yield the prices of a model without a rate on a day or later, with the first such day.
+
+    A price that was replaced before that day needs no rate.
+    """
+    in_force = [cost for cost in model.costs if cost.valid_from <= day]
+    later = [cost for cost in model.costs if cost.valid_from > day]
+    for cost in (*in_force[-1:], *later):
+        then = max(day, cost.valid_from)
+        if _rate(cost.currency, currencies, then) is None:
+            yield cost, then
+
+
+def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float | None:
+    if currency in currencies:
+        return currencies[currency].rate(day)
+    return 1.0 if currency == "USD" else None
+
+
+def sum_usage(replies: Sequence[Reply]) -> Usage:
+    """Return the sum of the tokens of several replies."""
+
+    def total(name: str) -> int | None:
+        known = [value for reply in replies if (value := getattr(reply.usage, name)) is not None]
+        return sum(known) if known else None
+
+    return Usage(*(total(each.name) for each in fields(Usage)))
+
+
+_MOST_CASES = 10_000
+_WORD = re.compile(r"\w+")
+
+
+def no_such_model(
+    id: str, part: str, reading: Reading, settings: Settings | None = None
+) -> EvalstoreError:
+    """Return the error for an unknown model; `part` is `candidates`, `evaluators` or another place.
+
+    A candidate is never suggested for an evaluator that the settings name, nor the reverse, and no
+    name that is only in the settings for itself. What is hardly a name may be the message of a run,
+    which git has `-m` for.
+    """
+    models = {*_models_for(part, reading, settings)} - {id} if reading.models else ()
+    hint = suggest_model(id, models, reading.providers)
+    if any(problem.file not in reading.tests for problem in reading.errors):
+        hint = "its file may have errors: 'evalstore check' lists them"
+    if part == "candidates" and (" " in id or hint.endswith(NO_FILE)):
+        hint += "; the message of a run is '--message'"
+    return EvalstoreError(f"unknown model '{id}' ({part})", hint=hint)
+
+
+def matches_any(text: str, values: Iterable[str]) -> bool:
+    """Return whether a value matches: as a part of the text, or behind `=` as the whole."""
+    return any(
+        value[1:] == text if value.startswith("=") and len(value) > 1 else value in text
+        for value in values
+    )
+
+
+def match_models(name: str, known: Iterable[str]) -> list[str]:
+    """Return the model of this name, or else all that have it in theirs, in upper or lower case."""
+    models, parts = list(dict.fromkeys(known)), [name.casefold()]
+    return [name] if name in models else [id for id in models if matches_any(id.casefold(), parts)]
+
+
+def match_one_model(name: str, known: Iterable[str]) -> str:
+    """Return the model that a name, or a part of a name, means; the name itself if there is none.
+
+    Raises `EvalstoreError` if it may mean several.
+    """
+    found = match_models(name, known)
+    if len(found) > 1:
+        error = f"'{name}' is part of the names of {len(found)} models"
+        raise EvalstoreError(error, hint=f"name one: {', '.join(found)}")
+    return found[0] if found else name
+
+
+def _models_for(part: str, reading: Reading, settings: Settings | None) -> Collection[str]:
+    """Return the models that may have this part: those of the settings, or without another."""
+    if settings is None or part not in ("candidates", "evaluators"):
+        return reading.models
+    candidates = {name for each in settings.candidates for name in (each.id, each.name) if name}
+    evaluators = {each.id for each in settings.evaluators}
+    own, others = (candidates, evaluators) if part == "candidates" else (evaluators, candidates)
+    return own | {id for id in reading.models if id not in others}
+
+
+def tags_of(files: Iterable[CaseFile]) -> set[str]:
+    """Return the tags of all cases."""
+    return {tag for file in files for case in file.cases for tag in case.tags}
+
+
+def require_tag(tags: Iterable[str], known: Collection[str]) -> None:
+    """Raise `NothingSelectedError` for the first of these tags that no case has."""
+    for tag in tags:
+        if tag not in known:
+            hint = suggest(tag, known, "tags")
+            raise NothingSelectedError(f"no case has the tag '{tag}'", hint=hint)
+
+
+def unknown_tags(tags: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return a warning about each of these tags that no case has."""
+    return [
+        f"no case has the tag '{tag}'" + (f": {hint}" if (hint := nearest(tag, known)) else "")
+        for tag in tags
+        if tag not in known
+    ]
+
+
+def suggest_word(expression: str, files: Mapping[str, CaseFile]) -> str | None:
+    """Suggest the nearest word for the first of `-k` that no file or row has; None without one.
+
+    Of many cases only the first are read.
+    """
+    cases = ((path, case.row) for path, file in files.items() for case in file.cases)
+    places = [f"{path}::{row}".casefold() for path, row in islice(cases, _MOST_CASES)]
+    known = {word for place in places for word in _WORD.findall(place)}
+    for word in _WORD.findall(expression.casefold()):
+        if word not in ("and", "or", "not") and not any(word in place for place in places):
+            return nearest(word, known)
+    return None
 
 
 class Participants:

@@ -11,26 +11,26 @@ from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.core.results import Result
 from evalstore.core.values import RECORDED, Case, Verdict
-from evalstore.planning.carried_votes import carry_over
-from evalstore.planning.cells import failed_work
-from evalstore.planning.cells.cell_batches import StreamedCells
-from evalstore.planning.cells.cells import (
+from evalstore.planning import failed_work, participants, path_history
+from evalstore.planning.cells import (
     Candidate,
     Cell,
+    EarlierBatches,
+    EarlierWork,
     Judge,
     PlacedCase,
+    StreamedCells,
     place_cases,
     take_first,
 )
-from evalstore.planning.cells.earlier_batches import EarlierBatches, EarlierWork
-from evalstore.planning.cells.earlier_results import find_cells
-from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.earlier_results import find_cells
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
-from evalstore.planning.reasons import history_filters, unknown_names
-from evalstore.planning.reasons.path_history import PathHistory
+from evalstore.planning.results import carry_over
 from evalstore.planning.selection import NamedRows, Selection, Subset
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import digest_of
@@ -114,10 +114,10 @@ def resolve_scope(
     cases are not left out.
     """
     candidates, judges = project.candidates(selection), project.judges(selection)
-    answers, judgements = history_filters.bounds_of(
+    answers, judgements = path_history.bounds_of(
         selection, project.settings, judge_only=judge_only, begun=begun
     )
-    subset = history_filters.subset_of(selection)
+    subset = path_history.subset_of(selection)
     settled = settled or SettledParts()
     cells = _choose(project, selection, subset, candidates, judges, settled)
     planned = {digest_of(id) for cell in cells for id in cell.questions} if settled else set()
@@ -127,30 +127,28 @@ def resolve_scope(
     for judge in cells.judges.values():
         project.keep_judges(judge)
     if selection.tags or selection.exclude_tags:
-        known = unknown_names.tags_of(files_of(project.reading).values())
+        known = participants.tags_of(files_of(project.reading).values())
         if not cells and not cells.skipped:
-            unknown_names.require_tag(selection.tags, known)
-        for warning in unknown_names.unknown_tags(
-            (*selection.tags, *selection.exclude_tags), known
-        ):
+            participants.require_tag(selection.tags, known)
+        for warning in participants.unknown_tags((*selection.tags, *selection.exclude_tags), known):
             project.warn(warning)
     if not cells and not cells.skipped and not settled:
         files = files_of(project.reading)
         raise NothingSelectedError(
             "nothing is selected",
             hint=(
-                (selection.name and unknown_names.suggest_word(selection.name, files))
+                (selection.name and participants.suggest_word(selection.name, files))
                 or "'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags"
             ),
         )
     tried: failed_work.FailedWork | None = None
     if selection.last_failed:
-        cells = cells.keep(find_failed(project, cells, hint=history_filters.ALL))
+        cells = cells.keep(find_failed(project, cells, hint=path_history.ALL))
     if selection.retry_errors:
         busy, tried = failed_work.find_tried(project, cells, selection, answers, judgements)
         cells = cells.keep(busy)
-    if not (history_filters.is_plain(selection) or subset.is_all):
-        cells = history_filters.take_subset(cells, subset)
+    if not (path_history.is_plain(selection) or subset.is_all):
+        cells = path_history.take_subset(cells, subset)
     _require_judges(project, cells, judges, has_others=bool(settled))
     again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, answers, judgements, again, tried, judge_only, begun, settled)
@@ -165,7 +163,7 @@ def _choose(
     settled: SettledParts,
 ) -> StreamedCells:
     """Return the selected cells, before filters by results and the subset."""
-    first = subset.limit if history_filters.is_plain(selection) else None
+    first = subset.limit if path_history.is_plain(selection) else None
     criteria = select(project, selection)
     files = {
         path: file for path, file in files_of(project.reading).items() if criteria.covers_file(path)
@@ -177,7 +175,7 @@ def _choose(
             for case in file.cases if isinstance(file.cases, tuple) else ():
                 if matches(path, case):
                     answers_it(case)
-    changed = history_filters.ChangedCases(project) if selection.changed else None
+    changed = path_history.ChangedCases(project) if selection.changed else None
 
     def place() -> Iterator[PlacedCase]:
         placed = place_cases(

@@ -2,21 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import os
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-from evalstore.core.errors import Problem
+from evalstore.checks.types.python import CodeFile
+from evalstore.core.display import shorten
+from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.values import CaseFile
-from evalstore.planning.code_trust import CodeTrust
+from evalstore.files.processes.application import Application
+from evalstore.files.user_lists import default_place
+from evalstore.planning.cells import Cell
 from evalstore.planning.options import Location
 from evalstore.planning.participants import Participants
-from evalstore.planning.path_targets import find_targets, place_paths
-from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.selection import Target
+from evalstore.planning.selection import Target, find_targets, place_paths
+from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
 from evalstore.store.trees.path_trees import build_tree
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import Model
 from evalstore.workspace.reader import Reading
+from evalstore.workspace.trust import TrustList, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Untrusted:
+    """A file that is not trusted, and that checks or models need."""
+
+    path: str
+    """Relative to the workspace, with forward slashes."""
+    typed: str
+    """The path relative to the folder in which the command was started."""
+    network: bool
+    """Whether the check needs the network."""
+    was_trusted: bool = False
+    """Whether the file was trusted with other content."""
+    runs: str = ""
+    """What a model file runs, if it is that of an application."""
+
+    @property
+    def command(self) -> str:
+        """Return the command that trusts the file."""
+        options = "--network " if self.network and not self.runs else ""
+        return f"evalstore trust {options}{shlex.quote(self.typed)}"
+
+    @property
+    def words(self) -> str:
+        """Return why checks of the file are not run, or the model not called, as a message."""
+        return f"{self.fact}, so {'it is not called' if self.runs else 'its checks wait'}"
+
+    @property
+    def words_of_model(self) -> str:
+        """Return why the model is not called, as a message about its file that is named before."""
+        return f"{self._fact_of_model('it')}, so it is not called"
+
+    @property
+    def fact(self) -> str:
+        """Return a message that the file is not trusted."""
+        if self.runs:
+            return self._fact_of_model(self.path)
+        if self.was_trusted:
+            return f"{self.path} has changed since you trusted it"
+        trust = "trusted with the network" if self.network else "trusted"
+        return f"{self.path} is not {trust} on this machine"
+
+    def _fact_of_model(self, name: str) -> str:
+        if self.was_trusted:
+            return f"what {name} runs ({self.runs}) has changed since you trusted it"
+        return f"{name} runs {self.runs}, which is not trusted on this machine"
+
+
+class CodeTrust:
+    """Looks up whether the files that cases run are trusted; each file once."""
+
+    def __init__(
+        self, location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
+    ) -> None:
+        self._directory = location.directory
+        self._workspace = workspace
+        self._store = store
+        self._reading = reading
+        self._list: TrustList | None = None
+        self._answers: dict[str, bool] = {}
+        self.untrusted: dict[str, Untrusted] = {}
+        """The files that are not trusted, by their text in `Case.code` or the id of a model."""
+
+    @property
+    def named(self) -> list[Untrusted]:
+        """Return the files that are not trusted, sorted, each once."""
+        return sorted(set(self.untrusted.values()), key=lambda file: (file.path, file.network))
+
+    def allows(self, sha256: str, network: bool) -> bool:
+        """Return whether a file of this hash may run."""
+        return self._trusted().allows(sha256, network=network)
+
+    def allows_application(self, application: Application) -> bool:
+        """Return whether an application may run as it is."""
+        return self._trusted().allows_application(application.digest)
+
+    def note_models(self, ids: Iterable[str]) -> None:
+        """Note the applications of these models, which are not trusted and are needed."""
+        for id in ids:
+            if untrusted := self.find_untrusted(id):
+                self.untrusted[f"model {id}"] = untrusted
+
+    def find_untrusted(self, id: str) -> Untrusted | None:
+        """Return the model file of an application that is not trusted; None for any other model."""
+        model = self._reading.models.get(id)
+        if model is None or model.application is None:
+            return None
+        application, path = model.application, self._reading.model_files[id]
+        if self.allows_application(application):
+            return None
+        place = os.path.realpath(self._workspace.root / path)
+        typed = os.path.relpath(self._workspace.root / path, self._directory)
+        was_trusted = any(
+            entry.application and entry.path == place for entry in self._trusted().entries
+        )
+        return Untrusted(path, typed, True, was_trusted, shorten(application.code))
+
+    def find_blocked(self, cells: Iterable[Cell]) -> set[str]:
+        """Return ids of the evaluation versions that run a file which is not trusted."""
+        return {
+            cell.case.evaluation or ""
+            for cell in cells
+            if cell.case.code and not all(map(self._may_run, cell.case.code))
+        }
+
+    def note_waiting(self, cells: Iterable[Cell], waiting: Collection[str]) -> None:
+        """Note the files that these evaluation versions need and that are not trusted."""
+        for cell in cells if waiting else ():
+            if cell.case.evaluation in waiting:
+                for text in cell.case.code:
+                    if not self._may_run(text):
+                        self._note(text, cell.file)
+
+    def look_at(self, files: Iterable[tuple[str, CaseFile]]) -> list[tuple[str, Untrusted]]:
+        """Return pairs of a test file and a file that it runs and that is not trusted."""
+        by_text: dict[tuple[str, str], Untrusted] = {}
+        for path, file in files:
+            for text in file.runs:
+                if not self._may_run(text):
+                    by_text[path, text] = self._note(text, path)
+        return [(path, untrusted) for (path, _), untrusted in by_text.items()]
+
+    def _trusted(self) -> TrustList:
+        if self._list is None:
+            self._list = TrustList(default_place())
+        return self._list
+
+    def _may_run(self, text: str) -> bool:
+        if text not in self._answers:
+            code = CodeFile.read(text)
+            version = self._reading.blobs.get(code.id)
+            if version is None and self._store is not None:
+                version = self._store.load_files([code.id])[code.id]
+            self._answers[text] = version is not None and self.allows(
+                digest(version.data), code.network
+            )
+        return self._answers[text]
+
+    def _was_trusted(self, path: str, code: CodeFile) -> bool:
+        """Return whether a file was trusted, but with other content than this check has."""
+        version = self._reading.blobs.get(code.id)
+        now = digest(version.data) if version else None
+        place = os.path.realpath(self._workspace.root / path)
+        return any(
+            entry.path == place and entry.sha256 != now for entry in self._trusted().entries
+        ) and (now is None or self._trusted().find(now) is None)
+
+    def _note(self, text: str, test: str) -> Untrusted:
+        """Note a file that is not trusted, by its path as this test file names it."""
+        code = CodeFile.read(text)
+        if text not in self.untrusted:
+            depends = self._reading.depends.get(test, {})
+            mentioned = next(
+                (name.partition(":")[2] for name, id in depends.items() if id == code.id), code.id
+            )
+            try:
+                path = self._reading.references.locate(mentioned, test)
+            except FileProblem:
+                path = mentioned
+            typed = os.path.relpath(self._workspace.root / path, self._directory)
+            self.untrusted[text] = Untrusted(
+                path, typed, code.network, self._was_trusted(path, code)
+            )
+        return self.untrusted[text]
 
 
 class Project(Participants):

@@ -12,8 +12,8 @@ from evalstore.core import batches
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import NumberedSequence
-from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.edits.participant_edits import differ_participants
 from evalstore.store.trees.case_files import CasePart, StoredCases, long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
@@ -62,7 +62,7 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
 
 def find_unedited_run(project: Project) -> Run | None:
     """Return the last run unless files, settings or labels changed since; nothing is planned."""
-    from evalstore.planning.status.workspace_results import workspace_as_run
+    from evalstore.planning.status_report import workspace_as_run
 
     store = project.store
     last = store.find_runs(limit=1)
@@ -82,7 +82,7 @@ def find_equal_run(project: Project) -> Run | None:
     """
     from evalstore.planning.planner import resolve_scope
     from evalstore.planning.results import LeafBuilder
-    from evalstore.planning.status.workspace_results import compute_workspace
+    from evalstore.planning.status_report import compute_workspace
 
     store, every = project.store, SelectionOptions()
     last = find_unedited_run(project)

@@ -8,7 +8,7 @@ from evalstore.core import hashing
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Question
-from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
+from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult

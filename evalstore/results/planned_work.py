@@ -9,13 +9,13 @@ from typing import NamedTuple
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.values import Case
-from evalstore.planning.cells.cells import Cell
+from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.reasons import Explainer
-from evalstore.planning.status.workspace_results import results_at
+from evalstore.planning.reasons import Explainer
+from evalstore.planning.status_report import results_at
 from evalstore.results.growing_results import cell_of
 from evalstore.store.trees.case_files import StoredCases
 

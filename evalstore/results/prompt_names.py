@@ -18,10 +18,10 @@ from evalstore.workspace.index import read_used_prompts
 if TYPE_CHECKING:
     from evalstore.comparison.placed_results import PlacedResults
     from evalstore.core.values import Case, CaseFile, Json
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.cells.settled_parts import SettledParts
+    from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.planning.settled_parts import SettledParts
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.values import FileVersion, Request
-from evalstore.planning.cells.cells import limit_of
+from evalstore.planning.cells import limit_of
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.budget import estimate_call_cost, fits_in
 from evalstore.runs.execution.requests import build_request, next_request

@@ -9,10 +9,10 @@ from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
 from evalstore.core.progress import ProgressListener
 from evalstore.core.results import Result
-from evalstore.planning.cells.cells import Cell
-from evalstore.planning.code_trust import Untrusted
+from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.project import Untrusted
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
 from evalstore.results.planned_work import former_results

@@ -28,16 +28,15 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.planning.cells.cell_batches import StreamedCells
-from evalstore.planning.cells.cells import place_cases
+from evalstore.planning.cells import StreamedCells, place_cases
 from evalstore.planning.estimate import PriceSums
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.path_history import bounds_of
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.history_filters import bounds_of
-from evalstore.planning.reasons.reasons import Explainer
+from evalstore.planning.reasons import Explainer
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts

@@ -20,9 +20,7 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run, describe_run
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
-from evalstore.planning.cells.cells import Cell
-from evalstore.planning.cells.settled_parts import SettledParts, find_settled
-from evalstore.planning.cells.settled_recorder import SettledRecorder, measure_extent
+from evalstore.planning.cells import Cell
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import (
     locate_store,
@@ -38,11 +36,12 @@ from evalstore.planning.options import (
     SelectionOptions,
     is_chosen_by_verdict,
 )
-from evalstore.planning.plan import Plan
-from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.plan import FiledItems, Plan
 from evalstore.planning.planner import Scope, require_sound, resolve_scope
 from evalstore.planning.project import Project
-from evalstore.planning.status.status_report import CostLimit, Status
+from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
+from evalstore.planning.status_report import CostLimit, Status
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes

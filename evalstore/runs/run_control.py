@@ -13,7 +13,7 @@ from typing import Any
 
 from evalstore.core.clock import Clock
 from evalstore.core.progress import ProgressListener
-from evalstore.planning.cells.cells import Cell
+from evalstore.planning.cells import Cell
 from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.core.errors import Problem
     from evalstore.core.results import Result
-    from evalstore.planning.cells.cells import SkippedPair
-    from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.cells import SkippedPair
+    from evalstore.planning.project import Untrusted
     from evalstore.results.flips.regressions import Regression, ThresholdGate
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.execution.execution_counts import ExecutionCounts

@@ -11,13 +11,13 @@ from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, 
 from evalstore.core import hashing
 from evalstore.core.results import Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Verdict
-from evalstore.planning.cells.cells import Cell
-from evalstore.planning.cells.settled_parts import SettledParts
-from evalstore.planning.cells.settled_recorder import SettledRecorder
+from evalstore.planning.cells import Cell
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult, LeafBuilder, as_result, compute_results
+from evalstore.planning.settled_parts import SettledParts
+from evalstore.planning.settled_recorder import SettledRecorder
 from evalstore.results.growing_results import CellKey
 from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts

@@ -13,7 +13,7 @@ from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import GO_ON, Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.status_report import Status
 from evalstore.runs.file_watcher import FileWatcher
 from evalstore.runs.run import plan_run
 from evalstore.runs.run import run as carry_out

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.core.errors import StoreError
 from evalstore.interfaces.cli.main import main
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from evalstore.store.fsck import check_store
 from evalstore.store.sqlite.driver import SQLiteDriver
 from tests.builders import tree
@@ -78,7 +78,7 @@ def test_after_each_write_that_fails_the_store_is_sound_and_the_next_command_com
     fail: Fail,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cell_batches, "BATCH", 40)
+    monkeypatch.setattr(cells, "BATCH", 40)
     for succeed in range(60):
         folder = tmp_path / str(succeed)
         shutil.copytree(ran, folder)

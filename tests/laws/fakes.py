@@ -14,9 +14,9 @@ from unittest import mock
 from evalstore.core.progress import ProgressListener
 from evalstore.core.values import FilePart, Reply, Request, Usage
 from evalstore.exchange.sync.fsck import fsck
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.status_report import Status
 from evalstore.providers.base import ProviderError
 from evalstore.runs.run import run
 from evalstore.runs.status.status import status as status
@@ -149,7 +149,7 @@ class Place:
             mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=self.fake),
             mock.patch("evalstore.runs.run.git_state", return_value=None),
             mock.patch.object(
-                cell_batches, "BATCH", min(cell_batches.BATCH, 3)
+                cells, "BATCH", min(cells.BATCH, 3)
             ),  # so that most runs have several
         ):
             return run(self.location, selection, RunOptions(**orders), ProgressListener())

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from evalstore.core import hashing
 from evalstore.core.values import Case, CaseFile, Json
-from evalstore.planning.cells import cell_batches
-from evalstore.planning.cells.cell_batches import StreamedCells, batches
-from evalstore.planning.cells.cells import (
+from evalstore.planning import cells
+from evalstore.planning.cells import (
     Candidate,
     Judge,
+    StreamedCells,
+    batches,
     place_cases,
     take_first,
 )
@@ -36,7 +37,7 @@ JUDGES = (Judge("judge", "e1", "p"), Judge("other", "e2", "p", prohibited_tags=(
 
 
 def treat_as_long(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cell_batches, "BATCH", 10)
+    patch.setattr(cells, "BATCH", 10)
     for module in (case_chunks, case_files):
         patch.setattr(module, "MAX_PART", 8)
 
@@ -109,7 +110,7 @@ def test_the_first_cases_with_a_candidate_are_taken_alike_in_a_list_and_in_a_str
 def test_a_long_file_is_split_by_the_number_of_its_attempts(
     attempts: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cell_batches, "BATCH", 3)
+    monkeypatch.setattr("evalstore.planning.cells.BATCH", 3)
     file = CaseFile(tuple(case(number, {}) for number in range(10)))
     cells, _ = build_cells({"a.md": file}, CANDIDATES[:1], (), lambda *_: True, attempts=attempts)
     assert [len(batch) for batch in batches(cells)] == sizes

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evalstore.core import batches
 from evalstore.core.values import Case
-from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.selection import NamedRows, Selection, complete_label
+from evalstore.planning.version_reader import VersionReader
 
 FILE = "tests/a.md"
 

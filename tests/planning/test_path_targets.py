@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
-from evalstore.planning.path_targets import place_paths
+from evalstore.planning.selection import place_paths
 
 Form = Literal["NFC", "NFD"]
 

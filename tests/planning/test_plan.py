@@ -17,9 +17,8 @@ from evalstore.core.results import Sample, Vote
 from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
 from evalstore.planning import plan as plan_module
 from evalstore.planning import results
-from evalstore.planning.cells.cell_batches import StreamedCells
-from evalstore.planning.cells.cells import Candidate, Cell, Judge, place_cases
-from evalstore.planning.cells.failed_work import busy_cells, drop_untried
+from evalstore.planning.cells import Candidate, Cell, Judge, StreamedCells, place_cases
+from evalstore.planning.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
     EVER,

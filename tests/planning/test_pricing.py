@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.values import Usage
-from evalstore.planning.pricing import find, find_unpriced
+from evalstore.planning.participants import find, find_unpriced
 from evalstore.providers.price_table import Price
 from evalstore.workspace.model_files import Currency, Model, ProviderFile
 from evalstore.workspace.model_files import ModelPrice as ModelCost

@@ -13,7 +13,6 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Case
 from evalstore.planning import selection as selection_module
-from evalstore.planning.path_targets import split_case
 from evalstore.planning.selection import (
     Placed,
     Selection,
@@ -21,6 +20,7 @@ from evalstore.planning.selection import (
     Target,
     compile_name,
     read_shard,
+    split_case,
     suits,
 )
 

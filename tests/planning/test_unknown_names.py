@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalstore.planning.reasons.unknown_names import no_such_model
+from evalstore.planning.participants import no_such_model
 from evalstore.workspace.reader import Reading
 from evalstore.workspace.settings.settings import Participant, Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.comparison.version_diff import Difference
-from evalstore.planning.status.status_report import FileChange
+from evalstore.planning.status_report import FileChange
 from evalstore.results.edits.change_text import change_text, edit_lines, value_lines
 
 LONG = "word " * 40

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from evalstore.core import batches
-from evalstore.planning.plan_items import FiledItems, PlanItem, SummedItems, summed
+from evalstore.planning.plan import FiledItems, PlanItem, SummedItems, summed
 
 
 def _items(choice: random.Random, kinds: tuple[str, ...], file: str) -> list[PlanItem]:

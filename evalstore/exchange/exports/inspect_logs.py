@@ -22,7 +22,7 @@ from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, 
 from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import FileNames, make_encoder
 from evalstore.files.atomic_write import temporary_file
-from evalstore.planning.pricing import sum_usage
+from evalstore.planning.participants import sum_usage
 
 _VERSION = 2
 """The version of Inspect's logs."""

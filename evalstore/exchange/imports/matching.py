@@ -31,7 +31,7 @@ from evalstore.exchange.importers.base import JudgedAnswer, NotTakenError, Shown
 from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory, OlderCases
 from evalstore.files import media_types
 from evalstore.files.access import LARGEST_TEXT, normalise
-from evalstore.planning.cells.cells import Candidate, ask_of
+from evalstore.planning.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.project import Project
 from evalstore.planning.selection import suits

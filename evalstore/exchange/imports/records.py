@@ -24,7 +24,7 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.planning.cells.cells import Candidate
+from evalstore.planning.cells import Candidate
 from evalstore.planning.project import Project
 from evalstore.store import Store
 from evalstore.store.results import describe_cell

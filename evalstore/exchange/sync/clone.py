@@ -16,9 +16,8 @@ from evalstore.exchange.sync.pull import PullReport, pull, pull_missing
 from evalstore.exchange.sync.remotes import allow_address, typed_address
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
-from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.open_project import open_store, open_workspace, warn_outside
 from evalstore.planning.options import Location
-from evalstore.planning.reasons.ignored_variables import warn_outside
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.places.layout import require_remote

@@ -12,9 +12,9 @@ from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.sync.open_remote import is_place, locate_remote
 from evalstore.files.access import normal_path
-from evalstore.planning.cells.settled_parts import CACHE
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
+from evalstore.planning.settled_parts import CACHE
 from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.differences import CopyListener
 from evalstore.store.fsck import Damage, check_store, repair_store

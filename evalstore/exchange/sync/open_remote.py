@@ -15,9 +15,13 @@ from shlex import join, quote
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
 from evalstore.files.access import normal_path
-from evalstore.planning.open_project import open_store, open_workspace, warn_of_ignored_variables
+from evalstore.planning.open_project import (
+    open_store,
+    open_workspace,
+    warn_before_opening,
+    warn_of_ignored_variables,
+)
 from evalstore.planning.options import Location
-from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.remotes.acceptance import SigningKey, acceptance_of, signing_key_of
 from evalstore.remotes.differences import IdSource
 from evalstore.remotes.index_cache import IndexCache, cache_path

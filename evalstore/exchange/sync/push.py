@@ -576,8 +576,8 @@ def find_untagged_rows(
     test files with errors, whose tags are not known, and for one of `tags` that no case has; of
     `usual_tags`, cases may have none yet.
     """
+    from evalstore.planning.participants import require_tag
     from evalstore.planning.planner import require_sound
-    from evalstore.planning.reasons.unknown_names import require_tag
 
     if with_failures:
         raise EvalstoreError(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.exchange.sync.remotes import GarbageReport
     from evalstore.interfaces.api.options import StrPath
     from evalstore.interfaces.html.report import WrittenReport
-    from evalstore.planning.status.status_report import Status
+    from evalstore.planning.status_report import Status
     from evalstore.results.labels.add_labels import LabelReport
     from evalstore.runs.judge_text import JudgedText
     from evalstore.runs.run_report import RunReport

@@ -44,7 +44,7 @@ def places(ctx: Any, incomplete: str) -> Iterable[str]:
 
     After `ls checks`, types of checks; with `check --schema`, the kinds of files that have one.
     """
-    from evalstore.planning.path_targets import split_case
+    from evalstore.planning.selection import split_case
 
     if ctx.params.get("kind") == "checks":
         from evalstore.checks.registry import known_kinds
@@ -64,7 +64,7 @@ def places(ctx: Any, incomplete: str) -> Iterable[str]:
 @completes
 def answers(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete test files; after `::`, rows, each also with its system prompt if it has several."""
-    from evalstore.planning.path_targets import split_case
+    from evalstore.planning.selection import split_case
     from evalstore.results.table.list import names_of_rows
 
     path, typed = split_case(incomplete)

@@ -20,7 +20,7 @@ from evalstore.interfaces.cli import output, streams
 from evalstore.interfaces.cli.app import Globals, here
 from evalstore.interfaces.cli.progress import TerminalProgress
 from evalstore.planning.options import RunOptions, SelectionOptions
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.status_report import Status
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.status.status_text import judgements_text, price_text

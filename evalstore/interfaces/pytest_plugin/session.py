@@ -19,7 +19,7 @@ from evalstore.core import hashing
 from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
-from evalstore.planning.cells.failed_work import busy_cells, failed_judgements, failed_questions
+from evalstore.planning.failed_work import busy_cells, failed_judgements, failed_questions
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.core.errors import Problem
-    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results.growing_results import CellKey

@@ -12,7 +12,7 @@ from evalstore.core.display import widest
 from evalstore.core.results import Result
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.grid_columns import ShortenedNames
-from evalstore.planning.reasons.unknown_names import matches_any
+from evalstore.planning.participants import matches_any
 from evalstore.results.result_version import BrokenResults, is_broken
 from evalstore.results.table.case_rows import BROKE, CaseRow, Words, fold, lacking_words, row_tests
 from evalstore.results.table.cases import Cases

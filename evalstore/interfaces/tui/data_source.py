@@ -24,7 +24,7 @@ from evalstore.results.table import cases
 if TYPE_CHECKING:
     from evalstore.core.results import Decision, Result
     from evalstore.planning.options import Location
-    from evalstore.planning.status.status_report import Status
+    from evalstore.planning.status_report import Status
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.result_history import RecentVerdicts

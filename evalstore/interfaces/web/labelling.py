@@ -23,7 +23,7 @@ from evalstore.interfaces.html.case_data import TextTable, shown_text
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import Drawing, data_block, read_script, render
 from evalstore.planning.results import as_result
-from evalstore.planning.status.workspace_results import compute_workspace
+from evalstore.planning.status_report import compute_workspace
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels.add_labels import label_results

@@ -23,9 +23,9 @@ from evalstore.core.values import Case, Json
 from evalstore.files.json_output import to_json
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location
+from evalstore.planning.path_history import name_in_newest_run
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.reasons.path_history import name_in_newest_run
-from evalstore.planning.status.workspace_results import results_at, workspace_as_run
+from evalstore.planning.status_report import results_at, workspace_as_run
 from evalstore.results.answer.answer import (
     AnswerView,
     question_of,

@@ -22,9 +22,9 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources
 from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import TemporaryList, keep_values
-from evalstore.planning.cells.earlier_results import EarlierEntries, find_cells
+from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.options import is_partial
-from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
+from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.results.equal_parts import leave_out_same
 from evalstore.results.growing_results import GrowingResults
 from evalstore.results.prompt_names import PromptPlace

@@ -21,10 +21,10 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.participants import match_models, match_one_model
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.unknown_names import match_models, match_one_model
 from evalstore.planning.selection import Selection
-from evalstore.planning.status.row_ids import has_edited_rows
+from evalstore.planning.status_report import has_edited_rows
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff_reasons import (
     PairReasons,
@@ -199,7 +199,7 @@ def _runs_to_compare(
     was = with_all_candidates(project.store, runs[0])
     if len(runs) > 1:
         return was, runs[1]
-    from evalstore.planning.status.workspace_results import workspace_as_run
+    from evalstore.planning.status_report import workspace_as_run
 
     return was, workspace_as_run(project, selection)
 

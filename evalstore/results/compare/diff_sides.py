@@ -23,13 +23,12 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, CaseFile
 from evalstore.files.fields import suggest
-from evalstore.planning.cells.earlier_results import (
+from evalstore.planning.earlier_results import (
     EarlierEntries,
     EarlierRuns,
     RunFilter,
     every_run,
 )
-from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import (
     Location,
@@ -38,11 +37,18 @@ from evalstore.planning.options import (
     is_chosen_by_verdict,
     is_partial,
 )
-from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file, split_row
+from evalstore.planning.participants import match_models
+from evalstore.planning.path_history import PathHistory, known_ids, same_leaf
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.path_history import PathHistory, known_ids, same_leaf
-from evalstore.planning.reasons.unknown_names import match_models
-from evalstore.planning.selection import Selection, Target
+from evalstore.planning.selection import (
+    Selection,
+    Target,
+    find_targets,
+    name_file,
+    name_prompt_file,
+    split_row,
+)
+from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.participant_edits import find_named_candidates
 from evalstore.results.equal_parts import find_parts
@@ -148,7 +154,7 @@ def workspace_side(
         return Side(WORKSPACE, *_files_of_workspace(project), named, sources=sources)
     from evalstore.planning.planner import resolve_scope  # two runs are compared without it
     from evalstore.planning.results import as_result
-    from evalstore.planning.status.workspace_results import compute_workspace
+    from evalstore.planning.status_report import compute_workspace
 
     scope = resolve_scope(project, selection, settled=settled)
     candidates, marks = scope.settled.models, is_marked and project.store.count_failures() > 0

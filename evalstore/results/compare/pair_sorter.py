@@ -19,13 +19,13 @@ from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Decision, Result
 from evalstore.files.temporary_list import TemporaryMapping
-from evalstore.planning.cells.earlier_results import EarlierRuns, find_cells, is_judged
+from evalstore.planning.earlier_results import EarlierRuns, find_cells, is_judged
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
+from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.path_history import PathHistory
-from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
 from evalstore.results.compare.diff_reasons import (

@@ -13,7 +13,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
-from evalstore.planning.status.workspace_results import workspace_as_run
+from evalstore.planning.status_report import workspace_as_run
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_result import Diff

@@ -17,11 +17,11 @@ from evalstore.core.display import (
     plural,
     safe,
 )
-from evalstore.planning.reasons.source_changes import ROWS
+from evalstore.planning.path_history import ROWS
 
 if TYPE_CHECKING:
-    from evalstore.planning.plan_items import PlanItem
-    from evalstore.planning.status.status_report import FileChange, OtherReason
+    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.status_report import FileChange, OtherReason
 
 _COUNTS = (
     *("asked", "judged", "gone", "new", "settled", "failing", "undecided", "broke", "fixed"),

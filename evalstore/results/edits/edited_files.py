@@ -19,12 +19,11 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
+from evalstore.planning.path_history import SourceChanges, compare_sources, pair_in_store
 from evalstore.planning.plan import AT_REQUEST
-from evalstore.planning.reasons.path_history import pair_in_store
-from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
-from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
-from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.status.status_report import FileChange
+from evalstore.planning.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
+from evalstore.planning.status_report import FileChange
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_sources import (
     CASES,
     EditedSources,
@@ -42,8 +41,8 @@ from evalstore.store.trees.path_trees import find_entries, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from evalstore.planning.plan_items import PlanItem
-    from evalstore.planning.status.planned_rows import PlannedRows
+    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.status_report import PlannedRows
     from evalstore.store import Store
 
 WasRun = Callable[[str, Case], bool]

@@ -11,12 +11,12 @@ from evalstore.comparison.case_edits import differ_cases, exchanged_prompts, ver
 from evalstore.comparison.version_diff import Name
 from evalstore.core.batches import in_batches
 from evalstore.core.values import Case, CaseFile
-from evalstore.planning.reasons.source_changes import ROWS, SourceChanges
+from evalstore.planning.path_history import ROWS, SourceChanges
 from evalstore.results.equal_parts import leave_out_same
 from evalstore.store.trees.case_files import StoredCases
 
 if TYPE_CHECKING:
-    from evalstore.planning.reasons.version_reader import VersionReader
+    from evalstore.planning.version_reader import VersionReader
     from evalstore.store.trees.case_finder import CaseFinder
 
 CASES = "cases of "

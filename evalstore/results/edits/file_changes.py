@@ -7,14 +7,16 @@ from dataclasses import replace
 
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile
+from evalstore.planning.path_history import compare_sources, pair_with_workspace
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.path_history import pair_with_workspace
-from evalstore.planning.reasons.source_changes import compare_sources
-from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.status.planned_rows import StoredOutcomes, plan_rows
-from evalstore.planning.status.row_ids import lacks_row_id
-from evalstore.planning.status.status_report import FileChange
+from evalstore.planning.status_report import (
+    FileChange,
+    StoredOutcomes,
+    lacks_row_id,
+    plan_rows,
+)
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import EditedFile, FileItems, WasRun
 from evalstore.results.edits.edited_sources import EditedSources, Versions, name_by_bytes
 from evalstore.store.run_sources import SourcesReader

@@ -19,12 +19,12 @@ from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
 from evalstore.core.values import Case, CaseFile
-from evalstore.planning.reasons.source_changes import ROWS, SourceChanges, as_replaced
+from evalstore.planning.path_history import ROWS, SourceChanges, as_replaced
 from evalstore.results.edits.edited_sources import is_use_of
 from evalstore.results.equal_parts import leave_out_same
 
 if TYPE_CHECKING:
-    from evalstore.planning.reasons.version_reader import VersionReader
+    from evalstore.planning.version_reader import VersionReader
     from evalstore.store.trees.case_finder import CaseFinder
 
 

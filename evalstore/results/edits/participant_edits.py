@@ -15,8 +15,8 @@ from evalstore.comparison.version_diff import (
     differ_candidates,
     nowhere,
 )
-from evalstore.planning.reasons.reason import TOKEN_LIMIT, VERDICTS_WANTED
-from evalstore.planning.status.status_report import SettingEdit
+from evalstore.planning.reason import TOKEN_LIMIT, VERDICTS_WANTED
+from evalstore.planning.status_report import SettingEdit
 from evalstore.results.judgement_changes import differ_evaluators
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def find_participant_edits(
 
 def find_current_edits(project: Project, selection: SelectionOptions) -> list[SettingEdit]:
     """Return how candidates and evaluators differ from those before, as a run now would."""
-    from evalstore.planning.status.workspace_results import workspace_as_run  # 'log' plans nothing
+    from evalstore.planning.status_report import workspace_as_run  # 'log' plans nothing
 
     history = ParticipantHistory(project.versions.find, project.name_of_version)
     runs = [run for run in _runs_before(project.store, []) if run.origin is None]

@@ -14,8 +14,8 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.path_history import PathHistory
 from evalstore.planning.planner import require_sound
-from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.run_differences import has_several_prompts
 from evalstore.results.flips.verdict_changes import find_verdict_changes

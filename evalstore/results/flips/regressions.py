@@ -23,7 +23,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import SPECIAL_TAGS, Case, Json
 from evalstore.files.temporary_list import SortedValues, keep_values
 from evalstore.planning.baseline import Baseline, GateRuns
-from evalstore.planning.cells.earlier_results import (
+from evalstore.planning.earlier_results import (
     EarlierRuns,
     RecentRuns,
     RunFilter,
@@ -31,8 +31,8 @@ from evalstore.planning.cells.earlier_results import (
     find_cells,
     is_judged,
 )
+from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs
 from evalstore.results.growing_results import cell_of

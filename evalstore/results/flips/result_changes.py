@@ -19,7 +19,7 @@ from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.attempts import (
     Attempts,
     CastVote,

@@ -12,12 +12,12 @@ from evalstore.comparison.comparison import CellIndex
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Verdict
-from evalstore.planning.cells.earlier_results import find_cells
+from evalstore.planning.earlier_results import find_cells
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, is_partial
+from evalstore.planning.path_history import PathHistory, follow_file
 from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.path_history import PathHistory, follow_file
 from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts
 from evalstore.results.flips.result_changes import (
     JudgedResult,

@@ -26,9 +26,9 @@ from evalstore.core.results import ComparedSession, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.temporary_list import keep_values
-from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
-from evalstore.planning.reasons.path_history import PathHistory
-from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.planning.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
+from evalstore.planning.path_history import PathHistory
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
     AS_LABEL,

@@ -14,10 +14,10 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Failure
 from evalstore.core.runs import RunCandidate
 from evalstore.core.values import Json, Question
-from evalstore.planning.cells.cells import ask_of
+from evalstore.planning.cells import ask_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
+from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
 from evalstore.results.prompt_names import name_prompts

@@ -21,14 +21,13 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json, order_counts
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import to_json
-from evalstore.planning.cells.earlier_results import RecentRuns
+from evalstore.planning.earlier_results import RecentRuns
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, describe_selection
-from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
-from evalstore.planning.reasons.path_history import follow_file, name_in_newest_run
-from evalstore.planning.reasons.source_changes import compare_sources
-from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.planning.path_history import compare_sources, follow_file, name_in_newest_run
+from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.file_edits import Name, find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory

@@ -19,10 +19,10 @@ from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
 from evalstore.files.fields import suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, is_partial
-from evalstore.planning.path_targets import find_targets, split_case
-from evalstore.planning.reasons.path_history import follow_file
-from evalstore.planning.reasons.unknown_names import match_models
-from evalstore.planning.status.workspace_results import results_at
+from evalstore.planning.participants import match_models
+from evalstore.planning.path_history import follow_file
+from evalstore.planning.selection import find_targets, split_case
+from evalstore.planning.status_report import results_at
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
     explain_result,

@@ -13,13 +13,13 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.files.fields import suggest_file
-from evalstore.planning.cells.cells import Cell
+from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_catalogue, open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.path_targets import name_file
+from evalstore.planning.path_history import find_later_name
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.path_history import find_later_name
 from evalstore.planning.results import as_result
+from evalstore.planning.selection import name_file
 from evalstore.results.failed_results import failed_now, mark_failed, mark_failed_in_run
 from evalstore.store import Store
 from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
@@ -59,7 +59,7 @@ def find_run(project: Project, revision: str) -> Run:
     """Return the run that a revision names, or the workspace as one."""
     if revision != WORK:
         return resolve_run(project.store, revision)
-    from evalstore.planning.status.workspace_results import workspace_as_run
+    from evalstore.planning.status_report import workspace_as_run
 
     return workspace_as_run(project)
 
@@ -71,7 +71,7 @@ def find_results(
     run = find_run(project, revision)
     if revision != WORK:
         return run, iterate_cases(project.store, run)
-    from evalstore.planning.status.workspace_results import iterate_workspace
+    from evalstore.planning.status_report import iterate_workspace
 
     return run, iterate_workspace(project)
 
@@ -97,7 +97,7 @@ def _mark(
 
 
 def _mark_workspace(project: Project) -> Iterator[list[tuple[Result, Cell]]]:
-    from evalstore.planning.status.workspace_results import compute_workspace
+    from evalstore.planning.status_report import compute_workspace
 
     has_failures = project.store.count_failures() > 0
     for plan, results in compute_workspace(project):

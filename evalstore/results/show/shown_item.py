@@ -18,9 +18,9 @@ from evalstore.planning.open_project import open_catalogue, open_project, open_s
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.results import as_result
-from evalstore.planning.status.workspace_results import compute_workspace, iterate_workspace
+from evalstore.planning.status_report import compute_workspace, iterate_workspace
+from evalstore.planning.version_reader import VersionReader
 from evalstore.results.case_reference import read_reference
 from evalstore.results.planned_work import find_edit
 from evalstore.results.prompt_names import name_prompts, reference_names

@@ -27,7 +27,7 @@ from evalstore.core.runs import Run, sum_costs
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
-from evalstore.planning.cells.earlier_results import find_cells
+from evalstore.planning.earlier_results import find_cells
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.options import (
     Location,

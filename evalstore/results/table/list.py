@@ -27,14 +27,14 @@ from evalstore.core.values import (
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.planning import pricing
+from evalstore.planning import participants
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
+from evalstore.planning.participants import require_tag, tags_of
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
-from evalstore.planning.reasons.unknown_names import require_tag, tags_of
 from evalstore.planning.results import as_result, verdict_without_labels
-from evalstore.planning.status.workspace_results import compute_workspace
+from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
 from evalstore.results.attempts import attempt_number
 from evalstore.results.labels.labels import current_labels, read_labels
@@ -365,7 +365,7 @@ def describe_listed_model(model: Model, reading: Reading, day: str) -> dict[str,
 
     The latter are `knownCapabilities`. A capability in neither list is not known.
     """
-    price = pricing.find(model, reading.currencies, day)
+    price = participants.find(model, reading.currencies, day)
     known = find_support(model.provider.type, model.code)
     return {
         "model": model.id,

@@ -17,10 +17,9 @@ from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.fields import suggest
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.options import Location
-from evalstore.planning.path_targets import split_row
+from evalstore.planning.participants import match_models, require_tag, tags_of
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.unknown_names import match_models, require_tag, tags_of
-from evalstore.planning.selection import Selection, Target, compile_name
+from evalstore.planning.selection import Selection, Target, compile_name, split_row
 from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results

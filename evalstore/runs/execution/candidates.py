@@ -11,7 +11,7 @@ from itertools import chain
 from evalstore.checks.judging.structured_output import Mode, ReplyModes
 from evalstore.core.results import Cost, Session
 from evalstore.core.values import RECORDED, Question, Reply, Request
-from evalstore.planning.cells.cells import limit_of
+from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import PlannedAsk
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.accounting import Accounting

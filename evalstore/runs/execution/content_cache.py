@@ -13,7 +13,7 @@ from typing import Any
 from evalstore.core import batches, deserialize
 from evalstore.core.results import Session
 from evalstore.core.values import FileVersion, Json, PromptVersion, TestVersion, ToolVersion
-from evalstore.planning.cells.cells import Subject
+from evalstore.planning.cells import Subject
 from evalstore.store import Store
 
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})

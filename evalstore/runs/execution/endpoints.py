@@ -9,8 +9,8 @@ from evalstore.core.clock import today
 from evalstore.core.display import shorten
 from evalstore.files.processes.application import Application
 from evalstore.files.user_lists import default_place
-from evalstore.planning.cells.cells import Candidate, Judge
-from evalstore.planning.pricing import find
+from evalstore.planning.cells import Candidate, Judge
+from evalstore.planning.participants import find
 from evalstore.planning.project import Project
 from evalstore.providers import Provider, open_provider
 from evalstore.runs.execution.key_access import (

@@ -30,10 +30,10 @@ from evalstore.checks.types.judge import without_judge
 from evalstore.core import deserialize
 from evalstore.core.results import Evaluation, Session
 from evalstore.core.values import Json, Reply, Request
-from evalstore.planning.carried_votes import told_to_judges
-from evalstore.planning.cells.cells import Judge
+from evalstore.planning.cells import Judge
+from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.pricing import sum_usage
+from evalstore.planning.results import told_to_judges
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.judge_messages import JudgePrompt

@@ -27,7 +27,7 @@ from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session
 from evalstore.core.values import RECORDED
-from evalstore.planning.cells.cells import Cell, Judge, Subject
+from evalstore.planning.cells import Cell, Judge, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.content_cache import JudgementInput
 from evalstore.runs.execution.event_loop import BurstLimit, run_in_thread

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Session, Vote
-from evalstore.planning.cells.cells import Cell, Subject
+from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import Plan, PlannedAsk, missing_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.work_sharing import Item, lease_key_of

@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from evalstore.core.results import Session
-from evalstore.planning.cells.cells import Cell
+from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk
 from evalstore.providers.scripted import ScriptedProvider
 from evalstore.runs.execution.candidates import CandidateCaller

@@ -10,9 +10,8 @@ from evalstore.core.errors import INTERRUPTED, OK, NoWorkspaceError, RevisionErr
 from evalstore.core.progress import ProgressListener
 from evalstore.core.runs import Run
 from evalstore.files.access import normal_path
-from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.open_project import locate_store, open_workspace, warn_outside
 from evalstore.planning.options import Location, RunOptions
-from evalstore.planning.reasons.ignored_variables import warn_outside
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_record import FinishedRun, carry_out, record

@@ -13,14 +13,13 @@ from typing import NamedTuple
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import order_counts
-from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
-from evalstore.planning.status.status_report import Status
-from evalstore.planning.status.workspace_results import compute_workspace
+from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.status_report import Status, compute_workspace
 from evalstore.results.flips.broken_results import BrokenCase, find_broken_cases, find_broken_now
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.result_version import version_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
-from evalstore.planning.status.status_report import RemoteAnswers, RemoteJudgements
+from evalstore.planning.status_report import RemoteAnswers, RemoteJudgements
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:

@@ -6,16 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Question
-from evalstore.planning.cells.cell_batches import batches, is_short
-from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
+from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
 from evalstore.planning.open_project import open_project, warn_of_ignored_variables
 from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_partial
-from evalstore.planning.plan import Plan
-from evalstore.planning.plan_items import FiledItems, ItemList
+from evalstore.planning.plan import FiledItems, ItemList, Plan
 from evalstore.planning.planner import Scope, plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.project import Project
-from evalstore.planning.status.planned_rows import find_stored_outcomes
-from evalstore.planning.status.status_report import SettingEdit, Status
+from evalstore.planning.status_report import SettingEdit, Status, find_stored_outcomes
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.edits.participant_edits import with_all_candidates

@@ -11,14 +11,21 @@ from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.plan import UNSETTLED, Plan, PlannedAsk, PlannedJudgement, count_undecided
-from evalstore.planning.plan_items import ItemList, PlanItem
+from evalstore.planning.plan import (
+    UNSETTLED,
+    ItemList,
+    Plan,
+    PlanItem,
+    PlannedAsk,
+    PlannedJudgement,
+    count_undecided,
+)
 from evalstore.planning.planner import Scope
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.reason import NEW_ANSWER, Reason
-from evalstore.planning.reasons.reasons import Explainer
+from evalstore.planning.reason import NEW_ANSWER, Reason
+from evalstore.planning.reasons import Explainer
 from evalstore.planning.results import count_ties
-from evalstore.planning.status.status_report import FileChange, ReasonCounts, SettingEdit, Status
+from evalstore.planning.status_report import FileChange, ReasonCounts, SettingEdit, Status
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
 from evalstore.results.edits.participant_edits import find_current_edits

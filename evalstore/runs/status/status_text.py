@@ -13,9 +13,9 @@ from evalstore.core.display import (
     safe,
     short,
 )
-from evalstore.planning.code_trust import Untrusted
+from evalstore.planning.project import Untrusted
 from evalstore.planning.results import tie_text
-from evalstore.planning.status.status_report import (
+from evalstore.planning.status_report import (
     OtherReason,
     RemoteAnswers,
     SettingEdit,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from evalstore.planning.plan_items import PlanItem
+from evalstore.planning.plan import PlanItem
 
 Grounds = tuple[str, tuple[str, ...]]
 """A reason, and what else was edited."""

@@ -10,16 +10,17 @@ from pathlib import Path
 from evalstore.core.clock import today
 from evalstore.core.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
 from evalstore.files.fields import suggest
-from evalstore.planning.code_trust import CodeTrust
-from evalstore.planning.open_project import find_ignored_variables, locate_store, open_workspace
+from evalstore.planning.open_project import (
+    HINT,
+    find_ignored_variables,
+    locate_store,
+    open_workspace,
+)
 from evalstore.planning.options import Location
-from evalstore.planning.path_targets import find_targets
-from evalstore.planning.pricing import find_unpriced
-from evalstore.planning.project import files_of
-from evalstore.planning.reasons.ignored_variables import HINT
-from evalstore.planning.reasons.unknown_names import tags_of
-from evalstore.planning.reasons.version_buffer import VersionBuffer
-from evalstore.planning.selection import Selection
+from evalstore.planning.participants import find_unpriced, tags_of
+from evalstore.planning.project import CodeTrust, files_of
+from evalstore.planning.selection import Selection, find_targets
+from evalstore.planning.version_reader import VersionBuffer
 from evalstore.runs.workspace_checks.model_problems import find_model_problems
 from evalstore.store import Store
 from evalstore.workspace.folder import WorkspaceFolder

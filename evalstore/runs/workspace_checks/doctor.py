@@ -23,11 +23,14 @@ from evalstore.core.errors import (
     WorkspaceError,
     stores_text,
 )
-from evalstore.planning.open_project import find_ignored_variables, locate_store, open_workspace
+from evalstore.planning.open_project import (
+    HINT,
+    find_ignored_variables,
+    locate_store,
+    open_workspace,
+)
 from evalstore.planning.options import Location
-from evalstore.planning.participants import find_model
-from evalstore.planning.reasons.ignored_variables import HINT
-from evalstore.planning.reasons.unknown_names import match_one_model
+from evalstore.planning.participants import find_model, match_one_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
 from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.workspace_checks.check import find_unknown_prices

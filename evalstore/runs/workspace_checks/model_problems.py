@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from evalstore.core.clock import today
 from evalstore.core.errors import EvalstoreError, Problem
-from evalstore.planning import pricing
+from evalstore.planning import participants
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.price_table import find_retirement
@@ -60,7 +60,7 @@ def find_model_problems(workspace: WorkspaceFolder, reading: Reading) -> Iterato
     yield from _find_key_problems(workspace, reading, called)
     for model in called if settings.max_cost is not None else ():
         # A price without a rate is reported with the line of its file.
-        if not model.costs and pricing.find(model, reading.currencies, today()) is None:
+        if not model.costs and participants.find(model, reading.currencies, today()) is None:
             message, hint = describe_unknown_price(model)
             message = f"{message}, so a run cannot keep to 'maxCost'"
             yield _warn(workspace, reading, model, message, hint)

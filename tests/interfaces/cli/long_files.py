@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.files import temporary_list
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from evalstore.results import equal_parts
 from evalstore.store.trees import case_chunks, case_files
 from evalstore.workspace import digest_set
@@ -41,7 +41,7 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch, *, most: int = 8) -> None:
         (case_chunks, "_MIN_PART", most),
         (case_chunks, "MAX_PART", most),
         (case_files, "MAX_PART", most),
-        (cell_batches, "BATCH", 30),
+        (cells, "BATCH", 30),
         (digest_set, "_BUCKET_BITS", 6),
     ):
         monkeypatch.setattr(module, name, number)

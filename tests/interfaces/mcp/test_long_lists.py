@@ -18,7 +18,7 @@ from evalstore.interfaces.mcp.read_tools import (
     StatusArguments,
 )
 from evalstore.planning.options import Location
-from evalstore.planning.plan_items import PlanItem
+from evalstore.planning.plan import PlanItem
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.search.grep import SearchHit
 from tests.builders import tree

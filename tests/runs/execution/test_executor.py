@@ -30,8 +30,8 @@ from evalstore.core.values import (
     Text,
     Usage,
 )
-from evalstore.planning.cells.cells import Candidate, Cell
-from evalstore.planning.cells.cells import Judge as PlanJudge
+from evalstore.planning.cells import Candidate, Cell
+from evalstore.planning.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.price_table import Price

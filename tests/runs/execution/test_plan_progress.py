@@ -6,7 +6,7 @@ from collections import Counter
 
 from evalstore.core.results import Sample, Session
 from evalstore.core.values import Case, CaseFile, Question, Reply
-from evalstore.planning.cells.cells import Candidate, Cell, Judge
+from evalstore.planning.cells import Candidate, Cell, Judge
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account

@@ -20,7 +20,7 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
 )
 from evalstore.interfaces.cli.render.status import case_place, print_untrusted
-from evalstore.planning.code_trust import Untrusted
+from evalstore.planning.project import Untrusted
 from evalstore.results.case_reference import show_command
 from evalstore.results.edits.distinct_labels import shorten_labels
 from evalstore.results.flips.flips_text import changes_line

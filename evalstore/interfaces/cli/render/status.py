@@ -17,9 +17,9 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
     shorten_places,
 )
-from evalstore.planning.code_trust import Untrusted
-from evalstore.planning.plan_items import PlanItem, SummedItems
-from evalstore.planning.status.status_report import FileChange, OtherReason, Status
+from evalstore.planning.plan import PlanItem, SummedItems
+from evalstore.planning.project import Untrusted
+from evalstore.planning.status_report import FileChange, OtherReason, Status
 from evalstore.results.edits.change_text import (
     change_text,
     join_changes,

@@ -46,8 +46,8 @@ from evalstore.runs.status.status_text import (
 
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.data_source import BackgroundRun
-    from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.status.status_report import Status
+    from evalstore.planning.project import Untrusted
+    from evalstore.planning.status_report import Status
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview

@@ -52,7 +52,7 @@ from evalstore.runs.status.status_text import pending_text, remote_texts
 
 if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
-    from evalstore.planning.status.status_report import FileChange, Status
+    from evalstore.planning.status_report import FileChange, Status
     from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.flips.run_differences import RunDifferences
     from evalstore.results.table.cases import RunLine

@@ -36,8 +36,8 @@ from evalstore.interfaces.tui.render.run import left_lines
 from evalstore.interfaces.tui.render.verdicts import READING, short_names, when
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns
 from evalstore.interfaces.tui.text_view import TextView
-from evalstore.planning.plan_items import PlanItem, SummedItems
-from evalstore.planning.status.status_report import FileChange, Status
+from evalstore.planning.plan import PlanItem, SummedItems
+from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.edits.change_text import change_text, reason_text
 from evalstore.results.table.editable_files import EditPlace

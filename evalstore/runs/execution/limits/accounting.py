@@ -8,8 +8,8 @@ from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Cost, Evaluation, Failure, Sample, Session, Vote
 from evalstore.core.values import RECORDED, Reply
+from evalstore.planning.participants import LOCAL
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.pricing import LOCAL
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.model_calls import (
     HALTED,

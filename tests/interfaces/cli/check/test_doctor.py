@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.planning import pricing
+from evalstore.planning import participants
 from evalstore.runs.workspace_checks.doctor import is_within, litellm_bounds
 from tests import endpoint
 from tests.builders import tree
@@ -258,7 +258,7 @@ def test_what_a_model_file_claims_against_the_table_is_a_warning(
 def test_a_price_nobody_knows_is_a_warning(
     project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pricing, "is_local", lambda _url: False)
+    monkeypatch.setattr(participants, "is_local", lambda _url: False)
     (project / "models/one.yaml").write_text(MODEL.partition("costs")[0])
     ran = evalstore("doctor")
     assert ran.exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.core import batches
-from evalstore.planning.cells import earlier_results
+from evalstore.planning import earlier_results
 from evalstore.store import runs
 from evalstore.store.rows.row_results import RowResults
 from tests.builders import tree

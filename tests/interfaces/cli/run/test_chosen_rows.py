@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.interfaces.cli.main import main
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
@@ -55,7 +55,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
     """A workspace with a long file that was edited and renamed after a run."""
     treat_as_long(monkeypatch)
     monkeypatch.setattr(batches, "SIZE", 40)
-    monkeypatch.setattr(cell_batches, "BATCH", 30)
+    monkeypatch.setattr(cells, "BATCH", 30)
     root = tree(tmp_path / "ws", FILES)
     monkeypatch.chdir(root)
     assert "answers" in evalstore("run", "--yes", "--fail-on", "none").stdout
@@ -87,7 +87,7 @@ def test_chosen_rows_are_planned_batch_by_batch_as_together(
 
     in_batches = print_all()
     monkeypatch.setattr(batches, "SIZE", 10_000)
-    monkeypatch.setattr(cell_batches, "BATCH", 10_000)
+    monkeypatch.setattr(cells, "BATCH", 10_000)
     assert print_all() == in_batches
     assert in_batches[-1]
     assert "Traceback" not in str(in_batches)
@@ -133,7 +133,7 @@ def test_memory_does_not_grow_with_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(cell_batches, "BATCH", 30)
+    monkeypatch.setattr(cells, "BATCH", 30)
     monkeypatch.setattr(batches, "SIZE", 40)
     monkeypatch.setattr(batches, "SMALL_SIZE", 8)
     monkeypatch.setattr(row_results, "_MOST_KEPT", 40)

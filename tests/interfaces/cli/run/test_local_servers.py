@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.planning import pricing
+from evalstore.planning import participants
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 
@@ -60,7 +60,7 @@ def test_the_addresses_of_a_service_share_answers(desk: Path, evalstore: Evalsto
 def test_a_price_that_comes_later_prices_what_is_stored(
     desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pricing, "is_local", lambda _url: False)
+    monkeypatch.setattr(participants, "is_local", lambda _url: False)
     assert "price unknown" in evalstore("run").stdout
     before = json.loads(evalstore("stats", "--json").stdout)
     assert (before["total"]["cost"]["unpriced"], before["pricedLater"]) == (1, 0)

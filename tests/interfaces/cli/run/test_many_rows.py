@@ -17,8 +17,8 @@ from evalstore.core.errors import OK
 from evalstore.core.results import Result
 from evalstore.core.values import Case, EvaluationVersion, Json
 from evalstore.files import temporary_list
-from evalstore.planning.cells import cell_batches
-from evalstore.planning.cells.cells import Cell
+from evalstore.planning import cells
+from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
@@ -328,7 +328,7 @@ def test_a_run_in_batches_of_rows_finds_what_one_as_a_whole_finds(
         ["run", "-k", "country and not 3"],
     )
     for batch in (size, 4_000):
-        monkeypatch.setattr(cell_batches, "BATCH", batch)
+        monkeypatch.setattr(cells, "BATCH", batch)
         store = str(place / f"{batch}.db")
         ran = [evalstore(*command, "--store", store) for command in commands]
         messages = [(item.exit_code, item.stdout) for item in ran]

@@ -11,10 +11,9 @@ from unittest import mock
 import pytest
 
 from evalstore.core.errors import NothingSelectedError
-from evalstore.planning.cells import cell_batches, failed_work
-from evalstore.planning.cells.cell_batches import StreamedCells, batches
-from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
-from evalstore.planning.cells.failed_work import FailedWork
+from evalstore.planning import cells, failed_work
+from evalstore.planning.cells import EarlierBatches, StreamedCells, WholePlanError, batches
+from evalstore.planning.failed_work import FailedWork
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
@@ -125,7 +124,7 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
     equal: bool,
 ) -> None:
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(cell_batches, "BATCH", 30)
+    monkeypatch.setattr(cells, "BATCH", 30)
     choice = random.Random(seed)
     root = tree(tmp_path / "ws", _files(choice, equal=equal))
     monkeypatch.chdir(root)
@@ -139,7 +138,7 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
             with mock.patch.object(plan_status, "plan_scope", wraps=plan_scope) as whole:
                 several = plan_status.status(Location(root), _RETRIED)
             with monkeypatch.context() as patch:
-                patch.setattr(cell_batches, "BATCH", 10**9)
+                patch.setattr(cells, "BATCH", 10**9)
                 one = plan_status.status(Location(root), _RETRIED)
             assert [*several.items] == [*one.items]
             assert (several.ask, several.judge, several.changes) == (

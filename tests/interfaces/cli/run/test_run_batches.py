@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 
@@ -29,7 +29,7 @@ WORKSPACE = {
 
 @pytest.fixture(autouse=True, params=[1, 4_000], ids=["batches", "whole"])
 def _batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_batches, "BATCH", request.param)
+    monkeypatch.setattr(cells, "BATCH", request.param)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_run_after_an_edit_that_leaves_the_first_batches_nothing_to_do(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cell_batches, "BATCH", min(15, cell_batches.BATCH))
+    monkeypatch.setattr(cells, "BATCH", min(15, cells.BATCH))
     (place / "tests/data.jsonl").write_text(ROWS)
     checked = "# 👤\n\nWhat is {{number}}?\n\n---\n\n~~~checks\n- contains: Yes\n~~~\n"
     (place / "tests/a.md").write_text(f"---\ndataset: data.jsonl\n---\n\n{checked}")

@@ -11,7 +11,7 @@ import pytest
 from evalstore.interfaces.api.workspace import Workspace
 from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.screens.stats import group_cells
-from evalstore.planning import pricing
+from evalstore.planning import participants
 from evalstore.planning.options import Location
 from evalstore.results.stats.stats import stats
 from evalstore.results.table.cases import list_runs
@@ -61,7 +61,7 @@ class Shown:
 @pytest.fixture(autouse=True)
 def far_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The servers of these tests count as those of others, whose calls may cost something."""
-    monkeypatch.setattr(pricing, "is_local", lambda _url: False)
+    monkeypatch.setattr(participants, "is_local", lambda _url: False)
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 
 from evalstore.core.runs import Run
-from evalstore.planning.cells.settled_parts import find_settled
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.settled_parts import find_settled
 from evalstore.runs import run, run_record
 from evalstore.store.schema.table_definitions import EVALUATIONS, SESSIONS, TABLES
 from tests.interfaces.cli.conftest import Evalstore

@@ -17,9 +17,9 @@ import pytest
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json
-from evalstore.planning.cells import settled_parts
-from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning import settled_parts
 from evalstore.planning.options import Location
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.runs import run, run_record
 from evalstore.runs.status.dashboard import read_dashboard
 from evalstore.store import Store

@@ -14,11 +14,11 @@ from unittest import mock
 
 import pytest
 
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import plan_scope
 from evalstore.planning.project import Project
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.status_report import Status
 from evalstore.runs import run as run_operation
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
@@ -191,7 +191,7 @@ class Place:
             with mock.patch.object(plan_status, "plan_scope", wraps=plan_scope) as whole:
                 several = plan_status.status(location, selection)
             bare = plan_status.status(location, selection, whole=False)
-            patch.setattr(cell_batches, "BATCH", 10**9)
+            patch.setattr(cells, "BATCH", 10**9)
             one = plan_status.status(location, selection)
         self.batches += not whole.called
         assert [*several.items] == one.items
@@ -203,7 +203,7 @@ class Place:
         """Compare what a command prints in both ways."""
         several = self.evalstore(*command)
         with self._patch.context() as patch:
-            patch.setattr(cell_batches, "BATCH", 10**9)
+            patch.setattr(cells, "BATCH", 10**9)
             assert self.evalstore(*command) == several
         if "--judge-only" not in command:
             assert "land 7" in several.stdout or "-v lists all" in several.stdout

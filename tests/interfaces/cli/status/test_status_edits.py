@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.render import status
-from evalstore.planning import planner
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells, planner
 from evalstore.results.edits import file_changes
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
@@ -355,7 +354,7 @@ def test_what_an_edit_undone_in_part_changes_is_read_for_its_file_alone(
         return plan_cells(project, scope, cells, **options)
 
     monkeypatch.setattr(plan_status, "plan_cells", note)
-    monkeypatch.setattr(cell_batches, "BATCH", 2)
+    monkeypatch.setattr(cells, "BATCH", 2)
     assert "Since the last run, without new calls: 1 result broke" in evalstore("status").stdout
     assert planned == [{"tests/other.md"}, {"tests/weather.md"}, {"tests/weather.md"}]
 

@@ -10,10 +10,10 @@ from unittest import mock
 
 import pytest
 
-from evalstore.planning.cells import cell_batches
+from evalstore.planning import cells
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import plan_scope
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.status_report import Status
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -79,7 +79,7 @@ def statuses(
     """The status that is added up batch by batch, and that of the whole plan."""
     quick = plan_status.status(Location(root), selection, whole=False)
     with monkeypatch.context() as patch:
-        patch.setattr(cell_batches, "BATCH", 10**9)
+        patch.setattr(cells, "BATCH", 10**9)
         whole = plan_status.status(Location(root), selection)
     return quick, whole
 
@@ -128,7 +128,7 @@ def test_what_is_printed_is_that_of_the_whole_plan(
     again = evalstore("status")
     listed = evalstore("status", "--json")
     assert listed.stdout.count('"kind": "ask"') == 150
-    monkeypatch.setattr(cell_batches, "BATCH", 10**9)
+    monkeypatch.setattr(cells, "BATCH", 10**9)
     assert evalstore("status") == quick == again
     assert evalstore("status", "--json") == listed
 

@@ -23,9 +23,8 @@ from evalstore.interfaces.tui.screens import status as status_page
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.planning import planner
 from evalstore.planning.options import Location
-from evalstore.planning.plan import Plan
-from evalstore.planning.plan_items import FiledItems, SummedItems
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.plan import FiledItems, Plan, SummedItems
+from evalstore.planning.status_report import Status
 from evalstore.runs import interactive_run
 from evalstore.runs.status import status as plan_status
 from evalstore.store.wanted import UnwantedError

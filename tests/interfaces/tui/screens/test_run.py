@@ -862,7 +862,7 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
 def test_what_is_planned_in_batches_is_what_was_shown(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.planning.cells.cell_batches.BATCH", 1)
+    monkeypatch.setattr("evalstore.planning.cells.BATCH", 1)
     for name in ("new", "same"):
         (workspace / f"tests/{name}.md").write_text(NEW)
     where = Location(workspace)

@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.screens import cases
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.planning.options import Location
-from evalstore.planning.reasons.unknown_names import matches_any
+from evalstore.planning.participants import matches_any
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import GREETING, run_with_hostile_answers

@@ -34,14 +34,13 @@ from evalstore.core.display import short
 from evalstore.core.results import Failure, Vote
 from evalstore.core.runs import RunCandidate
 from evalstore.core.values import RECORDED, Case, Question
-from evalstore.planning.carried_votes import digest_told
-from evalstore.planning.cells.cells import Cell, Judge
-from evalstore.planning.cells.earlier_batches import FirstCase, WholePlanError
-from evalstore.planning.cells.earlier_cases import EarlierCases, KnownCase, takes_part
-from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
+from evalstore.planning.cells import Cell, FirstCase, Judge, WholePlanError
+from evalstore.planning.earlier_results import EarlierCases, KnownCase, takes_part
+from evalstore.planning.failed_work import failed_judgements, failed_questions
+from evalstore.planning.path_history import replaced_by
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, with_verb
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.reason import (
+from evalstore.planning.reason import (
     NEW_ANSWER,
     NEW_ROW,
     TOKEN_LIMIT,
@@ -51,7 +50,7 @@ from evalstore.planning.reasons.reason import (
     describe_prompt_change,
     reason_of,
 )
-from evalstore.planning.reasons.source_changes import replaced_by
+from evalstore.planning.results import digest_told
 from evalstore.store.failures import Place
 
 T = TypeVar("T", "PlannedAsk", "PlannedJudgement")

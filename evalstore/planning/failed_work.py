@@ -8,8 +8,7 @@ from itertools import compress
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Failure
-from evalstore.planning.cells.cell_batches import StreamedCells, batches
-from evalstore.planning.cells.cells import Cell, limit_of
+from evalstore.planning.cells import Cell, StreamedCells, batches, limit_of
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import (
     CHECKS,

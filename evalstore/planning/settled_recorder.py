@@ -8,7 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.comparison.statistics import count_rows
-from evalstore.planning.cells.settled_parts import (
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.plan import UNSETTLED
+from evalstore.planning.planner import Scope
+from evalstore.planning.project import Project
+from evalstore.planning.results import CellResult
+from evalstore.planning.settled_parts import (
     CACHE,
     Contexts,
     SettledCache,
@@ -16,11 +21,6 @@ from evalstore.planning.cells.settled_parts import (
     can_settle,
     long_files,
 )
-from evalstore.planning.options import SelectionOptions
-from evalstore.planning.plan import UNSETTLED
-from evalstore.planning.planner import Scope
-from evalstore.planning.project import Project
-from evalstore.planning.results import CellResult
 from evalstore.store.driver import Extent
 from evalstore.store.trees.case_files import CasePart, StoredCases
 from evalstore.workspace.digest_set import digest_of

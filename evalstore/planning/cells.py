@@ -1,19 +1,35 @@
-"""The cells of a command: each is a case, one of its system prompts and a candidate."""
+"""The cells of a command, in batches: each is a case, one of its system prompts and a candidate.
+
+Batches let many cells need little memory; each knows what those before it ask and judge.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain, compress
+from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple
 
 from evalstore.checks.judging.reply_parser import model_that_judges
+from evalstore.comparison.comparison import PlacedCell
 from evalstore.core import hashing
 from evalstore.core.values import RECORDED, Case, CaseFile, Question
 from evalstore.planning.selection import suits
 from evalstore.store.trees.case_files import StoredCases
+from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of
 
 Subject = tuple[str, ...]
 """Ids of the sessions that are judged together, in the order of their conversations."""
@@ -324,3 +340,268 @@ def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
 def limit_of(cell: Cell) -> int | None:
     """Return the token limit of an answer: the test's, else the settings'."""
     return cell.candidate.limit if cell.case.limit is None else cell.case.limit
+
+
+BATCH = 4_000
+"""About the number of cells that are planned and carried out together, to save memory."""
+
+
+def batches(cells: Iterable[Cell], size: int | None = None) -> Iterator[list[Cell]]:
+    """Yield batches of at least `size` cells, except for the last; a file is in one batch.
+
+    A file whose cells have more attempts than two batches is split between two of its cases.
+    """
+    batch: list[Cell] = []
+    of_file, file, number = 0, "", -1
+    for cell in cells:
+        if cell.file == file:
+            is_full = of_file >= 2 * BATCH and cell.number != number
+            of_file += cell.attempts
+        else:
+            is_full = len(batch) >= (size or BATCH)
+            of_file, file = cell.attempts, cell.file
+        if is_full:
+            yield batch
+            batch, of_file = [], cell.attempts
+        number = cell.number
+        batch.append(cell)
+    if batch:
+        yield batch
+
+
+def is_short(count: int) -> bool:
+    """Return whether so many cells may be in memory together."""
+    return count <= 2 * BATCH
+
+
+def divide_evenly(count: int) -> tuple[int, int]:
+    """Return in how many batches this many cells are planned, and the size of each."""
+    number = max(1, round(count / BATCH))
+    return number, ceil(count / number)
+
+
+class StreamedCells(Collection[Cell]):
+    """The cells of many cases; unless they are few, each iteration builds them."""
+
+    def __init__(
+        self,
+        place_cases: Callable[[], Iterator[PlacedCase]],
+        attempts: int | None = None,
+        *,
+        kept: bytes | None = None,
+    ) -> None:
+        """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
+
+        `attempts` overrides those of files and settings. `kept` has a number for each cell that
+        the cases have: 0 where it is left out. No pairs are skipped then.
+        """
+        self._place_cases, self._attempts = place_cases, attempts
+        self._kept = kept
+        self._few: list[Cell] = []
+        """All cells, when they are few."""
+        self._count = 0
+        self.skipped: list[SkippedPair] = []
+        self.judges: dict[int, tuple[Judge, ...]] = {}
+        """The lists of judges of the cells, each by its `id()`."""
+        self.unjudged: dict[str, None] = {}
+        """Files with cells that models must judge and that have no judge."""
+        self.has_others = False
+        """Whether some cell has a judge, or does not need one."""
+        self.shared = IdSet()
+        """Ids of questions: all that the cells of several cases ask are among them."""
+        self._summarise()
+
+    def keep(self, kept: Iterable[int]) -> StreamedCells:
+        """Return only the cells for which a number is not 0; there is one for each, in order."""
+        if self._kept is not None:
+            numbers = iter(kept)
+            kept = (next(numbers) if was else 0 for was in self._kept)
+        return StreamedCells(self._place_cases, self._attempts, kept=bytes(kept))
+
+    def cases(self) -> Iterator[tuple[str, Case, int, int]]:
+        """Yield those with cells or skipped pairs: the file, the case, and how many of both."""
+        for placed, flags in self._placed():
+            lacking = 0
+            if self._kept is None:
+                lacking = sum(1 for _, lacks in placed.candidates if lacks)
+            count = len(flags) - flags.count(0)
+            if count or lacking:
+                yield placed.file, placed.case, count, lacking
+
+    def places(self, files: Container[str]) -> Iterator[tuple[int, PlacedCell]]:
+        """Yield the place of each cell of some test files, with the number of the cell."""
+        number = 0
+        for placed, flags in self._placed():
+            if placed.file in files:
+                case = placed.case
+                places = (
+                    PlacedCell(placed.file, case.row, case.key, candidate.id, prompt, case.prompts)
+                    for candidate, lacks in placed.candidates
+                    if not lacks
+                    for prompt in case.prompts
+                )
+                yield from enumerate(compress(places, flags), number)
+            number += len(flags) - flags.count(0)
+
+    def _placed(self) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
+        """Yield each case, with a number for each of its cells: 0 where it is left out."""
+        start = 0
+        every: dict[int, bytes] = {}
+        for placed in self._place_cases():
+            able = sum(1 for _, lacks in placed.candidates if not lacks)
+            count = able * len(placed.case.prompts)
+            if self._kept is None:
+                yield placed, every.setdefault(count, b"\1" * count)
+            else:
+                yield placed, self._kept[start : start + count]
+                start += count
+
+    def _summarise(self) -> None:
+        """Summarise the cells."""
+        tests = DigestSet()
+        for placed, flags in self._placed():
+            case = placed.case
+            if self._kept is None:
+                self.skipped += (
+                    SkippedPair(placed.file, case.row, candidate.id, ", ".join(lacks))
+                    for candidate, lacks in placed.candidates
+                    if lacks
+                )
+            if not any(flags):
+                continue
+            self._count += len(flags) - flags.count(0)
+            if is_short(self._count):
+                self._few += compress(self._make(placed), flags)
+            elif self._few:
+                self._few.clear()
+            self._note_judges(placed.file, case, placed.judges)
+            asked = case.tests if len(case.tests) == 1 else {*case.tests}
+            if [test for test in asked if not tests.add(digest_of(test))]:
+                for cell in compress(self._make(placed), flags):
+                    for id in cell.questions:
+                        self.shared.add(id)
+
+    def _note_judges(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
+        self.judges[id(judges)] = judges
+        if not judges and case.evaluation and "models" in case.judged_by:
+            self.unjudged[file] = None
+            self.has_others = self.has_others or "checks" in case.judged_by
+        else:
+            self.has_others = True
+
+    def _make(self, placed: PlacedCase) -> list[Cell]:
+        """Return the cells of a case."""
+        attempts, candidates = self._attempts, placed.candidates
+        if len(candidates) == 1 and not candidates[0][1]:  # the most frequent case
+            return cells_with(placed, candidates[0][0], attempts)
+        made = [cells_with(placed, each, attempts) for each, lacks in candidates if not lacks]
+        return [cell for cells in made for cell in cells]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Cell]:
+        if len(self._few) == self._count:
+            return iter(self._few)
+        if self._kept is None:
+            return chain.from_iterable(map(self._make, self._place_cases()))
+        return chain.from_iterable(
+            compress(self._make(placed), flags) for placed, flags in self._placed() if any(flags)
+        )
+
+    def __contains__(self, cell: object) -> bool:
+        return any(own == cell for own in self)
+
+
+class WholePlanError(Exception):
+    """What is asked for cannot be told batch by batch: all cells must be planned together."""
+
+
+class FirstCase(NamedTuple):
+    """Where the first case is that asks or judges something."""
+
+    file: str
+    number: int
+    """The number of the case in its file."""
+    batch: int
+    """The number of its batch."""
+
+
+class EarlierBatches:
+    """Finds what earlier batches ask and judge, which the current one must not count again.
+
+    The first case that asks a question has it, and likewise each judgement. Cells that share a
+    question must need equally many answers to it, also where it is that of one conversation of
+    several: else the plan of a batch depends on later ones.
+    """
+
+    def __init__(self, shared: IdSet) -> None:
+        """`shared` has the questions that several cases may ask."""
+        self.shared = shared
+        self._batch = 0
+        self._asked: dict[str, tuple[FirstCase, tuple[object, ...]]] = {}
+        """The first case of each question, and in which way it requires answers."""
+        self._judged: dict[Hashable, FirstCase] = {}
+
+    def begin(self, cells: Iterable[Cell]) -> dict[str, FirstCase]:
+        """Begin a batch; returns the questions that earlier ones ask, and the first case of each.
+
+        Raises `WholePlanError` if another cell needs another number of answers, or has another
+        token limit, or a candidate that can be called or is trusted where the other is not.
+        """
+        self._batch += 1
+        known: dict[str, FirstCase] = {}
+        for cell in cells:
+            if self.shared.isdisjoint(cell.questions):
+                continue
+            reachable, trust_needed = cell.candidate.reachable, cell.candidate.trust_needed
+            for question, _, count in cell.distinct_questions():
+                if question in self.shared:
+                    terms = count, limit_of(cell), reachable, trust_needed
+                    first, known_terms = self._asked.setdefault(question, (self._at(cell), terms))
+                    if known_terms != terms:
+                        raise WholePlanError
+                    if first.batch < self._batch:
+                        known[question] = first
+        return known
+
+    def find_judged(self, key: Hashable, cell: Cell) -> FirstCase | None:
+        """Return the case of an earlier batch for which a judgement is planned; None if new."""
+        if self.shared.isdisjoint(cell.questions):
+            return None
+        first = self._judged.setdefault(key, self._at(cell))
+        return first if first.batch < self._batch else None
+
+    def _at(self, cell: Cell) -> FirstCase:
+        return FirstCase(cell.file, cell.number, self._batch)
+
+
+@dataclass
+class EarlierWork:
+    """What earlier batches do for the cells of a batch."""
+
+    earlier: EarlierBatches | None = None
+    """The batches before; None for a plan of all cells."""
+    questions: dict[str, FirstCase] = field(default_factory=dict)
+    """The questions that they ask -> the first case of each."""
+    asked: dict[str, FirstCase] = field(default_factory=dict)
+    """Those of them that lack answers, which a run would ask for."""
+    judged: dict[tuple[tuple[str, ...], str | None], FirstCase] = field(default_factory=dict)
+    """Questions and evaluation version of the judgements that they make -> the case."""
+    _places: dict[tuple[tuple[str, ...], str], FirstCase | None] = field(default_factory=dict)
+
+    def takes(self, key: tuple[Hashable, str, str], cell: Cell, *, is_made: bool) -> bool:
+        """Return whether an earlier batch has a judgement, which is noted if it `is_made` there.
+
+        `key` is what is judged, its evaluation version and its evaluator. Raises `WholePlanError`
+        if earlier batches have only some of the judgements of an answer.
+        """
+        if self.earlier is None:
+            return False
+        here = cell.questions, key[1]
+        place = self.earlier.find_judged(key, cell)
+        if self._places.setdefault(here, place) != place:
+            raise WholePlanError
+        if place and is_made:
+            self.judged[here] = place
+        return place is not None

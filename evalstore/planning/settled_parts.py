@@ -30,7 +30,7 @@ from evalstore.store.trees.case_files import CasePart, StoredCases
 from evalstore.workspace.digest_set import count_distinct, digest_of, find_repeated
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells.cells import Candidate, Judge
+    from evalstore.planning.cells import Candidate, Judge
     from evalstore.planning.project import Project
 
 

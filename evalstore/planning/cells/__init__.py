@@ -1,1 +1,0 @@
-"""The cells of a plan, and those that an earlier plan already settled."""

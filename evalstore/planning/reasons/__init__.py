@@ -1,1 +1,0 @@
-"""Why an answer or a judgement is missing."""

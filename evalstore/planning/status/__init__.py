@@ -1,1 +1,0 @@
-"""What a workspace has and misses."""
