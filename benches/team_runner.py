@@ -15,10 +15,9 @@ from evalstore.core import hashing
 from evalstore.core.results import Session
 from evalstore.core.values import Question, Reply, Usage
 from evalstore.store import Store
+from evalstore.store.events import LeaseChange
 from evalstore.store.location import read_location
-from evalstore.store.sessions import LeaseChange
-from evalstore.store.work.leases import Leases
-from evalstore.store.work.work_rows import OfferedItem, WorkRows
+from evalstore.store.work.leases import Leases, OfferedItem, WorkRows
 
 _AT_ONCE = 50
 _ANSWER = "An answer of some length. " * 60

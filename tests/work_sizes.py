@@ -47,8 +47,7 @@ remotes.places.sftp: _AT_ONCE
 results.equal_parts: _FEW
 store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
-store.rows.row_results: _MOST_KEPT
-store.run_sources: _KEPT
+store.results: _KEPT _MOST_KEPT
 store.search.file: _BATCH _LARGEST_BATCH
 store.sqlite.connection: _KEPT
 workspace.digest_set: _BUCKET_BITS _PARTS
@@ -93,7 +92,7 @@ FIXED = {
     "store.postgresql.connection._KEPT_MICROSECONDS": "a time",
     "store.search.tables._LOOKED_UP": "words of a phrase: fewer find more texts to compare",
     "store.search.tables._LONGEST_PART": "characters: a part must be longer than its overlap",
-    "store.search.words._KEPT": "the last character that is kept in a table",
+    "store.search.texts._KEPT": "the last character that is kept in a table",
     "workspace.testfiles.replacements.MOST_ROWS": "rows of a file that is refused",
 }
 """Numbers that are not drawn although their names look like it, and why."""

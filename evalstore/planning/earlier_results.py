@@ -23,11 +23,10 @@ from evalstore.planning.path_history import (
 from evalstore.planning.project import Project
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.run_sources import SourcesReader
-from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.trees.case_finder import CaseFinder, RowIndex
-from evalstore.store.trees.path_trees import find_entries, read_tree
+from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.results import RowResults, SourcesReader
+from evalstore.store.trees.case_files import CaseFinder, RowIndex
+from evalstore.store.trees.tree_nodes import find_entries, read_tree
 from evalstore.workspace.source_digests import read_sources
 
 RunFilter: TypeAlias = "Callable[[Run], bool]"

@@ -21,7 +21,7 @@ from evalstore.planning.plan import (
 )
 from evalstore.planning.project import Project
 from evalstore.planning.results import count_ties, tie_text
-from evalstore.store.failures import Place
+from evalstore.store.events import Place
 from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of, digest_of_value
 
 

@@ -22,9 +22,9 @@ from evalstore.planning.plan import AT_REQUEST, EVER, AgeLimit
 from evalstore.planning.project import Project
 from evalstore.planning.selection import Placed, Subset, read_shard
 from evalstore.store import Store
-from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.trees.case_chunks import find_same, is_tree
-from evalstore.store.trees.path_trees import find_entry, read_tree, read_trees
+from evalstore.store.trees.tree_nodes import find_entry, read_tree, read_trees
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.settings.settings import AGE_HINT, Settings, read_age

@@ -31,8 +31,8 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import carry_over
 from evalstore.planning.selection import NamedRows, Selection, Subset
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.results import RowResults
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.digest_set import digest_of
 
 

@@ -19,7 +19,7 @@ from evalstore.planning.participants import Participants
 from evalstore.planning.selection import Target, find_targets, place_paths
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import Model
 from evalstore.workspace.reader import Reading

@@ -51,7 +51,7 @@ from evalstore.planning.reason import (
     reason_of,
 )
 from evalstore.planning.results import digest_told
-from evalstore.store.failures import Place
+from evalstore.store.events import Place
 
 T = TypeVar("T", "PlannedAsk", "PlannedJudgement")
 

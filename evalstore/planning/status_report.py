@@ -28,7 +28,7 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells, resolve_scope
 from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult, as_result, compute_results
-from evalstore.store.rows.row_results import RowResults
+from evalstore.store.results import RowResults
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.planning.estimate import PricePart
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.project import Untrusted
-    from evalstore.store.work.runs_in_progress import RunInProgress
+    from evalstore.store.work.shared_runs import RunInProgress
 
 
 @dataclass(frozen=True, slots=True)

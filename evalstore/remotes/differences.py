@@ -7,8 +7,8 @@ from itertools import count
 from typing import Protocol
 
 from evalstore.core.batches import in_batches
-from evalstore.store.ids import as_id
-from evalstore.store.records import COPIED_TABLES, ID_BYTES
+from evalstore.store.contents import ID_BYTES, as_id
+from evalstore.store.records import COPIED_TABLES
 
 MissingIds = Mapping[str, bytes]
 """The sorted ids that are missing, concatenated, by table; as lists they need ten times as much."""

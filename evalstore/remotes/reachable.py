@@ -14,9 +14,12 @@ from evalstore.remotes.differences import split_ids
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store import Store
-from evalstore.store.contents import decode_content
-from evalstore.store.records import COPIED_TABLES, ID_BYTES
-from evalstore.store.references import iterate_joint_subjects, iterate_references
+from evalstore.store.contents import ID_BYTES, decode_content
+from evalstore.store.records import (
+    COPIED_TABLES,
+    iterate_joint_subjects,
+    iterate_references,
+)
 from evalstore.store.schema.table_definitions import SESSIONS
 
 _WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from evalstore.core.errors import StoreError
-from evalstore.store.sqlite.error_messages import is_locked
+from evalstore.store.sqlite.connection import is_locked
 
 _FOLDERS = ("/var/tmp", "/usr/tmp", "/tmp")
 _VARIABLES = ("SQLITE_TMPDIR", "TMPDIR")

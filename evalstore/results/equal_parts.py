@@ -16,12 +16,12 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.edits.participant_edits import differ_participants
 from evalstore.store.trees.case_files import CasePart, StoredCases, long_parts_of
-from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.store.trees.tree_nodes import find_entry, read_tree
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.store import Store
-    from evalstore.store.trees.case_finder import CaseFinder
+    from evalstore.store.trees.case_files import CaseFinder
 
 
 def find_unchanged_parts(project: Project, selection: SelectionOptions) -> SettledParts:

@@ -14,7 +14,7 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.store import Store
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.tree_nodes import read_tree
 
 
 def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[CellKey]:

@@ -60,10 +60,8 @@ from evalstore.runs.status.status import describe_scope
 from evalstore.runs.status.work_reasons import KindReasons, WorkReasons
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
-from evalstore.store.results import iterate_results
-from evalstore.store.run_sources import ensure_sources
-from evalstore.store.work.runs_in_progress import describe_unreadable
-from evalstore.store.work.shared_runs import SharedRun
+from evalstore.store.results import ensure_sources, iterate_results
+from evalstore.store.work.shared_runs import SharedRun, describe_unreadable
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name
 from evalstore.workspace.source_digests import read_sources

@@ -23,7 +23,7 @@ from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import iterate_entries
 from evalstore.store.schema.table_definitions import EVALUATIONS
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 from evalstore.workspace.digest_set import IdSet
 
 MOST_PENDING = 5

@@ -9,6 +9,7 @@ from evalstore.core.results import Vote
 from evalstore.core.values import RECORDED, Usage
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.store.contents import (
+    as_digits,
     as_time,
     as_word,
     decode_content,
@@ -17,7 +18,6 @@ from evalstore.store.contents import (
 )
 from evalstore.store.database import Database
 from evalstore.store.driver import Dialect
-from evalstore.store.ids import as_digits
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run

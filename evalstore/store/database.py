@@ -11,10 +11,15 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
-from evalstore.store.driver import Connection, Driver, UnexpectedObject
-from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
+from evalstore.store.contents import all_as_bytes, as_bytes, as_digits
+from evalstore.store.driver import (
+    Connection,
+    Driver,
+    QueryRows,
+    UnexpectedObject,
+    refuse_other_than_queries,
+)
 from evalstore.store.location import StoreLocation
-from evalstore.store.question import QueryRows, refuse_other_than_queries
 from evalstore.store.rows.columns import ROWS_OF
 from evalstore.store.rows.writer import write_rows
 from evalstore.store.schema.table_definitions import TableColumns

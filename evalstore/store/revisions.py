@@ -14,7 +14,7 @@ from evalstore.core.display import kind_word, plural, short
 from evalstore.core.errors import NotARevisionError, RevisionError
 from evalstore.core.runs import Run
 from evalstore.core.values import FileVersion
-from evalstore.store.ids import as_bytes
+from evalstore.store.contents import as_bytes
 from evalstore.store.store import Store
 
 MIN_PREFIX = 4

@@ -10,7 +10,7 @@ from typing import Any
 
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 
 FORMS = ("repeated", "shuffled", "copied", "lying")
 """A part many times in a node; in several nodes of a tree; one file by many names; wrong counts."""

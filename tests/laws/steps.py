@@ -16,7 +16,7 @@ from unittest import mock
 
 import evalstore
 from evalstore.core import hashing
-from evalstore.store import ids
+from evalstore.store import contents
 from evalstore.store.sqlite import connection as connections
 from evalstore.workspace.folder import WorkspaceFolder
 
@@ -143,7 +143,7 @@ def _comparing() -> Iterator[None]:
             {
                 hashing.hash_bytes: lambda made: lambda data: _Compared(made(data)),
                 hashing.hash_content: lambda made: lambda text: _Compared(made(text)),
-                ids.as_digits: lambda made: lambda value: _Compared(made(value)),
+                contents.as_digits: lambda made: lambda value: _Compared(made(value)),
             }
         )
         try:

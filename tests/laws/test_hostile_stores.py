@@ -22,7 +22,7 @@ from evalstore.core.errors import (
 )
 from evalstore.core.values import Json
 from evalstore.store.schema.table_definitions import TABLES
-from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.store.trees.tree_nodes import find_entry, read_tree
 from tests.laws.hostile import (
     FIELDS,
     READERS,

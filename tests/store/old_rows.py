@@ -18,7 +18,7 @@ from evalstore.core.runs import Run
 from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
-from evalstore.store.trees.path_trees import build_tree, read_tree
+from evalstore.store.trees.tree_nodes import build_tree, read_tree
 from tests.builders import tree
 
 ROWS = 72

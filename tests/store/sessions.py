@@ -26,7 +26,7 @@ from evalstore.core.values import (
     Usage,
 )
 from evalstore.store import Store
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 
 
 def versions(*descriptions: tuple[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import StoreLockedError
-from evalstore.store.sqlite.error_messages import explain_database_error
+from evalstore.store.sqlite.connection import explain_database_error
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])

@@ -20,7 +20,7 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.records import StoredRecord, check_record
-from evalstore.store.search.words import split_words
+from evalstore.store.search.texts import split_words
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, session_row
 from tests.store.test_search_index import open_index

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.values import Json
-from evalstore.store.trees.path_trees import build_tree, find_entry, read_tree, read_trees
+from evalstore.store.trees.tree_nodes import build_tree, find_entry, read_tree, read_trees
 
 maps = st.dictionaries(st.text(min_size=1, max_size=8), st.sampled_from("abc"), max_size=60)
 

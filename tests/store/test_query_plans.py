@@ -12,10 +12,9 @@ import pytest
 from evalstore.core.results import Failure
 from evalstore.core.values import Question
 from evalstore.store import Store
+from evalstore.store.events import LeaseChange
 from evalstore.store.location import read_location
-from evalstore.store.sessions import LeaseChange
-from evalstore.store.work.leases import Leases
-from evalstore.store.work.work_rows import OfferedItem, WorkRows
+from evalstore.store.work.leases import Leases, OfferedItem, WorkRows
 from tests.postgresql_server import PostgreSQLServer, why_not
 from tests.store.sessions import a_session
 

@@ -10,8 +10,8 @@ import pytest
 
 from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
+from evalstore.store.contents import as_digits
 from evalstore.store.fsck import check_store, repair_store
-from evalstore.store.ids import as_digits
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER_WORKSPACE
 from tests.store.sessions import fill

@@ -16,8 +16,7 @@ from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case
 from evalstore.store import Store
 from evalstore.store.rows.columns import ANSWER_ROWS, JUDGEMENT_ROWS
-from evalstore.store.rows.result_sums import ResultSums
-from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
+from evalstore.store.rows.result_sums import ROOT, ResultSums, TemporaryRows
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
 

@@ -7,11 +7,9 @@ import random
 import pytest
 
 from evalstore.core.values import Case, CaseFile, Json
-from evalstore.store import Store
+from evalstore.store import Store, results
 from evalstore.store.contents import decode_content
-from evalstore.store.results import describe_cell, iterate_entries
-from evalstore.store.rows import row_results
-from evalstore.store.rows.row_results import RowResults
+from evalstore.store.results import RowResults, describe_cell, iterate_entries
 from evalstore.store.trees import tree_nodes
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
 from tests.small_parts import store as store
@@ -61,7 +59,7 @@ def store_results(store: Store, cases: list[Case], chance: random.Random) -> str
 def test_results_are_found_by_name_as_among_all(
     store: Store, seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_results, "_MOST_KEPT", most)
+    monkeypatch.setattr(results, "_MOST_KEPT", most)
     chance = random.Random(seed)
     sizes = {"t/long.md": 300, "t/middle.md": 90, "t/short.md": 5}
     entries = {

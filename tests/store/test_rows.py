@@ -17,12 +17,16 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store, repair_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
-from evalstore.store.results import describe_cell, iterate_entries, load_whole, require_results
-from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.rows.views import VIEWS
+from evalstore.store.results import (
+    RowResults,
+    describe_cell,
+    iterate_entries,
+    load_whole,
+    require_results,
+)
+from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS, VIEWS
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import fill
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.core.runs import RunSources
-from evalstore.store.references import iterate_references
-from evalstore.store.run_sources import SourcesReader, ensure_sources
+from evalstore.store.records import iterate_references
+from evalstore.store.results import SourcesReader, ensure_sources
 from tests.test_runs import PLAIN
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 import evalstore
 from evalstore.core.errors import StoreError
 from evalstore.store import Store
-from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.events import RUNS_SEARCHED
 from tests.store.sessions import a_run
 
 
@@ -68,4 +68,4 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
         "interfaces/web/results_site.py",
         "results/stats/trend.py",
     }
-    assert listed == {"store/runs.py", "results/stats/stats.py"} | browser | log | report
+    assert listed == {"store/events.py", "results/stats/stats.py"} | browser | log | report

@@ -12,9 +12,9 @@ import pytest
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.inspection import inspect_store
 from evalstore.store.search.file import SearchFile
 from evalstore.store.sqlite import connection
+from evalstore.store.sqlite.driver import inspect_store
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from tests.store.sessions import a_run, a_test, fill
 

@@ -19,8 +19,7 @@ from evalstore.store.location import read_location
 from evalstore.store.search import file as search_file
 from evalstore.store.search.file import SearchFile
 from evalstore.store.search.tables import SearchTables
-from evalstore.store.search.texts import KINDS
-from evalstore.store.search.words import find_word_places, split_words
+from evalstore.store.search.texts import KINDS, find_word_places, split_words
 from tests.store.sessions import a_test, an_evaluation, session_row, versions
 
 MODEL = "f" * 32

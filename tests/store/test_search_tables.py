@@ -15,8 +15,7 @@ from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.search import tables as search_tables
 from evalstore.store.search.file import SearchFile
 from evalstore.store.search.tables import SearchTables
-from evalstore.store.search.texts import KINDS
-from evalstore.store.search.words import split_words
+from evalstore.store.search.texts import KINDS, split_words
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.test_search_index import add, find
 

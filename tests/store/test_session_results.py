@@ -12,7 +12,7 @@ from evalstore.core.values import Case, CaseFile, Question, Reply
 from evalstore.store import Store
 from evalstore.store.results import SessionResults, describe_cell, iterate_entries
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended

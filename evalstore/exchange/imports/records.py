@@ -29,7 +29,7 @@ from evalstore.planning.project import Project
 from evalstore.store import Store
 from evalstore.store.results import describe_cell
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
-from evalstore.store.trees.path_trees import build_tree
+from evalstore.store.trees.tree_nodes import build_tree
 
 IMPORTED = "import"
 """The origin of sessions, evaluations and runs that come from another system."""

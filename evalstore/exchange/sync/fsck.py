@@ -17,9 +17,9 @@ from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import CACHE
 from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.differences import CopyListener
+from evalstore.store.events import LEFT_OUT
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url
-from evalstore.store.runs import LEFT_OUT
 from evalstore.store.trees.tree_nodes import find_excessive
 
 

@@ -171,7 +171,7 @@ def is_place(location: Location, name: str) -> bool:
 @contextmanager
 def open_other_store(location: Location, name: str, *, create: bool) -> Iterator[OpenDatabase]:
     """Open another store to copy its rows; it is never changed. Raises `EvalstoreError`."""
-    from evalstore.store.trees.unchanged import open_unchanged
+    from evalstore.store.store import open_unchanged
 
     if not is_database(name) and (is_url(name) or (location.directory / name).is_dir()):
         raise EvalstoreError(

@@ -31,8 +31,8 @@ from evalstore.remotes.places.layout import require_remote
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects
+from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.revisions import resolve_remote_run
-from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
 
 

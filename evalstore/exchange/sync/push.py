@@ -43,10 +43,9 @@ from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.reachable import ReachedIds, find_reached
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.store import Store
-from evalstore.store.contents import damaged
-from evalstore.store.ids import as_bytes, as_id
-from evalstore.store.records import COPIED_TABLES, ID_BYTES
-from evalstore.store.references import (
+from evalstore.store.contents import ID_BYTES, as_bytes, as_id, damaged
+from evalstore.store.records import (
+    COPIED_TABLES,
     OF_SESSIONS,
     OF_VERSIONS,
     iterate_case_references,
@@ -62,7 +61,7 @@ from evalstore.store.schema.table_definitions import (
     VERSIONS,
 )
 from evalstore.store.trees.case_files import iterate_unseen
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.output_paths import require_writable
 from evalstore.workspace.settings.env_files import variables_of
 from evalstore.workspace.settings.remote_names import BUNDLE

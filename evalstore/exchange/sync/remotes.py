@@ -199,7 +199,7 @@ def _choose_readable(
 def _measure(opened: OpenRemote | OpenDatabase) -> int:
     """Return how many bytes a remote has."""
     if isinstance(opened, OpenDatabase):
-        from evalstore.store.inspection import inspect_database
+        from evalstore.store.sqlite.driver import inspect_database
 
         return inspect_database(read_database(opened.address)).size or 0
     names = {push.name for push in opened.cache.list_pushes()}

@@ -29,7 +29,7 @@ from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
 from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.store.wanted import note_reached
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from evalstore.results.growing_results import CellKey
     from evalstore.results.rendering import Token
     from evalstore.store import Store
-    from evalstore.store.rows.row_results import RowResults
+    from evalstore.store.results import RowResults
 
 CASES_IN_A_BLOCK = 50
 """Cases whose details are read together when one of them is opened."""

@@ -45,8 +45,8 @@ from evalstore.results.show.revision_results import (
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
 from evalstore.results.stats.trend import trend_until
 from evalstore.runs.status.status import describe_lost_labels
+from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
-from evalstore.store.rows.row_results import RowResults
 from evalstore.workspace.output_paths import require_report
 from evalstore.workspace.settings.settings import candidate_order
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.runs.run import PlanPreview
     from evalstore.runs.status.dashboard import Dashboard
     from evalstore.store.driver import Extent
-    from evalstore.store.work.runs_in_progress import RunInProgress
+    from evalstore.store.work.shared_runs import RunInProgress
 
 
 class WorkspaceSource:
@@ -288,7 +288,7 @@ class StoreWatch:
 
         Raises `StoreError` when the store is gone or cannot be read.
         """
-        from evalstore.store.work.runs_in_progress import find_runs_of_others
+        from evalstore.store.work.shared_runs import find_runs_of_others
 
         stamp, before = self._workspace.stamp(), self._stamp
         # A program that was killed writes nothing.

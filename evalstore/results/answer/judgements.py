@@ -17,7 +17,7 @@ from evalstore.planning.plan import decided_first
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
 from evalstore.store.contents import damaged
-from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.events import RUNS_SEARCHED
 
 EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"

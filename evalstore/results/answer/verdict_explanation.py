@@ -36,10 +36,9 @@ from evalstore.results.flips.result_history import ResultHistory, VerdictCounts,
 from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.prompt_names import name_prompts
 from evalstore.results.show.show import cells_with
-from evalstore.store.results import read_results
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.trees.path_trees import find_entry
+from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.results import RowResults, read_results
+from evalstore.store.trees.tree_nodes import find_entry
 
 if TYPE_CHECKING:
     from evalstore.checks.text_differences import AnswerDifference

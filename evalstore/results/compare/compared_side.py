@@ -29,9 +29,8 @@ from evalstore.results.equal_parts import leave_out_same
 from evalstore.results.growing_results import GrowingResults
 from evalstore.results.prompt_names import PromptPlace
 from evalstore.store import Store
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.run_sources import SourcesReader
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.results import RowResults, SourcesReader
+from evalstore.store.trees.case_files import CaseFinder
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 OTHER = "\0"

@@ -59,7 +59,7 @@ from evalstore.results.prompt_names import (
     prompts_of,
 )
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.case_files import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
 
 

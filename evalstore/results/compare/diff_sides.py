@@ -55,13 +55,11 @@ from evalstore.results.equal_parts import find_parts
 from evalstore.results.failed_results import failed_now, mark_failed
 from evalstore.results.prompt_names import PromptPlace, label_prompts, settled_places
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries
+from evalstore.store.results import SourcesReader, iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_queries import VerdictsOfCases
-from evalstore.store.run_sources import SourcesReader
-from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.trees.case_finder import CaseFinder
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.case_files import CaseFinder, StoredCases
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.source_digests import read_sources
 

@@ -40,8 +40,8 @@ from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.prompt_names import PromptNames
 from evalstore.results.rendering import answer_text
 from evalstore.store import Store
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.results import RowResults
+from evalstore.store.trees.case_files import CaseFinder
 
 _FLIPS = ("broke", "fixed", "changed")
 _EQUAL = "equal"

@@ -17,7 +17,7 @@ from evalstore.store.trees.case_files import StoredCases
 
 if TYPE_CHECKING:
     from evalstore.planning.version_reader import VersionReader
-    from evalstore.store.trees.case_finder import CaseFinder
+    from evalstore.store.trees.case_files import CaseFinder
 
 CASES = "cases of "
 """Begins the name of a test file of which it is not known what was edited."""

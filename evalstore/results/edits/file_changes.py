@@ -19,9 +19,9 @@ from evalstore.planning.status_report import (
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import EditedFile, FileItems, WasRun
 from evalstore.results.edits.edited_sources import EditedSources, Versions, name_by_bytes
-from evalstore.store.run_sources import SourcesReader
-from evalstore.store.trees.case_finder import CaseFinder
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.results import SourcesReader
+from evalstore.store.trees.case_files import CaseFinder
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.source_digests import read_sources
 
 _MOST_READ = 50

@@ -37,9 +37,8 @@ from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs
 from evalstore.results.growing_results import cell_of
 from evalstore.store import Store
-from evalstore.store.results import iterate_cases
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.results import RowResults, iterate_cases
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.git import read_state
 from evalstore.workspace.settings.settings import Settings, Threshold

@@ -29,11 +29,10 @@ from evalstore.results.flips.result_changes import (
 from evalstore.results.growing_results import cell_of
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries
+from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.results import RowResults, iterate_entries
 from evalstore.store.revisions import resolve_run
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.trees.path_trees import find_entry, find_leaves
+from evalstore.store.trees.tree_nodes import find_entry, find_leaves
 
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""

@@ -37,9 +37,8 @@ from evalstore.results.judgement_changes import (
     label_cause,
 )
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.results import RowResults, iterate_entries
+from evalstore.store.trees.tree_nodes import read_tree
 
 
 class _Current(NamedTuple):

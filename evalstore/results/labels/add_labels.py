@@ -26,9 +26,9 @@ from evalstore.planning.results import compute_results
 from evalstore.planning.status_report import results_at
 from evalstore.results.case_reference import WITH_PROMPT
 from evalstore.results.prompt_names import find_prompt, label_prompts, list_names, prompt_label
+from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve
-from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.workspace.user_name import name_of_user
 
 ORIGIN = "label"

@@ -22,9 +22,9 @@ from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
 from evalstore.results.prompt_names import name_prompts
 from evalstore.store import Store
-from evalstore.store.failures import LoggedFailure
+from evalstore.store.events import LoggedFailure
 from evalstore.store.results import iterate_entries
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.tree_nodes import read_tree
 
 
 class Place(NamedTuple):

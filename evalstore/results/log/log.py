@@ -35,7 +35,8 @@ from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_
 from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
 from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries
+from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.results import SourcesReader, iterate_entries, results_of
 from evalstore.store.revisions import (
     RunInProgressError,
     RunTag,
@@ -45,14 +46,10 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
-from evalstore.store.rows.row_results import results_of
-from evalstore.store.run_sources import SourcesReader
-from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
-from evalstore.store.trees.case_files import StoredCases, long_parts_of
-from evalstore.store.trees.case_finder import CaseFinder, RowIndex
-from evalstore.store.trees.path_trees import find_entry, find_leaves, read_tree
+from evalstore.store.trees.case_files import CaseFinder, RowIndex, StoredCases, long_parts_of
+from evalstore.store.trees.tree_nodes import find_entry, find_leaves, read_tree
 from evalstore.workspace.user_name import name_of_user
 
 

@@ -33,10 +33,10 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.result_changes import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.judgement_changes import differ_evaluators
 from evalstore.results.prompt_names import PromptNames, label_prompts
-from evalstore.store.rows.row_results import results_of
+from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
-from evalstore.store.trees.case_finder import CaseFinder, RowIndex
-from evalstore.store.trees.path_trees import find_leaves
+from evalstore.store.trees.case_files import CaseFinder, RowIndex
+from evalstore.store.trees.tree_nodes import find_leaves
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:

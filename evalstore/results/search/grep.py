@@ -22,8 +22,16 @@ from evalstore.files.temporary_list import open_temporary
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
 from evalstore.results.prompt_names import name_prompts
-from evalstore.store.search.texts import KINDS, Kind, load_searched, load_texts, readable_text
-from evalstore.store.search.words import find_word_places, has_words, split_words
+from evalstore.store.search.texts import (
+    KINDS,
+    Kind,
+    find_word_places,
+    has_words,
+    load_searched,
+    load_texts,
+    readable_text,
+    split_words,
+)
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
@@ -32,8 +40,8 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import ResultLeaf
     from evalstore.store.search.file import SearchFile
-    from evalstore.store.search.index import Report
     from evalstore.store.search.tables import SearchTables
+    from evalstore.store.search.texts import Report
 
     SearchIndex = SearchFile | SearchTables
 

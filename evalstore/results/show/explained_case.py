@@ -42,12 +42,11 @@ from evalstore.results.show.shown_results import (
     Pair,
 )
 from evalstore.store import Store
-from evalstore.store.results import Cells, iterate_entries, iterate_results
+from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.results import Cells, RowResults, iterate_entries, iterate_results
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.store.trees.tree_nodes import find_entry, read_tree
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
 

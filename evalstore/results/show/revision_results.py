@@ -25,7 +25,7 @@ from evalstore.store import Store
 from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.rows.row_queries import Among
-from evalstore.store.trees.path_trees import find_entry
+from evalstore.store.trees.tree_nodes import find_entry
 from evalstore.workspace.folder import WorkspaceFolder
 
 

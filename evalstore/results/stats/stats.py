@@ -46,12 +46,18 @@ from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.groups import CostReader, GroupSums, ResultGroup, judge_attempts
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
-from evalstore.store.results import iterate_entries
+from evalstore.store.results import RowResults, iterate_entries
 from evalstore.store.revisions import WORK
-from evalstore.store.rows.result_sums import By, Key, ResultSums, count_attempts, open_sums
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
-from evalstore.store.trees.path_trees import read_tree, read_trees
+from evalstore.store.rows.result_sums import (
+    ROOT,
+    By,
+    Key,
+    ResultSums,
+    TemporaryRows,
+    count_attempts,
+    open_sums,
+)
+from evalstore.store.trees.tree_nodes import read_tree, read_trees
 from evalstore.workspace.settings.settings import AnalysisQuery, QueryModel, candidate_order
 
 DIMENSIONS = ("model", "prompt", "tag", "file")

@@ -30,7 +30,7 @@ from evalstore.results.log.log import LogEntry, add_outcomes
 from evalstore.results.stats.stats import Stats
 from evalstore.store import Store
 from evalstore.store.rows.row_queries import VerdictCounts
-from evalstore.store.trees.path_trees import read_trees
+from evalstore.store.trees.tree_nodes import read_trees
 from evalstore.workspace.settings.settings import candidate_order
 
 MOST_RUNS = 30

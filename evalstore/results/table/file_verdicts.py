@@ -12,7 +12,7 @@ from evalstore.core.values import RESULT_WORDS
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.verdict_order import FAILING
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.tree_nodes import read_tree
 
 _LISTED = 200
 """Files that are listed at most."""

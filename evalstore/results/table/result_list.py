@@ -37,12 +37,11 @@ from evalstore.results.show.revision_results import (
     open_revision,
 )
 from evalstore.results.table.case_rows import BROKE, CaseRow, RowTest, row_tests
-from evalstore.store.results import TaggedResult
+from evalstore.store.results import RowResults, TaggedResult
 from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
-from evalstore.store.rows.row_results import RowResults
-from evalstore.store.search.words import has_words, split_words
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.search.texts import has_words, split_words
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 MOST_WITH_CAUSE = 100

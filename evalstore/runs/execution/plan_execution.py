@@ -36,7 +36,7 @@ from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, group_by_account
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-from evalstore.store.work.work_rows import OfferedItem, WorkRows
+from evalstore.store.work.leases import OfferedItem, WorkRows
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from evalstore.core.errors import StoreLockedError
 from evalstore.core.results import Evaluation, Failure, Session
 from evalstore.runs.execution.event_loop import run_short_transaction
 from evalstore.store import Store
-from evalstore.store.sessions import LeaseChange
+from evalstore.store.events import LeaseChange
 
 _LATENCY_PER_DELAY = 40
 """A commit waits for more facts, but at most the time of an answer divided by this number."""

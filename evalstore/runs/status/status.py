@@ -24,11 +24,10 @@ from evalstore.runs.status.status_sums import StatusSums
 from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.runs.status.work_reasons import WorkReasons
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
-from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.trees.case_finder import CaseFinder, RowIndex
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.case_files import CaseFinder, RowIndex, StoredCases
+from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.store.wanted import note_reached
-from evalstore.store.work.runs_in_progress import find_runs_in_progress
+from evalstore.store.work.shared_runs import find_runs_in_progress
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:

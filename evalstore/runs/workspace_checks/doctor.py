@@ -36,8 +36,8 @@ from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.workspace_checks.check import find_unknown_prices
 from evalstore.runs.workspace_checks.doctor_ping import Checkup, PingTarget, examine_all
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
-from evalstore.store.inspection import StoreState, inspect_database, inspect_store
 from evalstore.store.schema.migrations import HEAD
+from evalstore.store.sqlite.driver import StoreState, inspect_database, inspect_store
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
 from evalstore.workspace.settings.env_files import NAMES

@@ -13,8 +13,11 @@ from evalstore.core.display import safe
 from evalstore.core.errors import StoreError
 from evalstore.store.driver import UnexpectedObject, refuse_foreign
 from evalstore.store.location import DatabaseAddress
-from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
-from evalstore.store.postgresql.error_messages import hint_where_read_only
+from evalstore.store.postgresql.connection import (
+    PostgreSQLConnection,
+    connect,
+    hint_where_read_only,
+)
 from evalstore.store.postgresql.schema import (
     COMPUTED,
     FUNCTIONS,

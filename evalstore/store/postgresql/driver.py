@@ -31,9 +31,12 @@ except ImportError as error:
 
 from evalstore.store.postgresql.connection import (
     POSTGRESQL,
+    ROLLED_BACK,
     PostgreSQLConnection,
     RawConnection,
     connect,
+    explain_database_error,
+    is_lost,
     search_path,
     was_told_to_end,
 )
@@ -48,7 +51,6 @@ from evalstore.store.postgresql.creation import (
     migrate,
     runs_code,
 )
-from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 from evalstore.store.postgresql.schema import TRANSACTION
 
 if TYPE_CHECKING:

@@ -1,10 +1,14 @@
-"""The tables of rows.
+"""The tables of rows, and the views of them that people ask with SQL.
+
+In the views, ids are hexadecimal, verdicts are words, and times are UTC.
 
 A leaf is a node with cases or with results; `n` is the place of a case or a result in it. Several
 ids are concatenated, 16 bytes each. Verdicts are numbers: `VERDICT_NUMBERS`.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from evalstore.core.values import WORDS
 from evalstore.store.schema.table_definitions import (
@@ -176,3 +180,170 @@ ROWS_OF: dict[str, tuple[TableColumns, ...]] = {
 }
 """The tables with the rows of the contents of a table."""
 ROW_TABLES = {table.name: table for tables in ROWS_OF.values() for table in tables}
+
+
+VIEWS = ("runs_v", "results_v", "answers_v", "judgements_v", "costs_v")
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What SQLite and PostgreSQL write in different ways; braces take an expression."""
+
+    hex: str
+    time: str
+    day: str
+    last: str
+    """The last id of concatenated ones."""
+    tags: str
+    field: str
+    """A field of a JSON text."""
+    text: str
+    """The text of the last turn."""
+    first: str
+    """The first answer of a judgement."""
+    count: str
+
+
+_SQLITE = _Words(
+    hex="nullif(lower(hex({})), '')",
+    time="strftime('%Y-%m-%dT%H:%M:%fZ', {} / 1000000.0, 'unixepoch')",
+    day="strftime('%Y-%m-%d', {} / 1000000, 'unixepoch')",
+    last="substr({0}, length({0}) - 15, 16)",
+    tags="group_concat(tag, ', ')",
+    field="json_extract({}, '$.{}')",
+    text="json_extract({}, '$.turns[#-1].text')",
+    first="json_extract({}, '$.sessions[0]')",
+    count="json_array_length({}, '$.sessions')",
+)
+_POSTGRESQL = _Words(
+    hex="encode({}, 'hex')",
+    time="to_char(to_timestamp({} / 1e6) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')",
+    day="to_char(to_timestamp({} / 1e6) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+    last="substring({0} FROM greatest(length({0}) - 15, 1) FOR 16)",
+    tags="string_agg(tag, ', ')",
+    field="content_json({}) ->> '{}'",
+    text="content_json({}) -> 'turns' -> -1 ->> 'text'",
+    first="content_json({}) -> 'sessions' ->> 0",
+    count="json_array_length(content_json({}) -> 'sessions')",
+)
+
+
+def sqlite_views() -> dict[str, str]:
+    """Return the statements that create the views in SQLite, by name."""
+    return _views(_SQLITE)
+
+
+def postgresql_views() -> dict[str, str]:
+    """Return the same for PostgreSQL."""
+    return _views(_POSTGRESQL)
+
+
+def _views(words: _Words) -> dict[str, str]:
+    columns = {
+        "runs_v": _runs(words),
+        "results_v": _results(words),
+        "answers_v": _answers(words),
+        "judgements_v": _judgements(words),
+        "costs_v": _costs(words),
+    }
+    return {
+        name: f"CREATE VIEW {name} AS {' '.join(text.split())}" for name, text in columns.items()
+    }
+
+
+def _verdict(column: str) -> str:
+    cases = " ".join(f"WHEN {number} THEN '{word}'" for word, number in VERDICT_NUMBERS.items())
+    return f"CASE {column} {cases} END"
+
+
+def _runs(words: _Words) -> str:
+    return f"""
+    SELECT {words.hex.format("r.id")} AS run, {words.time.format("r.started")} AS started,
+        {words.time.format("r.ended")} AS ended, r.status, r.message, r.author,
+        r.git_commit, r.selected AS cases, r.total AS all_cases, r.asked, r.judged, r.reused,
+        r.failed, r.usd
+    FROM run_rows r
+    """
+
+
+def _results(words: _Words) -> str:
+    return f"""
+    WITH RECURSIVE
+    tree (run, node) AS (
+        SELECT id, results FROM run_rows
+        UNION SELECT t.run, e.child FROM tree t JOIN entries e ON e.tree = t.node
+        WHERE e.is_file = 0),
+    part (run, file, first, cases, results) AS (
+        SELECT t.run, e.name, CAST(0 AS BIGINT), n.cases, n.id FROM tree t
+        JOIN entries e ON e.tree = t.node AND e.is_file = 1 JOIN result_nodes n ON n.id = e.child
+        UNION ALL
+        SELECT p.run, p.file, p.first + c.first, c.child, q.child FROM part p
+        JOIN parts q ON q.parent = p.results AND q.child IS NOT NULL
+        JOIN parts c ON c.parent = p.cases AND c.place = q.place)
+    SELECT {words.hex.format("p.run")} AS run, p.file, p.first + r.case_n AS number,
+        coalesce(c.row, '') AS row, c.key, r.model,
+        {words.hex.format("k.prompt")} AS prompt, {_verdict("r.verdict")} AS verdict, r.score,
+        (SELECT {words.tags} FROM (SELECT tag FROM kind_tags g
+            WHERE g.kind = c.kind AND substr(tag, 1, 1) <> '_' ORDER BY g.place) AS t) AS tags,
+        {words.hex.format("substr(c.tests, 1, 16)")} AS test,
+        {words.hex.format("c.evaluation")} AS evaluation, length(r.sessions) / 16 AS answers,
+        {words.hex.format("a.id")} AS answer, {words.text.format("s.content")} AS text,
+        a.usd, a.seconds, a.output AS output_tokens, {words.hex.format("j.id")} AS judgement,
+        {words.field.format("j.content", "feedback")} AS feedback
+    FROM part p JOIN result_rows r ON r.leaf = p.results
+    JOIN case_rows c ON c.leaf = p.cases AND c.n = r.case_n
+    LEFT JOIN kind_prompts k ON k.kind = c.kind AND k.number = r.prompt
+    LEFT JOIN answer_rows a ON a.id = {words.last.format("r.sessions")}
+    LEFT JOIN sessions s ON s.id = {words.last.format("r.sessions")}
+    LEFT JOIN evaluations j ON j.id = {words.last.format("r.judgements")}
+    """
+
+
+def _answers(words: _Words) -> str:
+    provider, code = (words.field.format("m.content", name) for name in ("provider", "code"))
+    return f"""
+    SELECT {words.hex.format("a.id")} AS answer, {provider} AS provider, {code} AS model,
+        {words.hex.format("a.test")} AS test, {words.hex.format("a.prompt")} AS prompt,
+        {words.time.format("a.started")} AS started, a.usd, a.seconds, a.input AS input_tokens,
+        a.output AS output_tokens, a.cached AS cached_tokens, a.reasoning AS reasoning_tokens,
+        a.finish AS finish_reason, {words.text.format("s.content")} AS text
+    FROM answer_rows a JOIN sessions s ON s.id = a.id LEFT JOIN models m ON m.id = a.model
+    """
+
+
+def _judgements(words: _Words) -> str:
+    human, checks, judge = (
+        words.field.format("v.content", name) for name in ("human", "checks", "model")
+    )
+    code = words.field.format("m.content", "code")
+    return f"""
+    SELECT {words.hex.format("j.id")} AS judgement, {words.first.format("j.content")} AS answer,
+        {words.count.format("j.content")} AS answers,
+        {words.hex.format("j.evaluation")} AS evaluation,
+        CASE WHEN {human} IS NOT NULL THEN 'person' WHEN {checks} IS NOT NULL THEN 'checks'
+            ELSE 'model' END AS kind,
+        coalesce({human}, {code}) AS judge, j.verdict, j.score,
+        {words.time.format("j.started")} AS started, r.usd, r.seconds, r.input AS input_tokens,
+        r.output AS output_tokens, r.is_carried AS carried_over,
+        {words.field.format("j.content", "feedback")} AS feedback
+    FROM evaluations j LEFT JOIN judgement_rows r ON r.id = j.id
+    LEFT JOIN evaluators v ON v.id = j.evaluator
+    LEFT JOIN models m ON {words.hex.format("m.id")} = {judge}
+    """
+
+
+def _costs(words: _Words) -> str:
+    code, judge = (
+        words.field.format(*place) for place in (("m.content", "code"), ("v.content", "model"))
+    )
+    sums = """count(*) AS calls, sum(CASE WHEN c.usd IS NULL THEN 1 ELSE 0 END) AS unpriced,
+        sum(c.usd) AS usd, sum(c.input) AS input_tokens, sum(c.output) AS output_tokens"""
+    return f"""
+    SELECT {words.day.format("c.started")} AS day, 'answer' AS kind, {code} AS model, {sums}
+    FROM answer_rows c LEFT JOIN models m ON m.id = c.model GROUP BY 1, 3
+    UNION ALL
+    SELECT {words.day.format("j.started")} AS day, 'judgement' AS kind, {code} AS model, {sums}
+    FROM evaluations j JOIN judgement_rows c ON c.id = j.id
+    JOIN evaluators v ON v.id = j.evaluator
+    JOIN models m ON {words.hex.format("m.id")} = {judge} WHERE c.is_carried = 0 GROUP BY 1, 3
+    """

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
-from evalstore.store.contents import damaged
-from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
+from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, damaged
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
 from evalstore.store.schema.table_definitions import TableColumns

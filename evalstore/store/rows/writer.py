@@ -13,7 +13,7 @@ from evalstore.core.errors import StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.core.runs import restore_run
 from evalstore.core.values import Json
-from evalstore.store.contents import decode_row
+from evalstore.store.contents import ID_BYTES, decode_row
 from evalstore.store.driver import Connection
 from evalstore.store.rows.columns import (
     ANSWER_ROWS,
@@ -41,7 +41,6 @@ _OF_CASES = ("row", "key", "tests", "evaluation")
 """The fields of a case that differ from case to case."""
 _OF_NODES = ("kind", "scheme", "cases", "level", "parts", "counts")
 """The fields of a node of cases that are not settings of the file."""
-_ID_BYTES = 16
 _MOST_CHARACTERS = 4 * 2**20
 """The characters after which a batch of them ends."""
 
@@ -215,7 +214,7 @@ def iterate_contents(connection: Connection, table: str) -> Iterator[list[tuple[
 
 def _id(digits: str) -> bytes:
     id = bytes.fromhex(digits)
-    if len(id) != _ID_BYTES:
+    if len(id) != ID_BYTES:
         raise ValueError("it is not an id")
     return id
 

@@ -19,23 +19,26 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from evalstore.core.errors import StoreError
-from evalstore.store.contents import decode_content
+from evalstore.store.contents import as_bytes, as_digits, decode_content
 from evalstore.store.database import select_each
-from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.search.index import NEWEST_ORDER, Documents, FoundIds, GoOn, Report
 from evalstore.store.search.texts import (
     KINDS,
+    NEWEST_ORDER,
     TABLES,
+    Documents,
+    FoundIds,
+    GoOn,
     Kind,
+    Report,
     StoredText,
+    fold_words,
     iterate_links,
     list_named,
+    make_phrases,
     searchable_text,
     stored_texts,
 )
-from evalstore.store.search.words import fold_words, make_phrases
-from evalstore.store.sqlite.connection import STEPS, SQLiteConnection, harden
-from evalstore.store.sqlite.error_messages import is_interrupt
+from evalstore.store.sqlite.connection import STEPS, SQLiteConnection, harden, is_interrupt
 from evalstore.store.store import Store
 
 T = TypeVar("T")

@@ -21,10 +21,9 @@ from itertools import takewhile
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, StoreError
-from evalstore.store.contents import decode_row
+from evalstore.store.contents import ID_BYTES, as_bytes, as_digits, as_id, decode_row
 from evalstore.store.database import again_when_lost, select_each
 from evalstore.store.driver import Connection, Extent
-from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
     GROWTH_MARKS,
     SEARCH_COLUMNS,
@@ -36,18 +35,24 @@ from evalstore.store.postgresql.schema import (
     search_statements,
 )
 from evalstore.store.schema.table_definitions import TableColumns
-from evalstore.store.search.index import NEWEST_ORDER, Documents, FoundIds, GoOn, Report
 from evalstore.store.search.texts import (
     KINDS,
+    NEWEST_ORDER,
     TABLES,
+    Documents,
+    FoundIds,
+    GoOn,
     Kind,
+    Phrase,
+    Report,
     StoredText,
     iterate_links,
     list_named,
+    list_phrases,
+    list_words,
     searchable_text,
     stored_texts,
 )
-from evalstore.store.search.words import Phrase, list_phrases, list_words
 from evalstore.store.store import Store
 from evalstore.store.wanted import UnwantedError, while_wanted
 
@@ -55,7 +60,6 @@ _LONGEST_PART = 200_000
 """Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
 _OVERLAP = 64
 """Words at the end of a row that the next one has, too, because a phrase may begin there."""
-_ID_BYTES = 16
 _TEXTS = TableColumns(
     SEARCH_TEXTS,
     {"id": "BLOB", "part": "BIGINT", "kind": "BIGINT", "words": "TEXT"},
@@ -111,7 +115,7 @@ class SearchTables:
             state = look(connection)
             new, missing = _find_new(connection, state.mark)
         if any(missing.values()) and not _is_true(store, _MAY_ADD):
-            self.missing = sum(len(ids) // _ID_BYTES for ids in missing.values())
+            self.missing = sum(len(ids) // ID_BYTES for ids in missing.values())
             return report(0, 0)
 
         def add(kind: Kind, ids: list[str]) -> None:
@@ -216,16 +220,16 @@ def _add_batches(
     add: Callable[[Kind, list[str]], None],
 ) -> bool:
     """Add texts, so many at a time, by their concatenated ids; False when `report` ended it."""
-    total, done = sum(map(len, missing.values())) // _ID_BYTES, 0
+    total, done = sum(map(len, missing.values())) // ID_BYTES, 0
     if not total:
         return True
-    width = 2 * _ID_BYTES
+    width = 2 * ID_BYTES
     for kind in KINDS:
         ids = missing[kind]
-        for start in range(0, len(ids), size * _ID_BYTES):
+        for start in range(0, len(ids), size * ID_BYTES):
             if not report(done, total):
                 return False
-            joined = ids[start : start + size * _ID_BYTES].hex()
+            joined = ids[start : start + size * ID_BYTES].hex()
             digits = [joined[at : at + width] for at in range(0, len(joined), width)]
             add(kind, digits)
             done += len(digits)
@@ -255,7 +259,7 @@ def _find_new(connection: Connection, mark: Extent | None) -> tuple[bool, Ids]:
 def _list_missing(connection: Connection, ids: bytes) -> Iterator[bytes]:
     """Yield the ids that are not in the index."""
     query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
-    for batch in in_batches(ids[at : at + _ID_BYTES] for at in range(0, len(ids), _ID_BYTES)):
+    for batch in in_batches(ids[at : at + ID_BYTES] for at in range(0, len(ids), ID_BYTES)):
         known = {bytes(id) for (id,) in connection.select_in(query, batch)}
         yield from (id for id in batch if id not in known)
 

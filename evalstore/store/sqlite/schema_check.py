@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from evalstore.store.driver import UnexpectedObject
-from evalstore.store.rows.columns import ROW_TABLES
-from evalstore.store.rows.views import sqlite_views
+from evalstore.store.rows.columns import ROW_TABLES, sqlite_views
 from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.store import Store, contents
-from evalstore.store.rows.row_results import RowResults
+from evalstore.store.results import RowResults
 from evalstore.store.trees import tree_nodes
 from tests.interfaces.html.pages import TEST, call, data_of, make_workspace, report, scripted
 

@@ -11,9 +11,9 @@ import pytest
 from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress
-from evalstore.store.trees.unchanged import open_unchanged
+from evalstore.store.sqlite.driver import inspect_database
+from evalstore.store.store import open_unchanged
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_run, fill
 

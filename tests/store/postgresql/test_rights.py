@@ -16,9 +16,9 @@ from evalstore.runs.workspace_checks.doctor import describe_store
 from evalstore.store import Store
 from evalstore.store.driver import Connection
 from evalstore.store.fsck import check_store
-from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
+from evalstore.store.sqlite.driver import inspect_database
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import READS, USES, Admin, As
 from tests.store.sessions import a_run, a_test, fill

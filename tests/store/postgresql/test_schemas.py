@@ -14,14 +14,14 @@ import psycopg
 import pytest
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, inspection
+from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import SHARED_RUNS
-from evalstore.store.trees.unchanged import open_unchanged
+from evalstore.store.sqlite.driver import inspect_database
+from evalstore.store.store import open_unchanged
 from tests.postgresql_server import PostgreSQLServer
 from tests.runs.execution.loopback.team import SECONDS, wait_until
 from tests.store.postgresql.conftest import Admin
@@ -109,9 +109,8 @@ def next_folder(tmp_path: Path) -> Path:
 def next_version(next_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Be the next version of the program, which has one more migration."""
     known = (*migrations.KNOWN, "next")
-    for module in (migrations, inspection):
-        monkeypatch.setattr(module, "HEAD", "next")
-        monkeypatch.setattr(module, "KNOWN", known)
+    monkeypatch.setattr(migrations, "HEAD", "next")
+    monkeypatch.setattr(migrations, "KNOWN", known)
     monkeypatch.setattr(migrations, "migrations", lambda: next_folder)
 
 

@@ -17,7 +17,7 @@ from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
-from evalstore.store.rows.views import VIEWS
+from evalstore.store.rows.columns import VIEWS
 
 if TYPE_CHECKING:
     from evalstore.results.search.grep import SearchHit

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from evalstore.results.table.cases import RunLine
     from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
     from evalstore.runs.status.dashboard import Dashboard
-    from evalstore.store.work.runs_in_progress import RunInProgress
+    from evalstore.store.work.shared_runs import RunInProgress
 
 
 STOPPED = {

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
     from evalstore.results.labels.add_labels import LabelReport
-    from evalstore.store.work.runs_in_progress import RunInProgress
+    from evalstore.store.work.shared_runs import RunInProgress
 
 NO_EARLIER_RUN = "no earlier run to compare with"
 """The message of the comparison of the first run with the one before it."""

@@ -364,7 +364,7 @@ def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
     project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evalstore("run")
-    monkeypatch.setattr("evalstore.store.inspection.os.access", lambda _path, _mode: False)
+    monkeypatch.setattr("evalstore.store.sqlite.driver.os.access", lambda _path, _mode: False)
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 6
     assert re.search(r"fail +store .*version \d{4}, read-only", ran.stdout)

@@ -11,7 +11,7 @@ import pytest
 from evalstore import Workspace
 from evalstore.core import batches
 from evalstore.results.edits import edited_sources
-from evalstore.store.rows import row_results
+from evalstore.store import results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import keep_in_files, treat_as_long
@@ -72,7 +72,7 @@ def test_a_comparison_needs_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     for module, name, number in (
         (batches, "SIZE", 20),
-        (row_results, "_MOST_KEPT", 20),
+        (results, "_MOST_KEPT", 20),
         (edited_sources, "_MOST_ROWS", 20),
         (batches, "SMALL_SIZE", 20),
     ):

@@ -14,7 +14,7 @@ from evalstore.core import batches
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location
 from evalstore.results.flips.regressions import find_regressions
-from evalstore.store.rows import row_results
+from evalstore.store import results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import keep_in_files, treat_as_long
@@ -89,7 +89,7 @@ def test_regressions_need_little_memory_for_a_row(
     for module, name, number in (
         (batches, "SIZE", 20),
         (batches, "SMALL_SIZE", 4),
-        (row_results, "_MOST_KEPT", 20),
+        (results, "_MOST_KEPT", 20),
     ):
         monkeypatch.setattr(module, name, number)
     peaks: list[int] = []

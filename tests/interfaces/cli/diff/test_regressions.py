@@ -9,8 +9,8 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.planning import earlier_results
-from evalstore.store import runs
-from evalstore.store.rows.row_results import RowResults
+from evalstore.store import events
+from evalstore.store.results import RowResults
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 from tests.interfaces.cli.status.test_explained_cases import write
@@ -86,7 +86,7 @@ def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
 def test_no_number_of_runs_makes_a_regression_pass(
     broken: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "RUNS_SEARCHED", 2)
+    monkeypatch.setattr(events, "RUNS_SEARCHED", 2)
     for _ in range(4):
         ran = broken(*GATE)
     assert ran.exit_code == 1

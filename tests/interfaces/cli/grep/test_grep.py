@@ -15,8 +15,8 @@ from evalstore.planning.options import Location
 from evalstore.results.search import grep
 from evalstore.store import Store
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
-from evalstore.store.search.index import Report
 from evalstore.store.search.tables import SearchTables
+from evalstore.store.search.texts import Report
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit

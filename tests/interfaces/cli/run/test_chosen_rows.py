@@ -16,7 +16,7 @@ from evalstore.planning import cells
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
-from evalstore.store.rows import row_results
+from evalstore.store import results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -136,7 +136,7 @@ def test_memory_does_not_grow_with_the_rows(
     monkeypatch.setattr(cells, "BATCH", 30)
     monkeypatch.setattr(batches, "SIZE", 40)
     monkeypatch.setattr(batches, "SMALL_SIZE", 8)
-    monkeypatch.setattr(row_results, "_MOST_KEPT", 40)
+    monkeypatch.setattr(results, "_MOST_KEPT", 40)
     files = {
         "evalstore.yaml": "candidates: [one]\nretries: 0\n",
         "models/one.yaml": "id: one\nprovider: scripted\n"

@@ -24,8 +24,8 @@ from evalstore.runs import run, run_record
 from evalstore.runs.status.dashboard import read_dashboard
 from evalstore.store import Store
 from evalstore.store.location import read_location
+from evalstore.store.rows.result_sums import TemporaryRows
 from evalstore.store.rows.row_queries import RowQueries
-from evalstore.store.rows.temporary_rows import TemporaryRows
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import treat_as_long

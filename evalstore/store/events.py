@@ -1,36 +1,187 @@
-"""Queries for sessions and evaluations, which are appended and never changed."""
+"""Queries for what is appended and never changed: runs, sessions, evaluations and failed calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
 
-from evalstore.core import deserialize
-from evalstore.core.results import (
-    ComparedSession,
-    Evaluation,
-    Failure,
-    Sample,
-    Session,
-)
+from evalstore.core import batches, deserialize, hashing
+from evalstore.core.deserialize import restore_failure
+from evalstore.core.results import ComparedSession, Evaluation, Failure, Sample, Session
+from evalstore.core.runs import Run, describe_run, restore_run
 from evalstore.core.values import Json, ToolCall
 from evalstore.store.contents import (
+    as_bytes,
     as_count,
+    as_digits,
     as_time,
     decode_content,
     decode_row,
+    missing,
     require,
     require_number,
 )
 from evalstore.store.costs import select_people
-from evalstore.store.database import append
+from evalstore.store.database import NO_LIMIT, Database, append, ensure
 from evalstore.store.driver import Connection
-from evalstore.store.failures import describe_failures
-from evalstore.store.ids import as_digits
 from evalstore.store.records import make_rows
-from evalstore.store.schema.table_definitions import EVALUATIONS, FAILURES, SESSIONS
+from evalstore.store.schema.table_definitions import EVALUATIONS, FAILURES, RUNS, SESSIONS
 from evalstore.store.trees.tree_nodes import NodeQueries
 from evalstore.store.work.leases import delete_leases, delete_work, take_leases, write_counts
+
+RUNS_SEARCHED = 100
+"""The number of newest runs that are searched for an earlier version or result of a case."""
+LEFT_OUT: set[str] = set()
+"""The ids of runs that the command leaves out, because they describe too much to be read."""
+_BEGIN, _END = -(2**63), 2**63 - 1
+_LAST = (_END, b"\xff" * 16)
+"""A time and an id after those of all runs."""
+
+
+class RunQueries(Database):
+    """The queries for runs."""
+
+    def record_run(self, run: Run) -> Run:
+        """Append a run; returns it with its id."""
+        id, content = hashing.identify(describe_run(run))
+        rows = make_rows({id: content})
+        self.write(lambda connection: ensure(connection, RUNS, rows))
+        return replace(run, id=id)
+
+    def find_runs(
+        self, *, limit: int | None = None, offset: int = 0, since: int = _BEGIN, before: int = _END
+    ) -> list[Run]:
+        """Return runs, newest first: those that began at `since` or later, and before `before`."""
+        readable, without = _readable()
+        query = (
+            f"SELECT id, content FROM runs WHERE {readable} AND started >= ? AND started < ? "
+            "ORDER BY started DESC, id DESC"
+        )
+        rows = self._select(
+            f"{query} LIMIT ? OFFSET ?",
+            (*without, since, before, NO_LIMIT if limit is None else limit, offset),
+        )
+        return [_run(*row) for row in rows]
+
+    def find_recent_runs(
+        self, before: Run | None = None, limit: int = RUNS_SEARCHED
+    ) -> Iterator[Run]:
+        """Yield the newest runs, or those before a run, newest first; they are read in batches."""
+        readable, without = _readable()
+        query = f"SELECT id, content FROM runs WHERE {readable} AND (started, id) < (?, ?)"
+        left, last = limit, before
+        while left > 0:
+            place = (last.started, as_bytes(last.id)) if last else _LAST
+            most = min(batches.SMALL_SIZE, left)
+            parameters = (*without, *place, most)
+            rows = self._select(f"{query} ORDER BY started DESC, id DESC LIMIT ?", parameters)
+            for row in rows:
+                last = _run(*row)
+                yield last
+            if len(rows) < most:
+                return
+            left -= most
+
+    def find_run_before(self, run: Run | None = None) -> Run | None:
+        """Return the newest run before one, or of all; None without one.
+
+        Results are compared with it where no run is named, whatever it covered.
+        """
+        return next(self.find_recent_runs(before=run, limit=1), None)
+
+    def load_run(self, id: str) -> Run:
+        """Return a run by its full id; raises `StoreError` when it is not there."""
+        query = "SELECT id, content FROM runs WHERE id = ?"
+        for row in self._select(query, (as_bytes(id),)):
+            return _run(*row)
+        raise missing("run", id)
+
+    def count_runs(self, *, since: int = _BEGIN, before: int = _END) -> int:
+        """Return how many runs began at `since` or later, and before `before`."""
+        readable, without = _readable()
+        query = f"SELECT count(*) FROM runs WHERE {readable} AND started >= ? AND started < ?"
+        return int(self._select(query, (*without, since, before))[0][0])
+
+
+def _readable() -> tuple[str, list[bytes | None]]:
+    """Return the condition for the runs that are not left out, and its parameters."""
+    ids = [as_bytes(id) for id in sorted(LEFT_OUT)]
+    return f"id NOT IN ({', '.join('?' * len(ids))})" if ids else "TRUE", ids
+
+
+def _run(id: Any, content: Any) -> Run:
+    return restore_run(*decode_row("runs", id, content))
+
+
+Place = tuple[str, str | None, str]
+"""Identifies a judgement by the ids of its subject, evaluation version and evaluator."""
+
+
+class LoggedFailure(NamedTuple):
+    """A failure with its id."""
+
+    id: str
+    failure: Failure
+
+
+class FailureQueries(Database):
+    """The queries for failures."""
+
+    def find_failed(self, questions: Iterable[str]) -> dict[str, Failure]:
+        """Return the newest failure of each of these questions that has one."""
+        statement = "SELECT question, id, at, content FROM failures WHERE question IN"
+        failures: dict[str, Failure] = {}
+        rows = self._select_each(statement, questions, "ORDER BY at, id")
+        for question, id, at, text in rows:
+            failures[as_digits(question)] = _decoded(id, text, at)
+        return failures
+
+    def iterate_failed_judgements(self) -> Iterator[tuple[Place, Failure]]:
+        """Yield each failure of a judgement, the newest last."""
+        query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
+        for id, at, text in self._select(query):
+            failure = _decoded(id, text, at)
+            if failure.subject and failure.evaluator:
+                yield (failure.subject, failure.evaluation, failure.evaluator), failure
+
+    def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
+        """Return failures, newest first."""
+        query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"
+        rows = self._select(query, (NO_LIMIT if limit is None else limit,))
+        return [_logged(*row) for row in rows]
+
+    def find_failures_of(
+        self, questions: Iterable[str], subjects: Iterable[str]
+    ) -> list[LoggedFailure]:
+        """Return failures to answer these questions or judge these sessions, newest first."""
+        statement = "SELECT id, content FROM failures WHERE"
+        subject = f"question IS NULL AND {self.dialect.text('subject')} IN"
+        of_questions = self._select_each(f"{statement} question IN", questions)
+        of_subjects = self._select_each(f"{statement} {subject}", subjects, as_value=str)
+        failures = {_logged(*row) for row in chain(of_questions, of_subjects)}
+        return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
+
+    def count_failures(self) -> int:
+        """Return how many failures there are."""
+        return int(self._select("SELECT count(*) FROM failures")[0][0])
+
+
+def _logged(id: Any, text: Any) -> LoggedFailure:
+    digits = as_digits(id)
+    return LoggedFailure(digits, restore_failure(decode_content("failures", digits, text)))
+
+
+def _decoded(id: Any, text: Any, at: object) -> Failure:
+    """Return the failure of a row; raises `StoreError` when its column `at` is not a time."""
+    as_time(at, "failures", as_digits(id))
+    return _logged(id, text).failure
+
+
+def describe_failures(failures: Iterable[Failure]) -> dict[str, str]:
+    """Return the contents of failures by id."""
+    return dict(hashing.identify(hashing.describe_failure(failure)) for failure in failures)
 
 
 class Label(NamedTuple):
