@@ -6,8 +6,14 @@ Nothing here prints, asks on a terminal or needs one, and what can go wrong is a
 
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.interfaces.api.result_reader import Answer
-from evalstore.interfaces.api.text_check import check
-from evalstore.interfaces.api.workspace import Progress, Workspace, import_tests, init, to_json
+from evalstore.interfaces.api.workspace import (
+    Progress,
+    Workspace,
+    check,
+    import_tests,
+    init,
+    to_json,
+)
 
 __all__ = [
     "Answer",

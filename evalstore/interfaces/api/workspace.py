@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
+from evalstore.core.display import as_text, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
 from evalstore.core.results import Result
@@ -25,17 +26,17 @@ from evalstore.interfaces.api.options import (
     run_revision,
 )
 from evalstore.interfaces.api.result_reader import ResultReader, system_errors
+from evalstore.results.case_reference import shortened, show_answer
+from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.core.values import Json
     from evalstore.exchange.exports.columns import Format
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import BundleReport, PushReport
     from evalstore.exchange.sync.remotes import GarbageReport
-    from evalstore.interfaces.api.options import StrPath
     from evalstore.interfaces.html.report import WrittenReport
     from evalstore.planning.status_report import Status
     from evalstore.results.labels.add_labels import LabelReport
@@ -507,3 +508,79 @@ def outside_of_a_loop(call: Callable[[], _T]) -> _T:
         return call()
     with ThreadPoolExecutor(1, "evalstore") as executor:
         return executor.submit(call).result()
+
+
+@dataclass
+class CheckCounts:
+    """The calls of `check` in this process."""
+
+    checks: int = 0
+    judged: int = 0
+    """Judgements that were made."""
+    usd: float = 0.0
+    """The known cost of these judgements."""
+
+
+COUNTS = CheckCounts()
+
+
+def check(
+    answer: Json,
+    instructions: str = "",
+    *,
+    question: str = "",
+    checks: Iterable[Json] = (),
+    workspace: Workspace | StrPath | None = None,
+    evaluators: Iterable[str] = (),
+    max_cost: float | None = None,
+    offline: bool = False,
+    refresh: bool = False,
+) -> JudgedText:
+    """Assert that a text passes checks and the judges of a workspace; returns the judgements.
+
+    `instructions` are for the evaluators of the workspace, or for those that `evaluators` names.
+    `checks` are those of a test file, such as `{"contains": "Paris"}`; they come first, and models
+    judge only what passes them. `question` is what the text answers, for judges that are shown it.
+    Without `workspace` it is the one that the current folder is in.
+
+    The verdict is stored, and the same text with the same criteria is not judged again, except
+    with `refresh`. Raises `AssertionError` when the text does not pass, and `EvalstoreError` when
+    it cannot be judged.
+    """
+    __tracebackhide__ = True
+    if not isinstance(workspace, Workspace):
+        workspace = Workspace(workspace or find_default_workspace())
+    judged = workspace.judge_text(
+        answer,
+        instructions,
+        question=question,
+        checks=checks,
+        evaluators=evaluators,
+        max_cost=max_cost,
+        offline=offline,
+        refresh=refresh,
+    )
+    COUNTS.checks += 1
+    COUNTS.judged += judged.judged
+    COUNTS.usd += judged.cost or 0.0
+    if judged.verdict != "pass":
+        raise AssertionError(_explain(answer, instructions, judged, workspace.root))
+    return judged
+
+
+def _explain(answer: Json, instructions: str, judged: JudgedText, folder: Path) -> str:
+    """Return why a text does not pass: the text, the instructions and the feedback, as lines.
+
+    `folder` is that of the workspace.
+    """
+    lines = [f"the verdict is '{judged.verdict}'", f"answer: {shortened(as_text(answer))}"]
+    if instructions.strip():
+        lines.append(f"instructions: {shortened(instructions.strip())}")
+    for judgement in judged.judgements:
+        failed = [check for check in judgement.checks if check.verdict != "pass"]
+        texts = [f"{check.name}: {check.feedback}" for check in failed]
+        for text in texts or ([judgement.feedback] if judgement.feedback else []):
+            lines.append(f"{safe(judgement.by)}: {shortened(text)}")
+        if not (texts or judgement.feedback) and judgement.verdict != "pass":
+            lines.append(f"{safe(judgement.by)}: {judgement.verdict}, without feedback")
+    return "\n".join([*lines, f"({show_answer(judged.session, folder, Path.cwd())})"])

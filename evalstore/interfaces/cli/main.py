@@ -159,9 +159,7 @@ def commands() -> Callable[..., Any]:
     """Return all commands, created once however often a process calls `main`."""
     from evalstore.interfaces.cli.commands import (  # noqa: F401
         history,
-        import_,
         queries,
-        report,
         run,
         sharing,
         upkeep,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.api.text_check import CheckCounts
+    from evalstore.interfaces.api.workspace import CheckCounts
 
 WORKSPACE = "evalstore_workspace"
 """The setting with the folder of the workspace, relative to the file with the setting."""
@@ -103,7 +103,7 @@ def pytest_testnodedown(node: Any) -> None:
     """Add up the counts of the workers."""
     counted = getattr(node, "workeroutput", {}).get(_COUNTS)
     if counted:
-        from evalstore.interfaces.api.text_check import COUNTS
+        from evalstore.interfaces.api.workspace import COUNTS
 
         COUNTS.checks += counted[0]
         COUNTS.judged += counted[1]
@@ -122,5 +122,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _find_counts() -> CheckCounts | None:
     """Return the counts of `evalstore.check`; None if this process has not imported it."""
-    module = sys.modules.get("evalstore.interfaces.api.text_check")
+    module = sys.modules.get("evalstore.interfaces.api.workspace")
     return None if module is None else module.COUNTS

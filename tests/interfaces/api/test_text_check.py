@@ -10,7 +10,7 @@ import pytest
 
 import evalstore
 from evalstore import EvalstoreError, Workspace, init
-from evalstore.interfaces.api import text_check
+from evalstore.interfaces.api import workspace as text_check
 from tests.builders import tree
 
 JUDGE = """\

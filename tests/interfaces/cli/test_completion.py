@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from evalstore.interfaces.cli import completions
 from evalstore.interfaces.cli import main as completion_scripts
+from evalstore.interfaces.cli import options
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from tests.builders import tree
@@ -165,7 +165,7 @@ def test_completion_expands_the_home_of_the_user(
     monkeypatch.setenv("HOME", str(workspace.parent))
     monkeypatch.setenv("COMP_WORDS", "evalstore run -C ~/w --store ~/o.db -c ~/x.yaml")
     context = typer.Context(typer.main.get_command(typer.Typer(callback=print)))
-    location = completions._location(context)
+    location = options._location(context)
     assert location.directory == workspace
     assert location.config == workspace.parent / "x.yaml"
     assert location.store == str(workspace.parent / "o.db")
@@ -225,8 +225,8 @@ def test_no_name_is_evaluated_by_zsh(workspace: Path) -> None:
 
 
 def test_names_that_need_no_workspace_are_completed() -> None:
-    assert completions.groups(None, "model,t") == ["model,tag"]
-    assert "model,model" not in completions.groups(None, "model,m")
+    assert options.groups(None, "model,t") == ["model,tag"]
+    assert "model,model" not in options.groups(None, "model,m")
 
 
 @pytest.mark.parametrize(

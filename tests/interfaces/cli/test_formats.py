@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.interfaces.cli.render.list_formats import columns_of
+from evalstore.interfaces.cli.render.layout import columns_of
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 

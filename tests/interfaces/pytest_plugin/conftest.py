@@ -10,7 +10,7 @@ import pytest
 
 # Imported once for all inner sessions: each of them forgets what it was the first to import.
 from evalstore import Workspace
-from evalstore.interfaces.api import text_check
+from evalstore.interfaces.api import workspace
 from tests.builders import tree
 
 Run = Callable[..., pytest.RunResult]
@@ -61,7 +61,7 @@ FILES = {
 @pytest.fixture(autouse=True)
 def _own_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count the calls of `check` in each test anew."""
-    monkeypatch.setattr(text_check, "COUNTS", text_check.CheckCounts())
+    monkeypatch.setattr(workspace, "COUNTS", workspace.CheckCounts())
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.interfaces.api import text_check
+from evalstore.interfaces.api import workspace
 from tests.builders import tree
 from tests.interfaces.pytest_plugin.conftest import Run
 
@@ -43,7 +43,7 @@ def test_the_error_is_that_of_the_assertion_and_the_cost_is_shown_once(
             "evalstore.check: 2 calls, 2 new verdicts, $0.7500",
         ]
     )
-    monkeypatch.setattr(text_check, "COUNTS", text_check.CheckCounts())
+    monkeypatch.setattr(workspace, "COUNTS", workspace.CheckCounts())
     again = run()
     again.assert_outcomes(passed=1, failed=1)
     assert "evalstore.check:" not in again.stdout.str()  # nothing new was judged

@@ -13,11 +13,11 @@ import typer
 from evalstore.core.clock import local_minute
 from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.files.json_output import to_json
-from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.command_line import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.list_formats import print_data
+from evalstore.interfaces.cli.render.layout import print_data
 from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def diff(
         argument(
             "[A [B]] [-- PATH...]",
             "Two runs, or a run and the workspace (@work, the default of B).",
-            completions.runs,
+            options.runs,
         ),
     ] = None,
     *,
@@ -47,14 +47,12 @@ def diff(
         option(
             "--vs ID",
             "Compare --model, or --prompt, with this one in the same run.",
-            completions.compared,
+            options.compared,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
-        option(
-            "--prompt NAME", "With --vs: the system prompt that is compared.", completions.prompts
-        ),
+        option("--prompt NAME", "With --vs: the system prompt that is compared.", options.prompts),
     ] = None,
     since: Annotated[
         str | None,
@@ -194,7 +192,7 @@ def log(
     file: Annotated[
         str | None,
         argument(
-            "FILE[::ROW]", "Only the history of this test file, or of one row.", completions.places
+            "FILE[::ROW]", "Only the history of this test file, or of one row.", options.places
         ),
     ] = None,
     limit: Annotated[int | None, option("-n N", "List at most N.", min=1)] = None,
@@ -270,7 +268,7 @@ def show(
         argument(
             "REV",
             "@, @~1, @work, an id, REV:path, or FILE::ROW.",
-            completions.revisions_and_answers,
+            options.revisions_and_answers,
         ),
     ] = "@",
     model: Annotated[
@@ -278,7 +276,7 @@ def show(
         option(
             "-m, --model ID",
             "With a file or a row: the candidate (default of a row: one that failed).",
-            completions.models,
+            options.models,
         ),
     ] = None,
     prompt: Annotated[
@@ -286,7 +284,7 @@ def show(
         option(
             "--prompt NAME",
             "With a file or a row: the system prompt, if there are several.",
-            completions.prompts,
+            options.prompts,
         ),
     ] = None,
     output_format: options.Output = "table",
@@ -325,7 +323,7 @@ def tag(
         str | None, argument("NAME", "The name, such as v1 (default: list the names).")
     ] = None,
     revision: Annotated[
-        str, argument("REV", "The run; @ is the last one.", completions.stored_runs)
+        str, argument("REV", "The run; @ is the last one.", options.stored_runs)
     ] = "@",
     remove: Annotated[bool, option("-d, --delete", "Remove the name.")] = False,
     output_format: options.Output = "table",

@@ -1,27 +1,30 @@
-"""`grep`, `sql`."""
+"""`grep`, `sql`, `report`, `export`, `stats`."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from evalstore.core.errors import NO
+from evalstore.core.display import WORKSPACE, bytes_text
+from evalstore.core.errors import NO, EvalstoreError
+from evalstore.exchange.exports.columns import FORMATS, Format
 from evalstore.files.json_output import to_json
-from evalstore.interfaces.cli import options, output
+from evalstore.interfaces.cli import options, output, streams
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Table, print_table
-from evalstore.interfaces.cli.render.list_formats import print_data
+from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
 from evalstore.store.rows.columns import VIEWS
 
 if TYPE_CHECKING:
     from evalstore.results.search.grep import SearchHit
-
+    from evalstore.results.stats.stats import JudgeTable, Stats
 
 _MANY = 10_000
 """A note explains the delay when at least this many texts have to be indexed."""
@@ -205,7 +208,7 @@ def sql(
                 {"columns": columns, "rows": (dict(zip(columns, row, strict=True)) for row in rows)}
             )
         elif output_format != "table":
-            from evalstore.interfaces.cli.render.list_formats import print_rows
+            from evalstore.interfaces.cli.render.layout import print_rows
 
             print_rows(output_format, columns, rows)
         else:
@@ -233,3 +236,293 @@ def _print_table(columns: Sequence[str], rows: Iterator[list[Any]], limit: int) 
     print_table(Table(columns, cells, frozenset(numbers)))
     if next(rows, None) is not None:
         output.talk(f"(only the first {output.plural(limit, 'row')}; --limit N, or -o csv for all)")
+
+
+_PAGE = "evalstore-report.html"
+
+
+def _is_markdown(path: str | None, *, asked: bool) -> bool:
+    """Return whether to write Markdown; raises `EvalstoreError` if the suffix is that of HTML."""
+    suffix = Path(path).suffix.lower() if path else ""
+    if asked and suffix in (".html", ".htm"):
+        raise EvalstoreError(
+            f"'--markdown' writes Markdown, and '{path}' is the name of an HTML file",
+            hint="leave out '--markdown', or give the file a name that ends with .md",
+        )
+    return asked or suffix in (".md", ".markdown")
+
+
+@app.command()
+def report(
+    revision: Annotated[
+        str | None,
+        argument(
+            "REV",
+            "A run; in HTML also @work, the workspace as it is now (default: @, the last run; in "
+            "HTML @work if that run is partial, or files, settings or labels changed since).",
+            options.runs,
+        ),
+    ] = None,
+    path: Annotated[
+        str | None,
+        option(
+            "-o, --output FILE",
+            f"The file to write (default: {_PAGE}; Markdown is printed); -: stdout.",
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        option("--compare REV", "Compare with this run (default: the previous one).", options.runs),
+    ] = None,
+    markdown: Annotated[
+        bool, option("--markdown", "As Markdown, for a comment on a pull request.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Write results as one HTML file, or a run as Markdown.
+
+    The HTML file needs no network and opens in any browser. A file whose name ends with .md is
+    Markdown, even without --markdown. An existing file is replaced only if it is a report. In
+    Markdown, text from models is shown as code, so it mentions nobody and loads nothing.
+    """
+    from evalstore.interfaces.html.report import STDOUT, stream_report, write_report
+
+    markdown = _is_markdown(path, asked=markdown)
+    options.require_revision("report", revision or "@")
+    if json and (markdown or path == STDOUT):
+        raise EvalstoreError(
+            "'--json' says what was written to an HTML file",
+            hint="leave it out, or write HTML to a file",
+        )
+    if markdown:
+        _write_markdown(revision or "@", compare, None if path in (None, STDOUT) else Path(path))
+        return
+    if path == STDOUT:
+        stream_report(here(), revision, streams.BinaryOutput(), compare=compare)
+        return
+    written = write_report(here(), revision, path or _PAGE, compare=compare)
+    if json:
+        output.document(written)
+        return
+    output.line(f"wrote {output.safe(written.report)}")
+    output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")
+
+
+def _write_markdown(revision: str, compare: str | None, file: Path | None) -> None:
+    """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`."""
+    from evalstore.exchange.markdown_report import MARK, markdown_report
+    from evalstore.files.atomic_write import write_whole
+    from evalstore.workspace.output_paths import require_report
+
+    location = here()
+    if file is not None:
+        require_report(location.directory / file, file, MARK)
+    text = markdown_report(location, revision, compare).encode()
+    if file is None:
+        streams.BinaryOutput().write(text)
+        return
+    try:
+        write_whole((location.directory / file).resolve(), text)
+    except OSError as error:
+        raise EvalstoreError(f"'{file}' cannot be written: {error.strerror}") from error
+    output.talk(f"wrote {output.safe(str(file))}")
+
+
+# --- `export`
+
+
+@app.command()
+def export(
+    revision: options.RunOrWorkspace = "@",
+    file: Annotated[
+        Path | None, option("-o, --output FILE", "The file or folder (default, and -: stdout).")
+    ] = None,
+    format: Annotated[
+        Format | None,
+        option(
+            "--format FORMAT",
+            f"As {', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: by the suffix; jsonl).",
+        ),
+    ] = None,
+) -> None:
+    """Write the results of a run for other programs.
+
+    There is a row for each case, system prompt and candidate; docs/export.md describes the columns.
+    FILE is replaced only when everything is written. '.xml' is JUnit XML. inspect, langbite and
+    every-eval-ever write a new folder.
+    """
+    from evalstore.exchange.export import write_export, write_exports
+
+    options.require_revision("export", revision)
+    if file is None or file == Path("-"):
+        if format == "parquet":
+            raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
+        write_export(here(), revision, format or "jsonl", streams.BinaryOutput())
+        return
+    write_exports(here(), revision, [file], format)
+    output.talk(f"wrote {output.safe(str(file))}")
+
+
+# --- `stats`
+
+
+JUDGES_OPTIONAL = ("judged", "undecided", "failed alone", "passed alone", "passed")
+"""The columns of the table of judges that a narrow terminal leaves out, in this order."""
+
+
+@app.command()
+def stats(
+    revision: options.WorkspaceOrRun = "@work",
+    by: Annotated[
+        list[str] | None,
+        option(
+            "--by LIST",
+            "Group by model, prompt, tag, file (comma-separated), or by judge alone.  "
+            "[default: model]",
+            options.groups,
+            show_default=False,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, option("--query NAME", "Apply this query of 'analysisQueries'.")
+    ] = None,
+    currency: Annotated[
+        str | None,
+        option("--currency CODE", "Show costs in a currency that has a file (default: USD)."),
+    ] = None,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Show pass rates, costs and latencies.
+
+    Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
+    treat the results of one test file as related, so few files make wide intervals. '--by judge'
+    shows how each judge agrees with people and with other judges, for its version in REV only.
+    """
+    from evalstore.results.stats.stats import stats as operation
+
+    names = [name.strip() for value in by or ["model"] for name in value.split(",")]
+    if names in (["judge"], ["evaluator"]) and not (query or currency):
+        from evalstore.results.stats.stats import judge_stats
+
+        judges = judge_stats(here(), revision)
+        if not print_data(judges, ["groups"], output_format, kind="stats --by judge", json=json):
+            print_judges(judges)
+        return
+    statistics = operation(
+        here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
+    )
+    if not print_data(statistics, ["groups"], output_format, kind="stats", json=json):
+        print_stats(statistics)
+
+
+def print_stats(statistics: Stats) -> None:
+    """Print statistics as a table."""
+    from evalstore.results.stats.groups import (
+        ALWAYS,
+        INTERVAL_BAR,
+        OPTIONAL,
+        PARTLY_TEXT,
+        partly_judged,
+        table_cells,
+    )
+
+    about = f", {output.safe(statistics.query)}" if statistics.query else ""
+    part = f", partial: {output.safe(statistics.selection)}" if statistics.selection else ""
+    if statistics.is_workspace:
+        output.line(f"workspace, all cases as they are now{about}")
+    else:
+        when = output.ago(statistics.started)
+        output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
+    groups = [*statistics.groups] if is_whole else statistics.plain_groups
+    left_out = len(statistics.groups) - len(groups)
+    partly = [*partly_judged(groups), False]
+    groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
+    rows = [
+        table_cells(group, statistics.by, statistics.currency, is_partly=is_partly)
+        for group, is_partly in zip(groups, partly, strict=False)
+    ]
+    always = {*statistics.by, *ALWAYS}
+    kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
+    numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
+    print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
+    if left_out:
+        output.talk(f"({output.plural(left_out, 'special tag')} left out; --wide shows all)")
+    rerolls = statistics.rerolls.text(statistics.total.rate.passed)
+    if rerolls:
+        for text in output.wrap(rerolls, output.width()):
+            output.line(text)
+    if any(partly):
+        for text in output.wrap(f"note: {PARTLY_TEXT}", output.width()):
+            output.talk(text)
+    if statistics.leaves_out_cases:
+        output.talk(
+            '(use "evalstore stats @work" for all cases with the candidates in the settings)'
+        )
+    if statistics.is_simulated and statistics.total.cost:
+        note = "note: the costs are simulated: scripted models call no service, so nothing is paid"
+        for text in output.wrap(note, output.width()):
+            output.talk(text)
+    if statistics.priced_later:
+        calls = output.plural(statistics.priced_later, "call")
+        output.talk(f"note: the price of {calls} was unknown then; today's price is used")
+    if statistics.total.unpriced:
+        count = statistics.total.unpriced
+        things = "1 answer or verdict" if count == 1 else f"{count:,} answers and verdicts"
+        them = "it" if count == 1 else "them"
+        output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
+
+
+def print_judges(table: JudgeTable) -> None:
+    """Print the judges as a table."""
+    from evalstore.results.stats.stats import agreement, rank_judges
+
+    ranked, finding = rank_judges(table.groups)
+    where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
+    output.line(f"{where}, judges")
+
+    def wrong(pairs: Counter[tuple[str, str]], said: str, label: str) -> str:
+        count = pairs[said, label]
+        labels = count + pairs[label, label]
+        return f"{count:,} of {labels:,} ({count / labels:.0%})" if labels else "-"
+
+    header = (
+        *("judge", "judged", "passed", "undecided", "agrees with people", "false passes"),
+        *("false fails", "agrees with judges", "passed alone", "failed alone"),
+    )
+    rows = []
+    for judge in ranked:
+        words = judge.verdicts
+        decided = words["pass"] + words["fail"]
+        rows.append(
+            (
+                judge.judge,
+                f"{words.total():,}",
+                output.percent(words["pass"] / decided if decided else None),
+                f"{words['undecided'] + words['error']:,}",
+                agreement(judge.people) or "-",
+                *(wrong(judge.people, *both) for both in (("pass", "fail"), ("fail", "pass"))),
+                agreement(judge.judges) or "-",
+                *(f"{judge.alone[word]:,}" for word in ("pass", "fail")),
+            )
+        )
+    print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
+    for text in output.wrap(output.safe(finding), output.width()) if finding else ():
+        output.line(text)
+    notes = [
+        f"{output.safe(each.judge)}: {len(each.compared):,} of {len(each.labelled):,} labelled "
+        "answers compared; verdicts by other versions of the judge or the instructions are left out"
+        for each in table.groups
+        if len(each.compared) < len(each.labelled)
+    ]
+    if table.ties:
+        verb = "is" if table.ties == 1 else "are"
+        answers = output.plural(table.ties, "labelled answer")
+        notes.insert(0, f"{answers} {verb} left out, as half of the people say pass and half fail")
+    if any(agreement(judge.people) for judge in table.groups):
+        notes.insert(0, "labels on answers that were replaced are compared, too")
+    elif not notes:
+        notes = ["no judge has decided an answer with a label: 'evalstore label' gives labels"]
+    for text in (line for note in notes for line in output.wrap(f"({note})", output.width())):
+        output.talk(text)

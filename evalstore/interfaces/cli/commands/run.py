@@ -12,11 +12,11 @@ import typer
 
 from evalstore.core.display import case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError
-from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import OptionGroup, argument, in_section, option
-from evalstore.interfaces.cli.render.list_formats import print_data
+from evalstore.interfaces.cli.render.layout import print_data
 from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ RUN: options.Table = {
             "--baseline REV",
             "With --fail-on regression: accept what failed in this run (or, if not judged, "
             "before).",
-            completions.stored_runs,
+            options.stored_runs,
         ),
     ),
     **in_section(
@@ -114,7 +114,7 @@ MODE: options.Table = {
         join=option(
             "--join RUN",
             "Join a run in progress ('@': the newest). Needs keys and --store, but no workspace.",
-            completions.joinable_runs,
+            options.joinable_runs,
         ),
         until_eof=option("--until-eof", "With --join: end with the standard input.", hidden=True),
     ),
@@ -131,7 +131,7 @@ MODE: options.Table = {
         remote=option(
             "--remote NAME",
             "Pull what the plan needs from this remote first, and push the results to it.",
-            completions.remotes,
+            options.remotes,
         ),
     ),
     "json": options.JSON,
@@ -155,7 +155,7 @@ def status(
         option(
             "--remote NAME",
             "First check which answers this remote has.",
-            completions.remotes,
+            options.remotes,
             section=options.REUSE,
         ),
     ] = None,
@@ -238,7 +238,7 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
             )
         _pull(mode.remote, selection, run_options)
     if mode.watch:
-        from evalstore.interfaces.cli.watch_loop import keep_watching
+        from evalstore.interfaces.cli.progress import keep_watching
 
         exit_code = keep_watching(
             selection, run_options, partial(_show, run_options=run_options, mode=mode)
@@ -375,7 +375,7 @@ def label(
         argument(
             "CASE",
             "PATH::row, PATH, FILE [row] as printed, or an answer's id.",
-            completions.answers,
+            options.answers,
         ),
     ],
     verdict: Annotated[
@@ -392,11 +392,11 @@ def label(
     ] = "",
     model: Annotated[
         list[str] | None,
-        option("--model ID", "The candidate, if several have answered.", completions.models),
+        option("--model ID", "The candidate, if several have answered.", options.models),
     ] = None,
     prompt: Annotated[
         str | None,
-        option("--prompt NAME", "The system prompt, if the case has several.", completions.prompts),
+        option("--prompt NAME", "The system prompt, if the case has several.", options.prompts),
     ] = None,
     every: Annotated[bool, option("--all", "Label every case that CASE names.")] = False,
     person: Annotated[

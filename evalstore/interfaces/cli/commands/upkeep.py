@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalstore.core.errors import NO, EvalstoreError
-from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.output import for_here
-from evalstore.interfaces.cli.render.layout import Table, print_table
-from evalstore.interfaces.cli.render.list_formats import print_data
+from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
 from evalstore.remotes.places.layout import repair_hint
 from evalstore.results.edits.distinct_labels import shorten_labels
 
@@ -39,7 +38,7 @@ Row = tuple[str, str, str, str | None]
 def doctor(
     models: Annotated[
         list[str] | None,
-        option("-m, --model ID", "Only this model (repeatable).", completions.models),
+        option("-m, --model ID", "Only this model (repeatable).", options.models),
     ] = None,
     no_ping: Annotated[bool, option("--no-ping", "Call no model.")] = False,
     timeout: Annotated[
@@ -140,7 +139,7 @@ def trust(
             "FILE | env NAME HOST",
             "Python files of checks, and model files of applications; with --revoke also "
             "hashes, allowed paths and remotes. Or a variable and a host.",
-            completions.trusted_files,
+            options.trusted_files,
         ),
     ] = None,
     network: Annotated[
@@ -293,7 +292,7 @@ def fsck(
         argument(
             "NAME",
             "With --remote: a remote (default: origin, or the only one), or a bundle.",
-            completions.remotes,
+            options.remotes,
         ),
     ] = None,
     remote: Annotated[bool, option("--remote", "Check a remote instead of the store.")] = False,

@@ -21,7 +21,7 @@ from evalstore.core.errors import (
     NoWorkspaceError,
     RevisionError,
 )
-from evalstore.interfaces.cli import completions, output
+from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.options import argument, option
 
@@ -37,12 +37,12 @@ Revision = Annotated[
     argument(
         "REV",
         "The run to open first; @work: the workspace.",
-        completions.runs,
+        options.runs,
         envvar="EVALSTORE_VIEW_REVISION",
     ),
 ]
 Theme = Annotated[
-    str | None, option("--theme NAME", "Colour theme (overrides the settings).", completions.themes)
+    str | None, option("--theme NAME", "Colour theme (overrides the settings).", options.themes)
 ]
 Key = Annotated[
     list[str] | None,

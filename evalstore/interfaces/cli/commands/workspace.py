@@ -16,11 +16,10 @@ from evalstore.core import clock
 from evalstore.core.display import WORKSPACE, case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, from_here, here
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Table, align_points, print_table
-from evalstore.interfaces.cli.render.list_formats import print_data
+from evalstore.interfaces.cli.render.layout import Table, align_points, print_data, print_table
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def ls(
         option(
             "--run REV",
             "With results: those of a run, or of the workspace.",
-            completions.runs,
+            options.runs,
         ),
     ] = "@work",
     verdict: Annotated[
