@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
     from evalstore.results.table.cases import Cases, CaseWindow, RunLine
-    from evalstore.runs.file_watcher import ChangeNotifier
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
     from evalstore.runs.status.dashboard import Dashboard
+    from evalstore.runs.watch import ChangeNotifier
     from evalstore.store.driver import Extent
     from evalstore.store.work.shared_runs import RunInProgress
 
@@ -66,7 +66,7 @@ class WorkspaceSource:
 
         False also when the last look at them is too recent.
         """
-        from evalstore.runs.file_watcher import ChangeNotifier
+        from evalstore.runs.watch import ChangeNotifier
 
         self._notifier = self._notifier or ChangeNotifier(lambda: self.location)
         self._notifier.follow_mentioned(self._looked_for)

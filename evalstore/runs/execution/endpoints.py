@@ -16,14 +16,12 @@ from evalstore.providers import Provider, open_provider
 from evalstore.runs.execution.key_access import (
     KeyAccess,
     ProviderAccess,
-    find_variables,
-    named_variables,
-    read_environment,
-)
-from evalstore.runs.execution.key_problems import (
     collect_refused,
     combine_refusals,
     find_missing_key,
+    find_variables,
+    named_variables,
+    read_environment,
     require_set,
 )
 from evalstore.runs.execution.limits.rate_limiter import Account

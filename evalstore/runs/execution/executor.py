@@ -23,17 +23,16 @@ from evalstore.planning.plan import Plan
 from evalstore.runs.call_limit import find_sizes
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.runs.execution.evaluators import EvaluatorCaller
-from evalstore.runs.execution.event_loop import BurstLimit
+from evalstore.runs.execution.evaluators import Allows, CodeChecks, EvaluatorCaller
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.limits.budget import SharedBudget
 from evalstore.runs.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.runs.execution.plan_execution import PlanExecution, wait_uninterrupted
-from evalstore.runs.execution.python_checks import Allows, CodeChecks
 from evalstore.runs.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
 from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, is_halted_by
 from evalstore.runs.execution.sharing.work_sharing import WorkSharing
+from evalstore.runs.execution.writer import BurstLimit
 from evalstore.store import Store
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.run_documents import ENDED, LEADS, RECORDS

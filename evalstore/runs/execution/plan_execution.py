@@ -30,12 +30,12 @@ from evalstore.core.values import RECORDED
 from evalstore.planning.cells import Cell, Judge, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.content_cache import JudgementInput
-from evalstore.runs.execution.event_loop import BurstLimit, run_in_thread
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, group_by_account
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
+from evalstore.runs.execution.writer import BurstLimit, run_in_thread
 from evalstore.store.work.leases import OfferedItem, WorkRows
 
 T = TypeVar("T")

@@ -16,12 +16,11 @@ from evalstore.providers.scripted import ScriptedProvider
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller
-from evalstore.runs.execution.event_loop import run_in_thread
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-from evalstore.runs.execution.writer import Writer
+from evalstore.runs.execution.writer import Writer, run_in_thread
 
 StopsAt = Callable[["Cell", "Plan", "ExecutionCounts"], bool]
 """Whether the verdict on a cell of a plan ends the run."""

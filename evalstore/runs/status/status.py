@@ -162,7 +162,7 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
     models = [model for model in models if model.provider.type != SCRIPTED]
     if not models:
         return []
-    from evalstore.runs.execution.key_problems import combine_refusals, find_refused_keys
+    from evalstore.runs.execution.key_access import combine_refusals, find_refused_keys
 
     refused = find_refused_keys(project.workspace.root, project.reading, models)
     if not refused:

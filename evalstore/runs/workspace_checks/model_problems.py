@@ -70,11 +70,13 @@ def _find_key_problems(
     workspace: WorkspaceFolder, reading: Reading, models: Iterable[Model]
 ) -> Iterator[Problem]:
     """Yield warnings about keys that are not set, and keys that a run would not send."""
-    from evalstore.runs.execution.key_access import KeyAccess, named_variables, read_environment
-    from evalstore.runs.execution.key_problems import (
+    from evalstore.runs.execution.key_access import (
+        KeyAccess,
         collect_refused,
         combine_refusals,
         find_missing_key,
+        named_variables,
+        read_environment,
     )
 
     name = workspace.config.name

@@ -226,7 +226,7 @@ def drive(
             mock.patch.object(Compositor, "render_update", _leave_unpainted),
             mock.patch("textual.strip.FIFOCache", _make_no_cache),
             mock.patch("evalstore.interfaces.tui.app._CHECK_SECONDS", _NEVER),
-            mock.patch("evalstore.runs.file_watcher._REST", 0),
+            mock.patch("evalstore.runs.watch._REST", 0),
             mock.patch("evalstore.interfaces.tui.screens.case_panels._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.case_panels._LONG_PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.search._PAUSE_SECONDS", _MOMENT),

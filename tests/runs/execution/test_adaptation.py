@@ -9,7 +9,7 @@ import pytest
 
 from evalstore.core.values import OutgoingMessage, Reply, Request, Text
 from evalstore.providers.base import ProviderError
-from evalstore.runs.execution.adaptation import Adaptations
+from evalstore.runs.execution.model_calls import Adaptations
 
 
 def _roles_sent(status: int, message: str) -> list[list[str]]:

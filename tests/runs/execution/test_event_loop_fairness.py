@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from evalstore.runs.execution.event_loop import BurstLimit
+from evalstore.runs.execution.writer import BurstLimit
 
 
 def rounds_of(count: int, cancelled: frozenset[int] = frozenset()) -> dict[int, int]:

@@ -20,8 +20,7 @@ from evalstore.results.edits.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:
     from evalstore.remotes.check_remote import RemoteCheck
-    from evalstore.runs.workspace_checks.doctor import Diagnosis
-    from evalstore.runs.workspace_checks.doctor_ping import Checkup
+    from evalstore.runs.workspace_checks.doctor import Checkup, Diagnosis
     from evalstore.runs.workspace_checks.trust import ShownFile
     from evalstore.workspace.allowed_paths import AllowedPath
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from evalstore.core.values import Json
-from evalstore.runs.execution.event_loop import run_in_thread
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
+from evalstore.runs.execution.writer import run_in_thread
 from evalstore.store import Store
 from evalstore.store.run_documents import (
     CALLS,

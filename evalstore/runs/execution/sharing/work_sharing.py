@@ -21,9 +21,9 @@ from evalstore.core.values import Json
 from evalstore.planning.cells import Cell, limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
 from evalstore.planning.results import Key, is_known, keys_of
-from evalstore.runs.execution.event_loop import run_in_thread, run_short_transaction
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import RunEnvironment
+from evalstore.runs.execution.writer import run_in_thread, run_short_transaction
 from evalstore.store import Store
 from evalstore.store.work.leases import (
     BEAT_SECONDS,

@@ -24,7 +24,7 @@ import pytest
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.results.log.log import log
-from evalstore.runs.file_watcher import FileWatcher
+from evalstore.runs.watch import FileWatcher
 from evalstore.workspace.folder import WorkspaceFolder
 from tests import endpoint
 from tests.builders import HELLO, tree
@@ -133,7 +133,7 @@ def play(
     def run(*edits: Callable[[], object], command: str = "run --json") -> Played:
         steps = [step for edit in edits for step in (edit, nothing)]
         with monkeypatch.context() as patch:
-            patch.setattr("evalstore.runs.file_watcher.time", Steps(*steps))
+            patch.setattr("evalstore.runs.watch.time", Steps(*steps))
             exit_code = main([*command.split(), "--watch"])
         out, err = capsys.readouterr()
         output = re.sub(r"\d\d:\d\d:\d\d", "<time>", err).split(f"<time> {WAITING}")
@@ -623,7 +623,7 @@ def look(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """Look at the workspace while steps are taken, one in each pause."""
 
     def start(*steps: Callable[[], object]) -> FileWatcher:
-        monkeypatch.setattr("evalstore.runs.file_watcher.time", Steps(*steps))
+        monkeypatch.setattr("evalstore.runs.watch.time", Steps(*steps))
         return FileWatcher(WorkspaceFolder(workspace))
 
     return start

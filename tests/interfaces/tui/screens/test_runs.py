@@ -24,7 +24,7 @@ from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine, list_runs
-from evalstore.runs.file_watcher import ChangeNotifier
+from evalstore.runs.watch import ChangeNotifier
 from tests.builders import tree
 from tests.interfaces.tui.driving import (
     drive,
@@ -365,7 +365,7 @@ def test_files_are_not_looked_at_more_often_than_that_costs_little(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = iter([0.0, 1.0, 2.0, 20.9, 21.1, 21.2])
-    monkeypatch.setattr("evalstore.runs.file_watcher.time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("evalstore.runs.watch.time.monotonic", lambda: next(seconds))
     notifier = ChangeNotifier(lambda: Location(workspace))
     assert not notifier.has_changed()
     (workspace / "tests/greeting.md").unlink()
