@@ -7,8 +7,16 @@ point is the name of the check, the format or the provider; those of evalstore i
 replaced.
 """
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
-from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting, ValueType
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckDescription,
+    CheckExample,
+    CheckFinding,
+    CheckInput,
+    CheckSetting,
+    CheckType,
+    ValueType,
+)
 from evalstore.core.values import Reply, Request
 from evalstore.exchange.importers.base import Imported, Importer, ImportOptions, SkippedItem
 from evalstore.providers.base import Provider, ProviderError

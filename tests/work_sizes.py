@@ -65,7 +65,7 @@ OF_TREES = {
 """Numbers on which ids of nodes depend: a store has one value, and parts of one case no end."""
 
 FIXED = {
-    "checks.expressions.check._MANY": "the rank of a problem in a list, no amount of work",
+    "checks.types.expression._MANY": "the rank of a problem in a list, no amount of work",
     "checks.text_differences._MANY_WORDS": "what is looked for in a text",
     "checks.text_differences._LEAST_SCORE_OF_PART": "how similar two words are",
     "interfaces.cli.commands.queries._MANY": "from here on a note explains why nothing is seen",

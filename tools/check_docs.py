@@ -21,7 +21,7 @@ from evalstore.checks.registry import known_kinds
 from evalstore.files.atomic_write import write_whole
 
 if TYPE_CHECKING:
-    from evalstore.checks.description import CheckExample, CheckSetting
+    from evalstore.checks.base import CheckExample, CheckSetting
 
 PAGE = Path(__file__).parent.parent / "docs/checks.md"
 HEAD = """\

@@ -1,21 +1,197 @@
-"""The classes that every check type uses: its settings, its input and its result."""
+"""What every check type uses: its settings and description, its input and its result.
+
+Also how texts are normalised before they are compared (each step is idempotent), and how answers
+are read as JSON.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import string
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
-from evalstore.checks.normalization import comparable
-from evalstore.core.display import as_text, shorten
+from evalstore.core.display import as_text, shorten, shorten_to_line
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, Verdict
 from evalstore.files.fields import is_finite, suggest
+from evalstore.files.yaml12 import parse_json, refuse_constant
 
-if TYPE_CHECKING:
-    from evalstore.checks.description import CheckDescription
+
+class ValueType(NamedTuple):
+    """The type of a setting, in words and as a JSON Schema."""
+
+    words: str
+    schema: Mapping[str, Json]
+
+
+_SCALAR = ["string", "number", "boolean"]
+TEXT = ValueType("text", {"type": "string"})
+TEXTS = ValueType(
+    "text or list of texts", {"type": [*_SCALAR, "array"], "items": {"type": _SCALAR}}
+)
+ONE_TEXT = ValueType(
+    "text", {"type": [*_SCALAR, "array"], "items": {"type": _SCALAR}, "maxItems": 1}
+)
+FLAG = ValueType("true or false", {"type": "boolean"})
+NUMBER = ValueType("number", {"type": "number"})
+COUNT = ValueType("whole number", {"type": "integer", "minimum": 0})
+MAPPING = ValueType("mapping", {"type": "object"})
+ANY = ValueType("any value", {})
+
+
+def choice(*words: str) -> ValueType:
+    """Return the type of a setting that is one of some words."""
+    *first, last = words
+    listed = f"{', '.join(first)} or {last}" if first else last
+    return ValueType(listed, {"enum": list(words)})
+
+
+class CheckSetting(NamedTuple):
+    """A setting of a check type."""
+
+    name: str
+    type: ValueType
+    description: str
+    default: Json = None
+    """The default value; None if there is none, or if it is explained in `description`."""
+    required: bool = False
+
+
+class CheckExample(NamedTuple):
+    """A check as its author writes it, with an answer that passes and one that fails.
+
+    An answer is a text, a list of texts that are judged together, or a mapping with facts of the
+    call: `text`, `toolCalls`, `finishReason`, `latency` (seconds), `cost` (USD), `tokens`.
+    """
+
+    check: str
+    """An entry of a block of checks in YAML, without the dash in front."""
+    passing: Json = None
+    """An answer that passes; None if the result does not depend on the answer alone."""
+    failing: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDescription:
+    """The description of a check type."""
+
+    summary: str
+    """When the check passes, in a few words: a clause without a full stop."""
+    settings: tuple[CheckSetting, ...] = ()
+    """Its own settings; that of `type: value` comes first."""
+    examples: tuple[CheckExample, ...] = ()
+    notes: str = ""
+    """Further sentences."""
+
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_QUOTES = str.maketrans({**dict.fromkeys("‘’‚‛‹›′ʼ´", "'"), **dict.fromkeys("“”„‟«»″", '"')})
+_FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*(?:\n|\Z)", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[ \t]*(?:(?:#{1,6}|>|[-*+•])[ \t]+)+(?=\S)", re.MULTILINE)
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+_LONGEST = 500
+"""The most characters between two marks of emphasis, which bounds the time for long texts."""
+_DEEPEST = 16
+"""The most levels of nested marks that are removed."""
+_INSIDE = rf"(?=\S)(.{{1,{_LONGEST}}}?)(?<=\S)"
+_STRONG = re.compile(rf"(\*\*|`{{1,3}}){_INSIDE}\1")
+_EMPHASIS = re.compile(rf"(?<!\w)(__|\*|_){_INSIDE}\1(?!\w)")
+
+
+def squad(text: str) -> str:
+    """Normalize as SQuAD does: lower case, no ASCII punctuation, no articles, single spaces."""
+    return spaces(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)))
+
+
+def spaces(text: str) -> str:
+    """Replace each run of white space with one space, and strip the ends."""
+    return " ".join(text.split())
+
+
+def _bare(text: str) -> str:
+    """Remove ASCII punctuation, and join words with single spaces."""
+    return spaces(text.translate(_PUNCTUATION))
+
+
+def nfc(text: str) -> str:
+    """Convert to Unicode's composed form, in which `é` is one character."""
+    return unicodedata.normalize("NFC", text)
+
+
+def quotes(text: str) -> str:
+    """Replace typographic quotes with straight ones."""
+    return text.translate(_QUOTES)
+
+
+def markdown(text: str) -> str:
+    """Remove Markdown's marks: fences, headings, bullets, quotes, emphasis, code, links.
+
+    The text of a link is kept, and so are `*` and `_` between word characters, as in `2*3`.
+    """
+    for _ in range(_DEEPEST):
+        before = text
+        text = _LINE_MARK.sub("", _FENCE_LINE.sub("", text))
+        text = _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", _LINK.sub(r"\1", text)))
+        if text == before:
+            break
+    return text
+
+
+STEPS: Mapping[str, Callable[[str], str]] = {
+    "trim": str.strip,
+    "casefold": str.casefold,
+    "nfc": nfc,
+    "squad": squad,
+    "spaces": spaces,
+    "quotes": quotes,
+    "markdown": markdown,
+}
+
+
+def comparable(steps: Sequence[str], expected: str, actual: str) -> tuple[str, str]:
+    """Return both texts normalised, without a step that leaves nothing of the expected one.
+
+    Of `squad`, only the part that does is left out: articles and case, or all but the spaces.
+    """
+    for step in steps:
+        for function in (squad, _bare, spaces) if step == "squad" else (STEPS[step],):
+            if function(expected) or not expected:
+                expected, actual = function(expected), function(actual)
+                break
+    return expected, actual
+
+
+@lru_cache(maxsize=64)
+def preparer(steps: tuple[str, ...], ignore_case: bool) -> Callable[[str], str]:
+    """Return a function that applies all steps in their order, and then folds case."""
+    functions = [*(STEPS[step] for step in steps), *([str.casefold] if ignore_case else [])]
+    if not functions:
+        return str
+    if len(functions) == 1:
+        return functions[0]
+
+    def prepare(text: str) -> str:
+        for function in functions:
+            text = function(text)
+        return text
+
+    return prepare
+
+
+def quoter(steps: tuple[str, ...]) -> Callable[[str], str]:
+    """Return a function that applies the same steps, except that it does not fold case.
+
+    `squad` changes the case nevertheless.
+    """
+    return preparer(tuple(step for step in steps if step != "casefold"), False)
+
 
 BLOCK = "block"
 """The type of several checks that need not all pass."""
@@ -342,3 +518,139 @@ def reaches(score: float, bound: str) -> bool:
     if abs(off) < 1e-9:
         return operator in (">=", "<=", "==")
     return off > 0 if operator in (">=", ">") else off < 0 if operator in ("<=", "<") else False
+
+
+_SHOWN = 120
+_JSON = frozenset(("json", "jsonc", "json5"))
+_NONE = frozenset(("",))
+ANYWHERE = "anywhere"
+"""How `fenced` says that JSON between other words counts as well, for servers that do not hold
+their model to the form that was asked for."""
+_MOST_TRIES = 1_000
+"""The most braces of an answer that are tried as the beginning of a value."""
+_BEGIN = re.compile(r"[\[{]\s*[\[{\"]")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
+
+
+_PROBLEMS = {
+    "Expecting value": "a value is missing",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+    "Expecting ',' delimiter": "a comma is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Extra data": "the JSON ends before this place",
+    "Unterminated string starting at": "the text that begins here has no end",
+    "Invalid control character at": "a text has a line break or another control character",
+}
+"""Messages of Python's parser in plain words."""
+
+
+class NotJsonError(Exception):
+    """The answer is not JSON; the message explains why. A check that raises it fails."""
+
+
+def parse_answer(subject: CheckInput, *, fenced: bool | str = False) -> Json:
+    """Return the answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
+
+    With `fenced`, JSON in a block of fenced code is accepted as well: in the only block, or in the
+    only one that is said to be JSON, or, if none is, in the only one without a language. With
+    `ANYWHERE`, so is the only object, or the only list, between other words.
+    """
+    text = subject.actual
+    if text is not None and not isinstance(text, str):
+        return text
+    text = text or ""
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        problem = f"the answer is not JSON{_words_of(error)}, found {shorten_to_line(text)}"
+    blocks = _json_blocks(text) if fenced else []
+    if fenced == ANYWHERE:
+        blocks = [block for block in blocks if _values(block)] or _values(text)
+    if len(blocks) > 1:
+        where = "value" if fenced == ANYWHERE else "block of fenced code with JSON"
+        problem = f"the answer is not JSON: expected one {where}, found {len(blocks)}"
+    elif blocks:
+        try:
+            return parse_json(blocks[0])
+        except ValueError as error:
+            found = shorten_to_line(blocks[0])
+            problem = f"the fenced code is not JSON{_words_of(error)}, found {found}"
+    raise NotJsonError(problem)
+
+
+def _words_of(error: ValueError) -> str:
+    """Return why a text is no JSON, and where; nothing if no part of it is JSON."""
+    if not isinstance(error, json.JSONDecodeError):
+        return f": {error}"
+    words = _PROBLEMS.get(error.msg, error.msg[:1].lower() + error.msg[1:])
+    return f": {words} (line {error.lineno}, column {error.colno})" if error.pos else ""
+
+
+def _json_blocks(text: str) -> list[str]:
+    """Return the contents of the closed blocks of fenced code that may be JSON."""
+    blocks = _fenced_blocks(text)
+    languages = [language for language, _ in blocks]
+    best = next((known for known in (_JSON, _NONE) if not known.isdisjoint(languages)), languages)
+    return [content for language, content in blocks if language in best]
+
+
+def is_bare(subject: CheckInput) -> bool:
+    """Return whether the answer is JSON and nothing else."""
+    try:
+        parse_answer(subject)
+    except NotJsonError:
+        return False
+    return True
+
+
+def _values(text: str) -> list[str]:
+    """Return the one object between other words, else all outermost objects and lists."""
+    found = [text[start:end] for _, start, end in find_values(text, "[{")]
+    objects = [value for value in found if value.startswith("{")]
+    return objects if len(objects) == 1 else found
+
+
+def find_values(text: str, brackets: str) -> Iterator[tuple[Json, int, int]]:
+    """Yield the outermost values between other words that begin with one of these brackets.
+
+    Each has the indexes of its start and of its end. A broken one ends them: no part of it counts.
+    """
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
+    bracket, end = re.compile(f"[{re.escape(brackets)}]"), 0
+    for _ in range(_MOST_TRIES):
+        if (found := bracket.search(text, end)) is None:
+            return
+        try:
+            value, end = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            if _BEGIN.match(text, found.start()):
+                return
+            end = found.end()
+        else:
+            yield value, found.start(), end
+
+
+def _fenced_blocks(text: str) -> list[tuple[str, str]]:
+    """Return the language and the content of each closed block of fenced code in a text."""
+    blocks: list[tuple[str, str]] = []
+    mark = language = ""
+    block: list[str] = []
+    for line in text.split("\n"):
+        fence = _FENCE.match(line)
+        if mark and fence and fence[1].startswith(mark) and not fence[2].strip():
+            blocks.append((language, "\n".join(block)))
+            mark = ""
+        elif mark:
+            block.append(line)
+        elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
+            mark, block = fence[1], []
+            language = next(iter(fence[2].lower().split()), "").strip("{.}")
+    return blocks
+
+
+def shown(value: Json) -> str:
+    """Return a value for a feedback, shortened: a text in quotes, anything else as JSON."""
+    if isinstance(value, str):
+        return shorten(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

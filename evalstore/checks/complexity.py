@@ -13,7 +13,7 @@ from functools import lru_cache
 from evalstore.checks.base import CheckInput
 from evalstore.core.display import as_text
 from evalstore.core.values import Json
-from evalstore.files.processes.patterns import is_cheap_pattern
+from evalstore.files.processes.limited_calls import is_cheap_pattern
 
 _MOST_STEPS = 10_000_000
 _LONG_TEXT = 200_000

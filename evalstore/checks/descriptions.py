@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from evalstore.checks.base import CheckType
-from evalstore.checks.description import (
+from evalstore.checks.base import (
     ANY,
     COUNT,
     FLAG,
     MAPPING,
     NUMBER,
     ONE_TEXT,
+    STEPS,
     TEXT,
     TEXTS,
     CheckDescription,
     CheckExample,
     CheckSetting,
+    CheckType,
     ValueType,
     choice,
 )
-from evalstore.checks.normalization import STEPS
 from evalstore.core.values import Json
 
 _INSTALL = "It needs `pip install 'evalstore[similarity]'`; without it the file is refused."

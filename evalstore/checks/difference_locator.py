@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
-from evalstore.checks.base import BLOCK, CheckInput
-from evalstore.checks.check_verdict import run_check, with_normalization
+from evalstore.checks.base import BLOCK, CheckInput, NotJsonError, parse_answer, shown
+from evalstore.checks.check_verdict import (
+    HeldConversation,
+    bind_answers,
+    run_check,
+    texts_of,
+    with_normalization,
+)
 from evalstore.checks.complexity import is_cheap_check, size_of
-from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.checks.text_differences import (
     AnswerDifference,
     in_own_case,
@@ -39,8 +43,13 @@ from evalstore.checks.types.consistency import (
     prepared_answers,
     values_of_key,
 )
-from evalstore.checks.types.json import compiled_path, first_violation
-from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, step
+from evalstore.checks.types.json import (
+    JsonComparison,
+    JsonDifference,
+    compiled_path,
+    first_violation,
+    step,
+)
 from evalstore.checks.types.number import find_last_number
 from evalstore.checks.types.tool_calls import nearest_difference
 from evalstore.core.display import first_difference, shorten

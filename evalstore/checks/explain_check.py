@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evalstore.checks.base import CheckType
-from evalstore.checks.description import CheckExample, CheckSetting
+from evalstore.checks.base import CheckExample, CheckSetting, CheckType
 from evalstore.checks.descriptions import common_settings, describe_check
 from evalstore.checks.parser import suggest_check
 from evalstore.checks.registry import find_kind, known_kinds

@@ -11,16 +11,13 @@ from functools import cache
 from importlib.util import find_spec
 
 from evalstore.checks.base import CheckType
-from evalstore.checks.expressions import check
 from evalstore.checks.types import (
-    call_metadata,
     consistency,
+    expression,
     json,
     judge,
     number,
     python,
-    regex,
-    similarity,
     text,
     tool_calls,
 )
@@ -29,13 +26,10 @@ GROUP = "evalstore.checks"
 
 _OWN: Mapping[str, CheckType] = {
     **text.KINDS,
-    **regex.KINDS,
-    **similarity.KINDS,
     **number.KINDS,
     **json.KINDS,
     **tool_calls.KINDS,
-    **call_metadata.KINDS,
-    **check.KINDS,
+    **expression.KINDS,
     **consistency.KINDS,
     **judge.KINDS,
     **python.KINDS,

@@ -8,12 +8,11 @@ from decimal import Decimal
 from operator import eq, itemgetter
 from typing import NamedTuple
 
-from evalstore.checks.base import CheckInput
-from evalstore.checks.normalization import preparer
-from evalstore.checks.types.regex import text_and_flags
+from evalstore.checks.base import CheckInput, preparer
+from evalstore.checks.types.text import text_and_flags
 from evalstore.core.display import as_text, first_difference, shorten
 from evalstore.core.values import Json
-from evalstore.files.processes.patterns import SECONDS, compiled
+from evalstore.files.processes.limited_calls import SECONDS, compiled
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""

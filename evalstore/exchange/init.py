@@ -20,7 +20,7 @@ from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.planning.open_project import locate_store, open_workspace, warn_before_opening
 from evalstore.planning.options import Location
-from evalstore.providers.kinds import EXAMPLE
+from evalstore.providers.base import EXAMPLE
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary

@@ -4,21 +4,27 @@ The content is written to a temporary file in the same folder, which then replac
 writer locks its temporary file, and the system releases the lock when the writer ends. So the
 next writer in the folder can recognise the temporary files of killed writers, and removes them.
 A folder is written in the same way.
+
+Lists of this user, such as that of trusted files, are JSON lines that only the user can write.
+They are in the user's configuration, never in a workspace.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR, S_ISREG
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
+
+from evalstore.core.errors import EvalstoreError
 
 _TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal|-wal|-shm)?", re.DOTALL)
 """Matches temporary files, and the files that SQLite creates beside a database."""
@@ -216,3 +222,61 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+VARIABLE = "EVALSTORE_TRUST_FILE"
+T = TypeVar("T")
+
+
+def default_place() -> Path:
+    """Return the path of the user's list of trusted files; other lists are beside it."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification requires that relative paths are ignored.
+    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"  # noqa: PTH117
+    return base / "evalstore" / "trusted"
+
+
+def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -> None:
+    """Write a list of this user atomically, readable and writable only by the user.
+
+    `name` is the name of the list in messages. Raises `EvalstoreError`.
+    """
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
+    # A path that is not UTF-8 has surrogates; JSON writes them as escapes.
+    data = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, data, mode=0o600)
+    except OSError as error:
+        raise EvalstoreError(
+            f"the list of {name} '{path}' cannot be written: {error.strerror}",
+            hint=f"name another place in {VARIABLE}",
+        ) from error
+
+
+def read_user_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
+    """Read the entries of a list of this user; empty if the file does not exist.
+
+    Raises `EvalstoreError` when it is damaged, and when others can write to it.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape") as file:
+            if os.fstat(file.fileno()).st_mode & 0o022:
+                raise EvalstoreError(
+                    f"others can write to the list of {name} '{path}'",
+                    hint=f"see whether it is right, then 'chmod go-w {path}'",
+                )
+            return [entry(json.loads(line)) for line in file if line.strip()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise EvalstoreError(
+            f"the list of {name} '{path}' cannot be read: {error.strerror}"
+        ) from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise EvalstoreError(
+            f"the list of {name} '{path}' is damaged",
+            hint="remove it, and allow again what it allowed",
+        ) from error

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evalstore.core.errors import FileProblem, LimitProblem
-from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import (
     SWITCH_OFF,
     binds,
     evaluate_expression,
+    is_global,
     run,
     undeclared,
     uses_of,

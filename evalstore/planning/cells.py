@@ -23,7 +23,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple
 
-from evalstore.checks.judging.reply_parser import model_that_judges
+from evalstore.checks.judge_replies import model_that_judges
 from evalstore.comparison.comparison import PlacedCell
 from evalstore.core import hashing
 from evalstore.core.values import RECORDED, Case, CaseFile, Question

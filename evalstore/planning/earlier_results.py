@@ -27,7 +27,7 @@ from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, SourcesReader
 from evalstore.store.trees.case_files import CaseFinder, RowIndex
 from evalstore.store.trees.tree_nodes import find_entries, read_tree
-from evalstore.workspace.source_digests import read_sources
+from evalstore.workspace.reader import read_sources
 
 RunFilter: TypeAlias = "Callable[[Run], bool]"
 """Whether a run counts."""

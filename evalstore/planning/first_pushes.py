@@ -89,6 +89,6 @@ def _own_signers(workspace: WorkspaceFolder, remote: str) -> frozenset[str]:
 @lru_cache(maxsize=4)
 def _own_name(directory: Path) -> str:
     """Return the name under which this machine pushes; asking git for it takes a while."""
-    from evalstore.workspace.user_name import name_of_writer
+    from evalstore.workspace.git.status import name_of_writer
 
     return name_of_writer(directory)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 
-from evalstore.checks.judging.reply_parser import model_that_judges
+from evalstore.checks.judge_replies import model_that_judges
 from evalstore.core import hashing
 from evalstore.core.clock import today
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
@@ -18,15 +18,13 @@ from evalstore.core.values import RECORDED, CaseFile, Evaluator, ModelVersion, R
 from evalstore.files.fields import nearest, suggest
 from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.options import SelectionOptions
+from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.base_urls import is_local
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
-from evalstore.providers.price_table import Price, find_price
-from evalstore.providers.usage import reports_cost
-from evalstore.workspace.catalogue import is_known_kind
+from evalstore.providers.price_table import Price, find_price, reports_cost
+from evalstore.workspace.catalogue import NO_FILE, is_known_kind, suggest_model
 from evalstore.workspace.model_files import Currency, Model, Part, ProviderFile, bare_model
 from evalstore.workspace.model_files import ModelPrice as ModelCost
 from evalstore.workspace.reader import Reading
-from evalstore.workspace.settings.model_suggestions import NO_FILE, suggest_model
 from evalstore.workspace.settings.settings import Participant, Settings
 
 LOCAL = "local"

@@ -26,7 +26,7 @@ from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.trees.case_chunks import find_same, is_tree
 from evalstore.store.trees.tree_nodes import find_entry, read_tree, read_trees
 from evalstore.workspace.digest_set import ValueSet
-from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.folder import default_id
 from evalstore.workspace.settings.settings import AGE_HINT, Settings, read_age
 
 

@@ -17,7 +17,7 @@ from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from evalstore.checks.judging.aggregation import wants_models
+from evalstore.checks.aggregation import wants_models
 from evalstore.core import hashing
 from evalstore.core.results import Sample, Vote
 from evalstore.core.values import Evaluator, Question, Verdict, Word

@@ -11,8 +11,8 @@ from evalstore.checks.types.python import CodeFile
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.values import CaseFile
+from evalstore.files.atomic_write import default_place
 from evalstore.files.processes.application import Application
-from evalstore.files.user_lists import default_place
 from evalstore.planning.cells import Cell
 from evalstore.planning.options import Location
 from evalstore.planning.participants import Participants

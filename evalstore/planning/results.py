@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.checks.judging.aggregation import (
+from evalstore.checks.aggregation import (
     JudgedSession,
     combine_votes,
     judge_session,

@@ -10,9 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, Json
-from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.base import (
+    OLLAMA,
+    OPENAI_COMPATIBLE,
+    SCRIPTED,
+    Provider,
+    ProviderError,
+    litellm_name,
+    plugged_in,
+)
 from evalstore.providers.base_urls import edit_path, find_secret, split_base_url
-from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 
 __all__ = ["Provider", "ProviderError", "open_provider"]
 

@@ -1,4 +1,4 @@
-"""The protocol of all providers of language models.
+"""The kinds of providers of language models, and the protocol of all.
 
 A provider makes exactly one call for each `ask` and never retries: `execution` counts the
 attempts. It raises only `ProviderError`, and neither a message nor a reply contains its key.
@@ -6,9 +6,14 @@ attempts. It raises only `ProviderError`, and neither a message nor a reply cont
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
 
 from evalstore.core.values import Reply, Request
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 529})
 STOP_STATUS = frozenset({401, 402, 403, 404})
@@ -84,3 +89,46 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Close the connections; the provider must not be used afterwards."""
         ...
+
+
+SCRIPTED = "scripted"
+EXAMPLE = "openai/gpt-5.4-mini"
+"""The model of hints, examples and new workspaces; a test fails when it is retired."""
+EXAMPLE_JUDGE = "openai/gpt-5.5"
+"""The second model of examples."""
+OLLAMA = ("ollama", "ollama_chat")
+"""The kinds that are Ollama."""
+
+OPENAI_COMPATIBLE: dict[str, str | None] = {
+    "openai": "https://api.openai.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "ollama": "http://localhost:11434/v1",
+    "ollama_chat": "http://localhost:11434/v1",
+    "lm_studio": "http://localhost:1234/v1",
+    "hosted_vllm": None,
+    "openai-compatible": None,
+}
+"""Services that our own client calls, with their base URLs; None if it must be configured."""
+
+LITELLM_NAMES = {
+    "ollama_chat": "ollama",
+    "vertex": "vertex_ai",
+    "vertex-anthropic": "vertex_ai",
+}
+"""Kinds that litellm, or its table of prices, knows by another name."""
+
+
+def litellm_name(kind: str) -> str:
+    """Return litellm's name for a kind of provider."""
+    return LITELLM_NAMES.get(kind, kind)
+
+
+GROUP = "evalstore.providers"
+
+
+@cache
+def plugged_in() -> Mapping[str, EntryPoint]:
+    """Return the entry points by kind, without loading them."""
+    from importlib.metadata import entry_points  # with 40 modules, for zip files and mail headers
+
+    return {point.name: point for point in entry_points(group=GROUP)}

@@ -24,10 +24,10 @@ from evalstore.core.values import (
     ToolCall,
     ToolVersion,
 )
-from evalstore.files.media_types import ADDRESS
+from evalstore.files.access import ADDRESS
 from evalstore.providers.base import FILTERED, ProviderError
 from evalstore.providers.errors import WITHHELD, clean, require_finished
-from evalstore.providers.usage import read_usage
+from evalstore.providers.price_table import read_usage
 
 AUDIO_FORMATS = {
     "audio/wav": "wav",

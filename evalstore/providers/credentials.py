@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from evalstore.providers.kinds import litellm_name
+from evalstore.providers.base import litellm_name
 
 KNOWN_HOSTS = {
     "api.openai.com": {"OPENAI_API_KEY"},

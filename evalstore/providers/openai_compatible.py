@@ -35,7 +35,7 @@ from evalstore.providers.errors import (
     unreachable,
     unreadable,
 )
-from evalstore.providers.usage import read_cost, reports_cost
+from evalstore.providers.price_table import read_cost, reports_cost
 
 
 class OpenAICompatibleProvider:

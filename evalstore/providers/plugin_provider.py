@@ -16,10 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from evalstore.core.values import Reply, Request, Text
-from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.base import Provider, ProviderError, plugged_in
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_secrets
-from evalstore.providers.kinds import plugged_in
 
 
 class PluggedProvider:

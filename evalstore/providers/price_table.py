@@ -1,4 +1,4 @@
-"""Reads prices and capabilities from the table that comes with litellm.
+"""What calls cost: prices of the table that comes with litellm, and what servers count.
 
 The table is a file of the installed package, so it is read without importing litellm, and stays
 the same until another version is installed. Newer tables lack retired models, so a price must be
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from evalstore.core.results import Cost, Evaluation
 from evalstore.core.values import Json, Reply, Usage
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
+from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
+from evalstore.providers.base_urls import host_of
 
 TABLE = "model_prices_and_context_window_backup.json"
 ENDPOINTS = "provider_endpoints_support_backup.json"
@@ -230,3 +231,74 @@ def _find_file(name: str) -> Path | None:
         return None
     file = Path(spec.origin).parent / name
     return file if file.is_file() else None
+
+
+_MOST_TOKENS = 10**9
+_MOST_COST = 1e6
+
+
+def read_usage(usage: Json, *, is_empty: bool) -> Usage:
+    """Return the tokens that a server counted; impossible counts are ignored.
+
+    A request always has tokens, and an answer has some unless it `is_empty`. Where the total is
+    more than both, the rest is reasoning, which is paid as output; so is more than an answer has.
+    """
+
+    def count(*path: str) -> int | None:
+        value = usage
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        return value if is_count and 0 <= value <= _MOST_TOKENS else None
+
+    def first(*paths: tuple[str, ...]) -> int | None:
+        return next((found for path in paths if (found := count(*path)) is not None), None)
+
+    sent, answered, total = (count(f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    if sent and total and total - sent > (answered or 0):
+        answered = total - sent
+    reasoning = count("completion_tokens_details", "reasoning_tokens")
+    if answered is not None and reasoning is not None and reasoning > answered:
+        answered += reasoning
+    return Usage(
+        input_tokens=sent or None,
+        output_tokens=answered if is_empty else answered or None,
+        cached_tokens=first(
+            ("prompt_tokens_details", "cached_tokens"),
+            ("prompt_cache_hit_tokens",),  # DeepSeek
+            ("cached_tokens",),  # Moonshot
+        ),
+        reasoning_tokens=reasoning,
+        cache_write_tokens=first(
+            ("prompt_tokens_details", "cache_write_tokens"),
+            ("cache_creation_input_tokens",),  # Anthropic
+        )
+        or None,
+    )
+
+
+def reports_cost(kind: str, base_url: str | None) -> bool:
+    """Return whether answers say what they cost: at OpenRouter, by its kind or its address."""
+    is_there = base_url is not None and f".{host_of(base_url)}".endswith(".openrouter.ai")
+    return kind == "openrouter" or is_there
+
+
+def read_cost(document: Json) -> float | None:
+    """Return the USD that an answer of OpenRouter cost; None if it does not say so.
+
+    With a key of one's own for the provider behind it, what that provider takes is added.
+    """
+    match document:
+        case {"usage": {"is_byok": True, "cost": cost, **usage}}:
+            details = usage.get("cost_details")
+            more = details.get("upstream_inference_cost") if isinstance(details, dict) else None
+            parts = [cost, more]
+        case {"usage": {"cost": cost}}:
+            parts = [cost]
+        case _:
+            return None
+    numbers = [
+        part for part in parts if isinstance(part, int | float) and not isinstance(part, bool)
+    ]
+    is_known = len(numbers) == len(parts) and all(0 <= part <= _MOST_COST for part in numbers)
+    return float(sum(numbers)) if is_known else None

@@ -13,8 +13,7 @@ from difflib import get_close_matches
 
 from evalstore.core.errors import NotRunError
 from evalstore.core.values import Json, OutgoingMessage, ToolCall, Usage
-from evalstore.files.processes.limited_calls import LimitReached
-from evalstore.files.processes.patterns import has_match, pattern_problem
+from evalstore.files.processes.limited_calls import LimitReached, has_match, pattern_problem
 from evalstore.providers.base import ProviderError
 from evalstore.providers.errors import status_error
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Usage
-from evalstore.files.processes.patterns import is_cheap_pattern
+from evalstore.files.processes.limited_calls import is_cheap_pattern
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, require_finished

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from evalstore.checks.judging.aggregation import judge_so_far
+from evalstore.checks.aggregation import judge_so_far
 from evalstore.core.results import Result, Vote
 from evalstore.core.values import Verdict
 from evalstore.planning.plan import CHECKS

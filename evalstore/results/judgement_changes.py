@@ -11,7 +11,7 @@ from evalstore.core.values import CaseFile, Json
 from evalstore.planning.reason import Reason, describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
-from evalstore.workspace.testfiles.judge_prompt import shows_question
+from evalstore.workspace.testfiles.context import shows_question
 
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""

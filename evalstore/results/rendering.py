@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from evalstore.checks.judging.transcript import ShownAnswer, remarks_on
+from evalstore.checks.transcript import ShownAnswer, remarks_on
 from evalstore.core.display import bytes_text, safe
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import AnswerRef, Json, Message, Part, SampleRef, Text

@@ -64,7 +64,7 @@ from evalstore.store.results import ensure_sources, iterate_results
 from evalstore.store.work.shared_runs import SharedRun, describe_unreadable
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name
-from evalstore.workspace.source_digests import read_sources
+from evalstore.workspace.reader import read_sources
 
 
 def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:

@@ -16,7 +16,7 @@ from evalstore.core.display import clip
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.project import Project
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_cache
 from evalstore.workspace.model_files import Model

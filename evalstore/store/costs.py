@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.results import Vote
 from evalstore.core.values import RECORDED, Usage
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.store.contents import (
     as_digits,
     as_time,

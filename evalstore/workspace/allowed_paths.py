@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError
 from evalstore.files.access import Boundary, OutsideProblem
-from evalstore.files.user_lists import default_place, read_user_list, write_list
+from evalstore.files.atomic_write import default_place, read_user_list, write_list
 
 _NAME = "allowed paths"
 

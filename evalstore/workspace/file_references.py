@@ -15,7 +15,7 @@ from stat import S_ISREG
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import FileVersion
-from evalstore.files import media_types
+from evalstore.files import access
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, resolve_path
 from evalstore.workspace.allowed_paths import PrivateFiles, is_private_name
@@ -72,7 +72,7 @@ class References:
             data = self._boundary.read(path, LARGEST_FILE)
         except FileProblem as problem:
             raise FileProblem(_of(mentioned, problem), hint=problem.hint) from problem
-        version = FileVersion(media_types.media_type(mentioned, data), data)
+        version = FileVersion(access.media_type(mentioned, data), data)
         id = hashing.identify(hashing.describe_file(version))[0]
         key = self._key(path, mentioned)
         now = file_stamp(status)

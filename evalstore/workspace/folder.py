@@ -14,8 +14,7 @@ from evalstore.files.yaml12 import read_yaml
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import PrivateFiles, WorkspaceBoundary
 from evalstore.workspace.index import SUFFIXES, Stamp, walk
-from evalstore.workspace.settings.settings import FILE, Settings
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import FILE, Settings, read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
 """The stamp of a link to a place outside the workspace; no regular file has it."""
@@ -159,3 +158,15 @@ class WorkspaceFolder:
         if self._private_files is None:
             self._private_files = PrivateFiles(os.path.realpath(self.root))
         return self._private_files.holds(os.path.realpath(path), status)
+
+
+def default_id(path: str, folder: str | None = None) -> str:
+    """Return the default id of a file: its path below its folder, without the suffix.
+
+    Without `folder` the first part of the path is the folder.
+    """
+    if folder is None:
+        below = path.partition("/")[2] or path
+    else:
+        below = path if folder in ("", ".") else path.removeprefix(folder + "/")
+    return below.rpartition(".")[0] or below

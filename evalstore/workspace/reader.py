@@ -1,10 +1,12 @@
 """Reads a workspace: the cases of every test file, the versions they name, and the models.
 
 All problems of all files are found at once. Unchanged files are taken from the index.
+Digests of the files tell a run later what was edited since.
 """
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,31 +18,37 @@ from evalstore.checks.registry import is_installed
 from evalstore.checks.types.json import schema_problem
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.runs import SOURCE_TEST, RunSources
 from evalstore.core.values import DEFAULT_PROMPT, Case, CaseFile, FileVersion, Json, ToolVersion
 from evalstore.files.access import LARGEST_TEXT, normalise
-from evalstore.files.datasets import DatasetSpec
+from evalstore.files.datasets import DatasetSpec, resolve_path
 from evalstore.files.fields import Fields, is_json, suggest
 from evalstore.files.processes.limited_calls import limited_together
 from evalstore.files.yaml12 import read_json, read_yaml, split_frontmatter
 from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.workspace import model_files
-from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogue, read_texts
-from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.catalogue import (
+    claim_id,
+    is_known_kind,
+    read_catalogue,
+    read_texts,
+    suggest_model,
+)
 from evalstore.workspace.file_references import References
-from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder, default_id
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
 from evalstore.workspace.model_files import Currency, Model
-from evalstore.workspace.settings.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import (
     COLUMNS,
+    INSTRUCTIONS,
     KEPT_AT_ONCE,
+    SHOWN,
     Definitions,
     Sink,
     keep_after,
 )
-from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, SHOWN
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
-from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
+from evalstore.workspace.testfiles.rendering import expand_prompt
 
 _OF_OTHERS = "; a remote has results, not tests: 'evalstore stats @' shows those of the last run"
 """Ends the hint where no test is found and a remote is set, as after `clone`."""
@@ -513,3 +521,67 @@ def _require_json_schema(id: str, schema: Json, message: str, line: int, index: 
         raise FileProblem(f"{message}: {wrong}", line)
     index.schemas.add(id)
     index.changed = True
+
+
+MOST_DIGESTS = 1_000
+"""The most digests of a run: about 45 kB."""
+_DIGITS = 12
+"""Two versions of one file are compared, never those of different ones, so that a few suffice."""
+_KINDS = ("dataset", "prompt", "evaluator", "tool", "schema", "file")
+"""The kinds of dependencies that are files."""
+
+
+def read_sources(workspace: WorkspaceFolder, reading: Reading) -> RunSources:
+    """Return the digests of the test files that use other files, and of what they use.
+
+    Where they are too many, those of test files with a dataset come first.
+    """
+    tests: dict[str, Mapping[str, str]] = {}
+    left = MOST_DIGESTS
+    for path in _paths(reading):
+        used = [*_iterate_used(reading.depends[path])]
+        left -= 1 + len(used)
+        if left < 0:
+            return RunSources(tests, is_cut=True)
+        if used:
+            tests[path] = {
+                SOURCE_TEST: _shorten(reading.digests[path]),
+                **{_key(workspace, path, kind, name): digest for kind, name, digest in used},
+            }
+    return RunSources(tests, is_cut=not reading.nodes.keys() <= reading.digests.keys())
+
+
+def _paths(reading: Reading) -> Iterator[str]:
+    """Yield the test files that depend on something, those with a dataset first."""
+    known = [path for path in reading.nodes if reading.depends.get(path)]
+    of_data = [
+        path for path in known if any(name.startswith("dataset:") for name in reading.depends[path])
+    ]
+    yield from dict.fromkeys([*of_data, *known])
+
+
+def _iterate_used(depends: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the kind, the name and the digest of each file that a test file uses."""
+    for dependency, ids in depends.items():
+        kind, _, name = dependency.partition(":")
+        if kind in _KINDS and ids is not None:
+            joined = ids if isinstance(ids, str) else hashing.hash_bytes("".join(ids).encode())
+            yield kind, name, _shorten(joined)
+
+
+def _shorten(digest: str) -> str:
+    return digest[:_DIGITS]
+
+
+def _key(workspace: WorkspaceFolder, test: str, kind: str, name: str) -> str:
+    """Return the name of what a test file uses.
+
+    That of a data file is its path in the workspace, or as it is written where it lies outside.
+    """
+    if kind != "dataset":
+        return f"{kind}:{name}"
+    named = resolve_path(DatasetSpec(name), workspace.settings.dataset_roots)
+    base = "" if named != name else posixpath.dirname(test)
+    path = posixpath.normpath(posixpath.join(base, named))
+    is_outside = path.startswith(("../", "/")) or ":" in path
+    return f"dataset:{name if is_outside else path}"

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.files.user_lists import default_place, read_user_list, write_list
+from evalstore.files.atomic_write import default_place, read_user_list, write_list
 from evalstore.providers.base_urls import covers, normalise_host
 
 __all__ = ["Grant", "TrustList", "Trusted", "default_place", "digest", "read_allowed"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import CheckInput
-from evalstore.checks.check_verdict import judge_by_checks
+from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import answer_binding
-from evalstore.checks.answer_binding import HeldConversation, bind_answers
+from evalstore.checks import check_verdict
+from evalstore.checks.check_verdict import HeldConversation, bind_answers
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Reply, ToolCall
 from tests.builders import expanded, instructions_of, test_file
@@ -245,9 +245,7 @@ def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
         shown="Name a shop.\n\n# 🤖 @first\n\n# 👤\n\nWhere in {{city}}?",
         evaluation=block("- {equals: '{{first}} in {{city}}', name: '{{city}}', scope: case}"),
     )
-    shown = re.search(
-        r"^    \{$.*?^    \}$", answer_binding.__doc__ or "", re.MULTILINE | re.DOTALL
-    )
+    shown = re.search(r"^    \{$.*?^    \}$", check_verdict.__doc__ or "", re.MULTILINE | re.DOTALL)
     assert shown
     (actual,) = checks(text)[0]
     assert actual == json.loads(shown[0])

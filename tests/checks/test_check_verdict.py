@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import BLOCK
-from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks, schemas_of
+from evalstore.checks.check_verdict import (
+    ChecksVerdict,
+    HeldConversation,
+    judge_by_checks,
+    schemas_of,
+)
 from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply
 

@@ -9,10 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.base import CheckArguments, CheckType
-from evalstore.checks.check_verdict import judge_by_checks
-from evalstore.checks.description import CheckExample, CheckSetting
+from evalstore.checks.base import CheckArguments, CheckExample, CheckSetting, CheckType
+from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.descriptions import DESCRIPTIONS, common_settings, describe_check
 from evalstore.checks.parser import _NESTED, COMMON, read_check, split
 from evalstore.checks.registry import _OWN as KINDS

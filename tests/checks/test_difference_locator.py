@@ -6,9 +6,8 @@ from unittest.mock import patch
 
 import pytest
 
-from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import BLOCK
-from evalstore.checks.check_verdict import judge_by_checks
+from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.difference_locator import flat_checks, locate_difference
 from evalstore.checks.parser import read_check
 from evalstore.checks.registry import known_kinds

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks
+from evalstore.checks.check_verdict import ChecksVerdict, HeldConversation, judge_by_checks
 from evalstore.checks.difference_locator import (
     JOINT_LOCATORS,
     find_differing_answer,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.checks.normalization import STEPS, preparer
+from evalstore.checks.base import STEPS, preparer
 
 texts = st.text() | st.text(alphabet="*_`~#>-+[]()! \n\tab“’é\u0301", max_size=40)
 

@@ -6,13 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from evalstore.checks.base import CheckInput
-from evalstore.checks.json_values import ANYWHERE, NotJsonError, parse_answer
+from evalstore.checks.base import ANYWHERE, CheckInput, NotJsonError, parse_answer
 from evalstore.checks.parser import read_check
 from evalstore.checks.types.number import last_number
 from evalstore.core.values import Json, Reply
 from evalstore.files.markdown import scan_lines
-from evalstore.workspace.testfiles.check_block import take_block
+from evalstore.workspace.testfiles.parser import take_block
 from tests.checks.checking import verdict
 
 

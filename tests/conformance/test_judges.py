@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.judging.reply_formats import form_of
-from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.judge_replies import Unreadable, form_of
 from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Reply

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.normalization import preparer
+from evalstore.checks.base import preparer
 from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from tests.checks.checking import score, verdict

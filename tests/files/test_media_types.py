@@ -5,7 +5,7 @@ import mimetypes
 import pytest
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.media_types import BY_SUFFIX, media_type
+from evalstore.files.access import BY_SUFFIX, media_type
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,14 @@ from evalstore.checks import check_verdict
 from evalstore.checks.base import CheckInput
 from evalstore.checks.check_verdict import run_check, run_within_limits
 from evalstore.checks.complexity import is_cheap_check, is_cheap_schema
-from evalstore.checks.judging.reply_formats import form_of
-from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.judge_replies import Unreadable, form_of
 from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem, NotRunError
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files import jinja_sandbox
 from evalstore.files.datasets.spec import DatasetColumns
 from evalstore.files.processes import limited_calls
-from evalstore.files.processes.patterns import is_cheap_pattern
+from evalstore.files.processes.limited_calls import is_cheap_pattern
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 

@@ -195,7 +195,7 @@ def test_what_a_packed_dataset_holds_has_the_limit_of_a_plain_one(
     monkeypatch.setattr("evalstore.files.datasets.text_source.LARGEST_DATASET", MIB)
     packed = gzip.compress(b'{"q": "x"}\n' * 200_000)
     tree(root, {"tests/x.jsonl.gz": packed, "tests/y.json.gz": gzip.compress(b"\n" * 3 * MIB)})
-    monkeypatch.setattr("evalstore.files.datasets.json_rows.LARGEST_DOCUMENT", MIB)
+    monkeypatch.setattr("evalstore.files.datasets.text_source.LARGEST_DOCUMENT", MIB)
     for name in ("x.jsonl.gz", "y.json.gz"):
         tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
         code, output = run("run")

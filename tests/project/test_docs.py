@@ -13,8 +13,12 @@ import pytest
 
 from evalstore.interfaces.tui.appearance import find_problems
 from evalstore.workspace.schemas import TITLES, schema_file_name, schema_text
-from evalstore.workspace.settings.settings import SETTING_NAMES, BrowserSettings, Settings
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import (
+    SETTING_NAMES,
+    BrowserSettings,
+    Settings,
+    read_settings,
+)
 from tests.project.page_sessions import BLOCK
 from tests.project.test_wording import read_module
 from tools import browser_docs, check_docs

@@ -140,7 +140,7 @@ def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None
 
 
 def test_every_function_of_expressions_is_described() -> None:
-    from evalstore.checks.expressions.check import FUNCTIONS, METHODS
+    from evalstore.checks.types.expression import FUNCTIONS, METHODS
 
     section = PAGE.partition("\n### Expressions\n")[2].partition("\n##")[0]
     assert [name for name in (*FUNCTIONS, *METHODS) if f"`{name}`" not in section] == []

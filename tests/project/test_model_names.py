@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.providers.kinds import EXAMPLE, EXAMPLE_JUDGE
+from evalstore.providers.base import EXAMPLE, EXAMPLE_JUDGE
 from evalstore.providers.price_table import find_price, find_retirement, is_listed, provider_of
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from evalstore.core.values import (
     ToolVersion,
     Usage,
 )
-from evalstore.providers import ProviderError, kinds, open_provider
+from evalstore.providers import ProviderError, base, open_provider
 from evalstore.providers.price_table import is_known_provider
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class Service:
 
 @pytest.fixture(autouse=True)
 def _plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    point = EntryPoint("oracle", f"{__name__}:Service", kinds.GROUP)
+    point = EntryPoint("oracle", f"{__name__}:Service", base.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda _self: Service)
     monkeypatch.setattr(metadata, "entry_points", lambda **_group: [point])
-    kinds.plugged_in.cache_clear()
+    base.plugged_in.cache_clear()
     yield
-    kinds.plugged_in.cache_clear()
+    base.plugged_in.cache_clear()
 
 
 def ask(*messages: OutgoingMessage, **more: Any) -> Reply:

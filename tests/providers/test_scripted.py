@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.judging.transcript import fence, show_messages
+from evalstore.checks.transcript import fence, show_messages
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall, Usage
 from evalstore.providers import Provider, ProviderError, open_provider

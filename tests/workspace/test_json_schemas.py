@@ -18,8 +18,14 @@ import jsonschema
 import pytest
 
 from evalstore.checks import registry
-from evalstore.checks.base import CheckFinding, CheckType
-from evalstore.checks.description import COUNT, TEXT, CheckDescription, CheckSetting
+from evalstore.checks.base import (
+    COUNT,
+    TEXT,
+    CheckDescription,
+    CheckFinding,
+    CheckSetting,
+    CheckType,
+)
 from evalstore.checks.descriptions import DESCRIPTIONS
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import SPECIAL_TAGS, Json
@@ -52,9 +58,16 @@ from evalstore.workspace.reader import TOOL_FIELDS, read_tool
 from evalstore.workspace.schemas import TITLES, VERSION, load_schema
 from evalstore.workspace.settings.remote_names import REMOTE_NAME
 from evalstore.workspace.settings.settings import (
+    BROWSER_FIELDS,
+    CANDIDATE_FIELDS,
+    EVALUATOR_FIELDS,
     FOLDERS,
+    QUERY_MODEL_FIELDS,
     QUERY_NAMES,
+    REMOTE_FIELDS,
     SETTING_NAMES,
+    THRESHOLD_FIELDS,
+    THRESHOLD_GROUPS,
     AnalysisQuery,
     BrowserSettings,
     Participant,
@@ -62,15 +75,6 @@ from evalstore.workspace.settings.settings import (
     RemoteSettings,
     Settings,
     Threshold,
-)
-from evalstore.workspace.settings.settings_reader import (
-    BROWSER_FIELDS,
-    CANDIDATE_FIELDS,
-    EVALUATOR_FIELDS,
-    QUERY_MODEL_FIELDS,
-    REMOTE_FIELDS,
-    THRESHOLD_FIELDS,
-    THRESHOLD_GROUPS,
     read_settings,
 )
 from evalstore.workspace.testfiles.conversations import MESSAGE_FIELDS, ROLES

@@ -4,6 +4,7 @@ import pytest
 
 from evalstore.core.errors import FileProblem
 from evalstore.workspace.settings.settings import (
+    ELSEWHERE,
     FOLDERS,
     SETTING_NAMES,
     AnalysisQuery,
@@ -12,8 +13,8 @@ from evalstore.workspace.settings.settings import (
     Settings,
     Threshold,
     read_age,
+    read_settings,
 )
-from evalstore.workspace.settings.settings_reader import ELSEWHERE, read_settings
 
 
 def problem(text: str) -> FileProblem:

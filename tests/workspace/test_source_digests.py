@@ -9,8 +9,8 @@ import pytest
 from evalstore.core.runs import RunSources
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
-from evalstore.workspace import source_digests
-from evalstore.workspace.source_digests import read_sources
+from evalstore.workspace import reader
+from evalstore.workspace.reader import read_sources
 from tests.builders import tree
 
 TEST = "# 👤\n\nHello\n\n---\n\n```checks\n- contains: o\n```\n"
@@ -62,7 +62,7 @@ def test_of_very_many_files_those_with_data_are_noted_first(
     files |= {"prompts/kind.md": "Be kind.\n", "tests/n.csv": "name\nAda\n"}
     location = write(tmp_path / "w", {**files, "tests/z.md": OF_DATA % "n.csv"})
     assert (len(read(location).tests), read(location).is_cut) == (4, False)
-    monkeypatch.setattr(source_digests, "MOST_DIGESTS", 4)
+    monkeypatch.setattr(reader, "MOST_DIGESTS", 4)
     sources = read(location)
     assert ([*sources.tests], sources.is_cut) == (["tests/z.md", "tests/a.md"], True)
     assert sources.of("tests/b.md") is None

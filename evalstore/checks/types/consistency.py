@@ -7,12 +7,18 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import NamedTuple
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, read_nothing
-from evalstore.checks.json_values import find_values
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckFinding,
+    CheckInput,
+    CheckType,
+    find_values,
+    read_nothing,
+)
 from evalstore.checks.types.number import last_number
 from evalstore.core.display import as_text, shorten
 from evalstore.core.values import Json
-from evalstore.files.processes.patterns import SECONDS, compiled, pattern_problem
+from evalstore.files.processes.limited_calls import SECONDS, compiled, pattern_problem
 
 
 class GroupError(ValueError):

@@ -17,7 +17,7 @@ from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.files.fields import is_finite, suggest
-from evalstore.files.processes.patterns import compiled, pattern_problem
+from evalstore.files.processes.limited_calls import compiled, pattern_problem
 
 JUDGE = "judge"
 ANSWERS = ("cot_classify", "classify_cot", "classify")

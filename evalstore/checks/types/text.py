@@ -1,24 +1,49 @@
-"""Checks of the text of an answer."""
+"""Checks of the text of an answer: its words, patterns with a time limit, and similarity."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.base import (
+    INSTALL,
+    STEPS,
     CheckArguments,
     CheckFinding,
     CheckInput,
     CheckType,
+    comparable,
     holds,
+    preparer,
     read_nothing,
+    squad,
 )
-from evalstore.checks.normalization import STEPS
-from evalstore.core.display import difference_at, first_difference, shorten, shorten_to_line
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.display import (
+    as_text,
+    difference_at,
+    first_difference,
+    plural,
+    shorten,
+    shorten_to_line,
+)
+from evalstore.core.errors import EvalstoreError, NotRunError
 from evalstore.core.values import Json
+from evalstore.files.processes.limited_calls import (
+    _FLAGS,
+    SECONDS,
+    LimitReached,
+    compiled,
+    has_match,
+    pattern_problem,
+)
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics.bleu import BLEU
 
 _LISTED = 3
 """The most expected texts that a feedback lists."""
@@ -237,20 +262,6 @@ def _is_not_empty(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
     return CheckFinding(0.0, f"expected some text, found {_found(subject)}")
 
 
-KINDS = {
-    "equals": type_of_texts(2, _equals),
-    "contains": type_of_texts(1, _contains, read=_read_text),
-    "containsAny": type_of_texts(1, _contains_any, example="[Paris, Lyon]"),
-    "containsAll": type_of_texts(1, _contains_all, example="[Paris, Lyon]"),
-    "startsWith": type_of_texts(1, _stands_at_end),
-    "endsWith": type_of_texts(1, _stands_at_end),
-    "oneOf": type_of_texts(2, _equals, example="[Paris, Lyon]"),
-    "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
-    "refusal": CheckType(3, read_nothing, _refuses, main=None),
-    "notEmpty": CheckType(1, read_nothing, _is_not_empty, main=None),
-}
-
-
 _LOOKED_AT = 400
 """Characters at the start of an answer in which the words of a refusal count."""
 _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', **dict.fromkeys("*_`")})
@@ -324,3 +335,262 @@ def is_refusal(text: str) -> bool:
     if _NO.search(own):
         return True
     return any(not _GOES_ON.match(own, match.end()) for match in _NOT_ALL.finditer(own))
+
+
+_METHODS = {
+    "search": "is not found in",
+    "match": "does not match the start of",
+    "fullmatch": "does not match the whole of",
+}
+
+
+def matches_all(check: Mapping[str, Json]) -> bool:
+    """Return whether the pattern of a check is found in every text."""
+    if check["type"] != "regex" or check.get("method") == "fullmatch":
+        return False
+    flags = frozenset(check.get("flags", ()))
+    try:
+        return all(has_match(check["pattern"], text, flags) for text in ("", "\0"))
+    except (LimitReached, NotRunError):
+        return False
+
+
+def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
+    pattern = arguments.text("pattern")
+    if pattern is None:
+        raise arguments.problem("the check needs 'pattern'", "as in \"regex: '[0-9]+ days'\"")
+    flags = arguments.texts("flags") if arguments.has("flags") else []
+    for flag in flags:
+        if flag not in _FLAGS:
+            raise arguments.problem(
+                f"'flags' cannot have {shorten(flag)}", f"the flags are {', '.join(_FLAGS)}"
+            )
+    settings = {"pattern": pattern, **arguments.chosen("method", _METHODS)}
+    if flags:
+        settings["flags"] = sorted(set(flags))
+    if wrong := pattern_problem(pattern, frozenset(flags)):
+        raise arguments.problem(
+            f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
+            "put '\\' before a literal character, and single quotes round the pattern",
+        )
+    return settings
+
+
+def text_and_flags(check: Mapping[str, Json], subject: CheckInput) -> tuple[str, frozenset[str]]:
+    """Return the text that is searched, and the flags; case is ignored if the text was folded."""
+    steps = tuple(check.get("normalize", ()))
+    flags = frozenset(check.get("flags", ()))
+    if check.get("ignoreCase"):
+        return preparer(steps, False)(as_text(subject.actual)), flags | {"ignoreCase"}
+    folds = "casefold" in steps or "squad" in steps
+    return subject.text, flags | {"ignoreCase"} if folds else flags
+
+
+def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether the pattern matches."""
+    text, flags = text_and_flags(check, subject)
+    pattern, method = check["pattern"], check.get("method", "search")
+    try:
+        match = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)
+    except TimeoutError:
+        raise EvalstoreError(
+            f"the pattern {shorten(pattern)} timed out after {SECONDS:g} second on "
+            f"{len(text):,} characters: it tries too many ways to match"
+        ) from None
+    if match is not None:
+        passage, at = match[0], match.start()
+        return holds(
+            check,
+            lambda: (
+                f"the pattern {shorten(pattern)} matches {shorten_to_line(passage)} "
+                f"in {shorten_to_line(text, at)}"
+            ),
+        )
+    return CheckFinding(
+        0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten_to_line(text)}"
+    )
+
+
+_VARIANTS = ("rougeL", "rouge1", "rouge2")
+
+
+def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether the answer is one of the texts, after both are normalised as SQuAD does."""
+    pairs = list(_squad_pairs(check, subject))
+    if any(expected.lower() == text.lower() for expected, text in pairs):
+        return CheckFinding(1.0)
+    expected = any_of([expected for expected, _ in pairs])
+    return CheckFinding(0.0, f"expected {expected}, found {shorten_to_line(squad(subject.text))}")
+
+
+def _squad_pairs(check: Mapping[str, Json], subject: CheckInput) -> Iterator[tuple[str, str]]:
+    """Yield each expected text and the answer, normalised as SQuAD does."""
+    for expected, text in subject.pairs(check["expected"]):
+        yield comparable(("squad",), expected, text)
+
+
+def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
+
+    An empty text is contained only in another empty one. An expected text of which that leaves
+    nothing, such as `A`, must be a whole word of the answer, in the same case.
+    """
+    pairs = list(_squad_pairs(check, subject))
+    for expected, text in pairs:
+        if expected.lower() == text.lower() or (
+            expected and not squad(expected) and _has_word(expected, text)
+        ):
+            return CheckFinding(1.0)
+        if squad(expected) and text and (expected in text or text in expected):
+            return CheckFinding(1.0)
+    expected = any_of([expected for expected, _ in pairs])
+    text = shorten_to_line(squad(subject.text))
+    return CheckFinding(0.0, f"expected {expected} in {text}, or the other way round")
+
+
+def _has_word(word: str, text: str) -> bool:
+    return bool(
+        re.search(rf"(?<!\w){re.escape(word)}(?!\w)" if word.isalnum() else re.escape(word), text)
+    )
+
+
+def token_f1(expected: list[str], actual: list[str]) -> float:
+    """Return the harmonic mean of precision and recall of words, as SQuAD computes it.
+
+    Words count as often as they occur in both. Two texts without words are equal: 1.
+    """
+    if not expected or not actual:
+        return float(expected == actual)
+    common = (Counter(expected) & Counter(actual)).total()
+    return 2 * common / (len(expected) + len(actual))
+
+
+def edit_ratio(expected: str, actual: str) -> float:
+    """Return the similarity of two texts: 1 - (insertions + deletions) / (sum of the lengths)."""
+    from rapidfuzz.distance import Indel
+
+    return float(Indel.normalized_similarity(expected, actual))
+
+
+def _best(scores: Iterable[float], check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return the best score, with the expected text that has it."""
+    pairs = zip(scores, check["expected"], strict=True)
+    score, text = max(pairs, key=lambda pair: pair[0], default=(0.0, ""))
+    return _graded(score, text, subject)
+
+
+def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
+    if score >= 1.0:
+        return CheckFinding(1.0)
+    return CheckFinding(
+        score, f"expected {shorten(expected)}, found {shorten_to_line(subject.quoted)}"
+    )
+
+
+def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    pairs = _squad_pairs(check, subject)
+    return _best((token_f1(one.split(), other.split()) for one, other in pairs), check, subject)
+
+
+def _is_similar(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    pairs = subject.pairs(check["expected"])
+    return _best((edit_ratio(candidate, text) for candidate, text in pairs), check, subject)
+
+
+def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
+    most = arguments.whole("max")
+    if most is None:
+        raise arguments.problem(
+            "the check 'levenshtein' needs 'max', the most edits",
+            "as in 'levenshtein: {expected: Paris, max: 2}'",
+        )
+    return {**read_expected_texts(arguments), "max": most}
+
+
+def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return whether the edit distance to one of the texts is at most `max`."""
+    from rapidfuzz.distance import Levenshtein
+
+    pairs = subject.pairs(check["expected"])
+    edits = min((Levenshtein.distance(candidate, text) for candidate, text in pairs), default=None)
+    if edits is not None and edits <= check["max"]:
+        return CheckFinding(1.0)
+    most = plural(check["max"], "edit")
+    quoted = any_of([subject.quote(candidate) for candidate in check["expected"]])
+    found = shorten_to_line(subject.quoted)
+    words = f"expected {quoted} or at most {most} from it, found {found}"
+    return CheckFinding(0.0, words if edits is None else f"{words}, {plural(edits, 'edit')} away")
+
+
+# --- with packages of the extra `similarity` ----------------------------------------------
+
+
+def _missing(name: str) -> EvalstoreError:
+    return EvalstoreError(f"the check '{name}' needs more packages: {INSTALL}", hint=INSTALL)
+
+
+@lru_cache(maxsize=1)
+def _bleu_scorer() -> BLEU:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise _missing("bleu") from error
+    return BLEU(effective_order=True)
+
+
+@lru_cache(maxsize=2 * len(_VARIANTS))
+def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise _missing("rouge") from error
+    return RougeScorer([variant], use_stemmer=stems)
+
+
+def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return sentence BLEU as sacrebleu computes it, 0..1; all expected texts are references."""
+    expected = [subject.prepare(text) or text for text in check["expected"]]
+    if not expected:
+        return _graded(0.0, "", subject)
+    result = _bleu_scorer().sentence_score(subject.text, expected)
+    return _graded(min(result.score / 100, 1.0), subject.quote(check["expected"][0]), subject)
+
+
+def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
+    settings = arguments.chosen("variant", _VARIANTS) | arguments.flags("stem")
+    return read_expected_texts(arguments) | settings
+
+
+def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+    """Return the F measure of ROUGE as rouge-score computes it, for the best expected text."""
+    variant = check.get("variant", "rougeL")
+    score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
+        variant, stems=check.get("stem", False)
+    ).score
+    pairs = subject.pairs(check["expected"])
+    scores = (float(score(candidate, text)[variant].fmeasure) for candidate, text in pairs)
+    return _best(scores, check, subject)
+
+
+KINDS = {
+    "equals": type_of_texts(2, _equals),
+    "contains": type_of_texts(1, _contains, read=_read_text),
+    "containsAny": type_of_texts(1, _contains_any, example="[Paris, Lyon]"),
+    "containsAll": type_of_texts(1, _contains_all, example="[Paris, Lyon]"),
+    "startsWith": type_of_texts(1, _stands_at_end),
+    "endsWith": type_of_texts(1, _stands_at_end),
+    "oneOf": type_of_texts(2, _equals, example="[Paris, Lyon]"),
+    "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
+    "refusal": CheckType(3, read_nothing, _refuses, main=None),
+    "notEmpty": CheckType(1, read_nothing, _is_not_empty, main=None),
+    "regex": CheckType(1, _read_regex, _matches, main="pattern"),
+    "exact": type_of_texts(2, _exact),
+    "fuzzy": type_of_texts(2, _fuzzy),
+    "f1": type_of_texts(2, _share_words, graded=True),
+    "similar": type_of_texts(2, _is_similar, graded=True),
+    "levenshtein": type_of_texts(
+        2, _is_near, read=_read_distance, example="{expected: Paris, max: 2}"
+    ),
+    "bleu": type_of_texts(2, _bleu, graded=True, package="sacrebleu"),
+    "rouge": type_of_texts(2, _rouge, read=_read_rouge, graded=True, package="rouge_score"),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.checks.judging.aggregation import judge_so_far
+from evalstore.checks.aggregation import judge_so_far
 from evalstore.core.batches import in_small_batches
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import case_name

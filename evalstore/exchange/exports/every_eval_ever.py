@@ -24,9 +24,9 @@ from evalstore.exchange.exports.writers import FileNames, cell_text, make_encode
 from evalstore.files.atomic_write import temporary_file, write_whole
 from evalstore.planning.options import is_chosen_by_verdict
 from evalstore.planning.participants import sum_usage
+from evalstore.providers.base import OLLAMA, OPENAI_COMPATIBLE
 from evalstore.providers.base_urls import host_of, is_loopback
 from evalstore.providers.credentials import SERVICE_HOSTS
-from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE
 
 _MICROSECONDS = 1_000_000
 

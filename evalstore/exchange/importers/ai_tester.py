@@ -33,8 +33,7 @@ from evalstore.exchange.importers.template_writer import flow, scalar
 from evalstore.files.access import normalise
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import read_yaml
-from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES, read_settings
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
 USUAL_CONFIG = "ai-tester.config.yaml"

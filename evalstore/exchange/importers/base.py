@@ -32,7 +32,7 @@ from evalstore.files.access import (
     read_file,
     too_large,
 )
-from evalstore.files.datasets.json_rows import DEEPEST
+from evalstore.files.datasets.text_source import DEEPEST
 
 
 @dataclass(frozen=True, slots=True)

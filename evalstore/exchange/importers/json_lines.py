@@ -22,8 +22,7 @@ from evalstore.exchange.importers.base import (
     reason_of,
 )
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
-from evalstore.files.datasets.json_rows import JsonLines, Record
-from evalstore.files.datasets.text_source import DataProblem, TextSource
+from evalstore.files.datasets.text_source import DataProblem, JsonLines, Record, TextSource
 from evalstore.files.markdown import SPACE
 
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")

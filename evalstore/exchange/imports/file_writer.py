@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from evalstore.checks.judging.reply_parser import model_that_judges
+from evalstore.checks.judge_replies import model_that_judges
 from evalstore.checks.parser import implied_checks
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, FileProblem
@@ -50,7 +50,7 @@ from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import Model, Part, bare_model
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.testfiles.parser import parse_prompt
-from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
+from evalstore.workspace.testfiles.rendering import expand_prompt
 
 
 class PlacedFiles(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.checks.aggregation import combine_votes
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_test
@@ -29,7 +29,7 @@ from evalstore.core.values import (
 )
 from evalstore.exchange.importers.base import JudgedAnswer, NotTakenError, ShownMessage, SkippedItem
 from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory, OlderCases
-from evalstore.files import media_types
+from evalstore.files import access
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.planning.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
@@ -476,10 +476,10 @@ class OlderVersions:
             return Message(message.role, (), filled=True)
         parts: list[Part] = [Text(message.text)] if message.text else []
         if message.image:
-            version = FileVersion(media_types.ADDRESS, message.image.encode())
+            version = FileVersion(access.ADDRESS, message.image.encode())
             id, _ = hashing.identify(hashing.describe_file(version))
             self.files[id] = version
-            parts.append(FileRef(message.image, media_types.ADDRESS, id))
+            parts.append(FileRef(message.image, access.ADDRESS, id))
         return Message(message.role, tuple(parts))
 
 

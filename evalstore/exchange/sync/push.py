@@ -62,10 +62,10 @@ from evalstore.store.schema.table_definitions import (
 )
 from evalstore.store.trees.case_files import iterate_unseen
 from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.workspace.git.status import name_of_writer
 from evalstore.workspace.output_paths import require_writable
 from evalstore.workspace.settings.env_files import variables_of
 from evalstore.workspace.settings.remote_names import BUNDLE
-from evalstore.workspace.user_name import name_of_writer
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json

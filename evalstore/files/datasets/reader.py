@@ -13,12 +13,19 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.values import Json
-from evalstore.files.datasets.json_rows import MOST_COLUMNS, JsonDocument, JsonLines, Record
 from evalstore.files.datasets.spec import DatasetColumns, DatasetSpec, condition, stable_names
-from evalstore.files.datasets.text_source import BadRow, DataProblem, Lines, TextSource
+from evalstore.files.datasets.text_source import (
+    MOST_COLUMNS,
+    BadRow,
+    DataProblem,
+    JsonDocument,
+    JsonLines,
+    Lines,
+    Record,
+    TextSource,
+)
 from evalstore.files.fields import suggest
-from evalstore.files.jinja_environment import is_global
-from evalstore.files.jinja_sandbox import run, undeclared
+from evalstore.files.jinja_sandbox import is_global, run, undeclared
 from evalstore.files.processes.data_item import DataItem
 
 MOST_PROBLEMS = 20

@@ -1,18 +1,28 @@
-"""Reads lines of text from a data file, which is unpacked and decoded."""
+"""Reads a data file, which is unpacked and decoded: lines of text, and JSON or JSON Lines.
+
+JSON is read strictly: malformed values are reported, not repaired.
+"""
 
 from __future__ import annotations
 
 import codecs
 import gzip
 import io
+import json
+import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
+from evalstore.core.batches import in_batches
+from evalstore.core.canonical_json import is_deeper
+from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
-from evalstore.files.access import LARGEST_DATASET, too_large
+from evalstore.core.values import Json
+from evalstore.files.access import LARGEST_DATASET, LARGEST_DOCUMENT, too_large
 
 
 class DataProblem(FileProblem):
@@ -197,3 +207,312 @@ class Lines:
         message = f"not {name}: byte 0x{raw[at]:02x} at offset {start + at}"
         hint = "set its 'encoding', as in 'encoding: latin-1'"
         return self.source.bad_row(message, self.number, hint=hint)
+
+
+DEEPEST = 100
+"""The most levels of nesting."""
+MOST_COLUMNS = 10_000
+"""The most columns of all rows of a file."""
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+_SPACE = " \t\r\n"
+_DEEP = "the value is nested too deeply"
+
+
+class Record(NamedTuple):
+    """A row as it is in the file."""
+
+    line: int | None
+    values: dict[str, Json]
+
+
+class ValueReader:
+    """Reads values from a text, and records their problems."""
+
+    def __init__(self, source: TextSource) -> None:
+        self._source = source
+        self._wrong: list[str] = []
+        self._decode = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=self._constant, parse_float=self._float
+        ).raw_decode
+
+    def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        record = dict(pairs)
+        if len(record) < len(pairs):
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            self._wrong.append(f"key {shorten(twice)} appears twice")
+        return record
+
+    def _constant(self, name: str) -> None:
+        self._wrong.append(f"'{name}' is not a JSON value")
+
+    def _float(self, text: str) -> float:
+        value = float(text)
+        if math.isinf(value):
+            self._wrong.append(f"the number {shorten(text)} is too large")
+        return value
+
+    def read(self, text: str, start: int, line: int) -> tuple[Json, int]:
+        """Parse the value at an offset; returns it and its end, raises `BadRow` if it is not JSON.
+
+        `line` is where the text begins.
+        """
+        if self._wrong:
+            self._wrong = []
+        try:
+            value, end = self._decode(text, start)
+        except json.JSONDecodeError as error:
+            message = (error.msg[0].lower() + error.msg[1:]).removesuffix(" starting at")
+            raise self.unreadable(message, text, error.pos, line) from error
+        except RecursionError as error:
+            raise self.unreadable(_DEEP, text, start, line) from error
+        except ValueError as error:
+            raise self.unreadable("a number has too many digits", text, start, line) from error
+        return value, end
+
+    @property
+    def wrong(self) -> str | None:
+        """Return a problem of the value that was read last; None if it has none."""
+        return self._wrong[0] if self._wrong else None
+
+    def check(self, value: Json, line: int | None, text: str | None = None) -> dict[str, Json]:
+        """Return a value that can be a row; raises `BadRow`. Passing its text is faster."""
+        if not isinstance(value, dict):
+            kind = "null" if value is None else _KINDS.get(type(value), "a number")
+            hint = 'as in {"question": "…", "answer": "…"}'
+            raise self._source.bad_row(f"a row must be an object, not {kind}", line, hint=hint)
+        if self._wrong:
+            raise self._source.bad_row(self._wrong[0], line)
+        if (text is None or text.count("[") + text.count("{") > DEEPEST) and is_deeper(
+            value, DEEPEST
+        ):
+            raise self._source.bad_row(_DEEP, line)
+        if (text is None or "\\u" in text) and not _is_text(value):
+            message = (
+                "a text holds half of a surrogate pair, such as '\\ud83d', which is not a character"
+            )
+            raise self._source.bad_row(message, line)
+        return value
+
+    def unreadable(self, message: str, text: str, at: int, line: int) -> BadRow:
+        """Return the problem with the text at an offset."""
+        column = at - text.rfind("\n", 0, at)
+        return self._source.bad_row(f"not JSON: {message}", line + text.count("\n", 0, at), column)
+
+
+def _is_text(value: Json) -> bool:
+    """Return whether every text in a value can be encoded as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_glance = json.JSONDecoder().raw_decode
+"""Reads a value without strict checks, which is much faster."""
+
+
+def _has_only(text: str, known: Set[str]) -> bool:
+    """Return whether a line is an object with only known keys, valid or not."""
+    try:
+        value, _ = _glance(text, _skip(text, 0))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.keys() <= known
+
+
+def _read_plain(text: str) -> dict[str, Json] | None:
+    """Return the row of a line that is a flat and valid object.
+
+    None: it must be read strictly. A duplicate key has more quotes than are counted.
+    """
+    if "\\u" in text or text[0] != "{":
+        return None
+    try:
+        value, end = _glance(text)
+    except (ValueError, RecursionError):
+        return None
+    strings = len(value)
+    for inner in value.values():
+        kind = inner.__class__
+        if kind is str:
+            strings += 1
+        elif kind is dict or kind is list or (kind is float and not math.isfinite(inner)):
+            return None
+    return value if end == len(text) and text.count('"') == 2 * strings else None
+
+
+class JsonLines:
+    """A file with an object on each line; it is read twice, and not loaded into memory."""
+
+    def __init__(self, source: TextSource) -> None:
+        self._source = source
+
+    def columns(self) -> dict[str, str]:
+        """Map the keys of all rows, in the order of appearance, to the names as written."""
+        keys: dict[str, str] = {}
+        known = keys.keys()
+        for record in self._records(known):
+            if isinstance(record, Record):
+                keys.update({key: key for key in record.values if key not in known})
+                if len(keys) > MOST_COLUMNS:
+                    message = f"the rows have more than {MOST_COLUMNS:,} different keys"
+                    raise self._source.problem(message, record.line)
+        return keys
+
+    def records(self) -> Iterator[Record | BadRow]:
+        """Yield the rows in order, and the problems of unreadable ones."""
+        return self._records(None)
+
+    def _records(self, known: Set[str] | None) -> Iterator[Record | BadRow]:
+        """Yield the rows; with `known`, only those that may have other keys."""
+        reader = ValueReader(self._source)
+        text = ""
+        with self._source.open() as lines:
+            while True:
+                try:
+                    text = next(lines).rstrip(_SPACE)
+                    if not text or (known is not None and _has_only(text, known)):
+                        continue
+                    if (row := _read_plain(text)) is not None:
+                        yield Record(lines.number, row)
+                        continue
+                    value, end = reader.read(text, _skip(text, 0), lines.number)
+                    if end != len(text):
+                        words, hint = (
+                            "there is more behind the row",
+                            "every row must be on its own line",
+                        )
+                        raise self._source.bad_row(words, lines.number, _skip(text, end) + 1, hint)
+                    yield Record(lines.number, reader.check(value, lines.number, text))
+                except StopIteration:
+                    return
+                except BadRow as bad:
+                    if lines.number == 1 and text in ("[", "{"):
+                        bad.hint = "if this is one document over several lines: 'format: json'"
+                    yield bad
+
+
+class JsonDocument:
+    """A file that is one JSON document with a list of rows; it is loaded into memory."""
+
+    def __init__(self, source: TextSource, path: str | None) -> None:
+        self._source = source
+        self._path = path
+        self._reader = ValueReader(source)
+        self._records: list[Record | BadRow] | None = None
+
+    def columns(self) -> dict[str, str]:
+        """Map the keys of all rows, in the order of appearance, to the names as written."""
+        rows = (record.values for record in self.records() if isinstance(record, Record))
+        return {key: key for values in rows for key in values}
+
+    def records(self) -> Iterator[Record | BadRow]:
+        """Yield the rows in order, with the problems of unusable ones."""
+        if self._records is None:
+            text = self._text()
+            self._records = list(self._at_path(text) if self._path else self._listed(text))
+        yield from self._records
+
+    def _text(self) -> str:
+        """Read the whole document; joined in parts, as there may be many short lines."""
+        parts: list[str] = []
+        length = 0
+        with self._source.open() as lines:
+            for batch in in_batches(lines):
+                part = "".join(batch)
+                parts.append(part)
+                length += len(part)
+                if length > LARGEST_DOCUMENT:
+                    problem = too_large(length, LARGEST_DOCUMENT)
+                    hint = "write each row on its own line, as JSON Lines: they may be larger"
+                    raise self._source.problem(problem.message, hint=hint)
+        return "".join(parts)
+
+    def _listed(self, text: str) -> Iterator[Record | BadRow]:
+        """Yield the rows of a document that is a list, with their lines."""
+        at = _skip(text, 0)
+        if at == len(text):
+            return
+        if text[at] != "[":
+            raise self._no_list(self._whole(text), "the document")
+        at, line, counted = _skip(text, at + 1), 1, 0
+        more = text[at : at + 1] != "]"
+        while more:
+            line, counted = line + text.count("\n", counted, at), at
+            value, end = self._parse(text, at)
+            try:
+                yield Record(line, self._reader.check(value, line, text[at:end]))
+            except BadRow as bad:
+                yield bad
+            at = _skip(text, end)
+            more = text[at : at + 1] == ","
+            if more:
+                at = _skip(text, at + 1)
+            elif text[at : at + 1] != "]":
+                raise self._fatal(self._reader.unreadable("',' or ']' is expected", text, at, 1))
+        self._refuse_more(text, at + 1)
+
+    def _at_path(self, text: str) -> Iterator[Record | BadRow]:
+        """Yield the rows of a nested list; their line numbers are unknown."""
+        value, place = self._whole(text), "the document"
+        for step in (self._path or "").split("."):
+            if isinstance(value, dict) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                known_keys = (
+                    ", ".join(map(shorten, list(value)[:12])) if isinstance(value, dict) else ""
+                )
+                raise self._source.problem(
+                    f"'rows': {place} has no {shorten(step)}",
+                    hint=f"there are {known_keys}" if known_keys else None,
+                )
+            place = shorten(step)
+        if not isinstance(value, list):
+            raise self._no_list(value, place)
+        for element in value:
+            try:
+                yield Record(None, self._reader.check(element, None))
+            except BadRow as bad:
+                yield bad
+
+    def _whole(self, text: str) -> Json:
+        value, end = self._parse(text, _skip(text, 0))
+        self._refuse_more(text, end)
+        if self._reader.wrong:
+            raise self._source.problem(self._reader.wrong)
+        return value
+
+    def _refuse_more(self, text: str, end: int) -> None:
+        """Raise when there is more text after the document."""
+        at = _skip(text, end)
+        if at < len(text):
+            bad = self._reader.unreadable("more than one document", text, at, 1)
+            bad.hint = "if every line is a row: 'format: jsonl'"
+            raise self._fatal(bad)
+
+    def _no_list(self, value: Json, place: str) -> DataProblem:
+        hint = None
+        if isinstance(value, dict):
+            lists = [name for name, inner in value.items() if isinstance(inner, list)]
+            hint = "give the place of the rows" + (f", as in 'rows: {lists[0]}'" if lists else "")
+        return self._source.problem(f"{place} must be a list of rows", 1, hint=hint)
+
+    def _parse(self, text: str, at: int) -> tuple[Json, int]:
+        """Parse a value of the document; nothing after a malformed one can be read."""
+        try:
+            return self._reader.read(text, at, 1)
+        except BadRow as bad:
+            raise self._fatal(bad) from bad
+
+    def _fatal(self, bad: BadRow) -> DataProblem:
+        return self._source.problem(bad.message, bad.line, column=bad.column, hint=bad.hint)
+
+
+def _skip(text: str, at: int) -> int:
+    """Return the offset of the next character that is not white space."""
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at

@@ -31,7 +31,7 @@ class DataItem(dict[str, Json]):
     """A row: its values by the names of their columns, or by the names as written.
 
     In templates `item.items` is the column `items`, if the file has one; see
-    `evalstore.files.jinja_environment`. In Python `item.items` is always the method.
+    `evalstore.files.jinja_sandbox`. In Python `item.items` is always the method.
     """
 
     __slots__ = ("__columns",)

@@ -24,7 +24,7 @@ from evalstore.core.errors import EvalstoreError, NotARevisionError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.command_line import explain_usage, ignore_unsuited, read_plain_values
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.providers.kinds import EXAMPLE, EXAMPLE_JUDGE
+from evalstore.providers.base import EXAMPLE, EXAMPLE_JUDGE
 
 _MOST_RUN_IDS = 50
 """The newest runs that are offered."""

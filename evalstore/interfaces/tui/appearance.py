@@ -13,8 +13,7 @@ from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import nearest, suggest
 from evalstore.interfaces.tui.page_lines import Appearance, KeyRegistry
 from evalstore.planning.options import Location
-from evalstore.workspace.settings.settings import BrowserSettings
-from evalstore.workspace.settings.settings_reader import browser_settings
+from evalstore.workspace.settings.settings import BrowserSettings, browser_settings
 
 
 def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) -> Appearance:

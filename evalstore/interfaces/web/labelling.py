@@ -14,7 +14,7 @@ from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.checks.aggregation import combine_votes
 from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import subject_of

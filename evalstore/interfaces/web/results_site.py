@@ -60,8 +60,8 @@ from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import describe_lost_labels
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.store.wanted import Reached, telling
+from evalstore.workspace.git.status import name_of_user
 from evalstore.workspace.settings.settings import candidate_order
-from evalstore.workspace.user_name import name_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

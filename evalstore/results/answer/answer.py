@@ -25,7 +25,7 @@ from evalstore.planning.open_project import open_catalogue, open_project, open_s
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import sum_usage
 from evalstore.planning.version_reader import Fresh, VersionReader
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.answer.judgements import (
     AFTER,

@@ -15,7 +15,7 @@ from evalstore.core.values import Case, Json
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.project import Project
 from evalstore.planning.version_reader import VersionReader
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.results.answer.answer import (
     MOST_FAILURES,
     Criteria,

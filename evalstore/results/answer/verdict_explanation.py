@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import failing_number, schemas_of
+from evalstore.checks.check_verdict import HeldConversation, failing_number, schemas_of
 from evalstore.checks.difference_locator import (
     find_differing_answer,
     flat_checks,

@@ -61,7 +61,7 @@ from evalstore.store.rows.row_queries import VerdictsOfCases
 from evalstore.store.trees.case_files import CaseFinder, StoredCases
 from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
-from evalstore.workspace.source_digests import read_sources
+from evalstore.workspace.reader import read_sources
 
 
 def read_sides(

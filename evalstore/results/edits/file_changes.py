@@ -22,7 +22,7 @@ from evalstore.results.edits.edited_sources import EditedSources, Versions, name
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.case_files import CaseFinder
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.workspace.source_digests import read_sources
+from evalstore.workspace.reader import read_sources
 
 _MOST_READ = 50
 """The most edited files of which it is found out whether they were edited themselves."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from evalstore.checks.judging.aggregation import judge_so_far
+from evalstore.checks.aggregation import judge_so_far
 from evalstore.comparison.comparison import CellIndex
 from evalstore.core.results import Result
 from evalstore.core.runs import Run

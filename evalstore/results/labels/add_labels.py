@@ -29,7 +29,7 @@ from evalstore.results.prompt_names import find_prompt, label_prompts, list_name
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve
-from evalstore.workspace.user_name import name_of_user
+from evalstore.workspace.git.status import name_of_user
 
 ORIGIN = "label"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.checks.aggregation import combine_votes
 from evalstore.core.results import Evaluation, Result
 from evalstore.core.values import Word
 from evalstore.planning.plan import Plan

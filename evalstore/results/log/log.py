@@ -50,7 +50,7 @@ from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_files import CaseFinder, RowIndex, StoredCases, long_parts_of
 from evalstore.store.trees.tree_nodes import find_entry, find_leaves, read_tree
-from evalstore.workspace.user_name import name_of_user
+from evalstore.workspace.git.status import name_of_user
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from evalstore.checks.judging.aggregation import JudgedSession, judge_so_far
+from evalstore.checks.aggregation import JudgedSession, judge_so_far
 from evalstore.comparison.statistics import Counts, Rate, rate_of_files
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
@@ -18,7 +18,7 @@ from evalstore.core.display import interval_bar, known_price, percent
 from evalstore.core.results import Evaluation
 from evalstore.core.values import RECORDED, Json, Reply
 from evalstore.planning.plan import CHECKS
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.attempts import group_votes
 from evalstore.store import Store

@@ -22,8 +22,7 @@ from evalstore.files.datasets.spec import read_spec, resolve_path
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
-from evalstore.workspace.file_ids import default_id
-from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder, default_id
 from evalstore.workspace.index import read_dependencies
 from evalstore.workspace.testfiles.parser import TestFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.replacements import name_id, shorten_value

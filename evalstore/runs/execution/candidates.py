@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from evalstore.checks.judging.structured_output import Mode, ReplyModes
+from evalstore.checks.judge_replies import Mode, ReplyModes
 from evalstore.core.results import Cost, Session
 from evalstore.core.values import RECORDED, Question, Reply, Request
 from evalstore.planning.cells import limit_of

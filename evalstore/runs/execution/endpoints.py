@@ -7,8 +7,8 @@ from pathlib import Path
 
 from evalstore.core.clock import today
 from evalstore.core.display import shorten
+from evalstore.files.atomic_write import default_place
 from evalstore.files.processes.application import Application
-from evalstore.files.user_lists import default_place
 from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.participants import find
 from evalstore.planning.project import Project

@@ -6,26 +6,29 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.checks.check_verdict import (
     ChecksVerdict,
+    HeldConversation,
     RunCode,
+    describe_answers,
     judge_by_checks,
     run_check,
     run_within_limits,
     schemas_of,
 )
 from evalstore.checks.complexity import is_cheap_check
-from evalstore.checks.judging.reply_formats import (
+from evalstore.checks.judge_replies import (
     JudgeReply,
+    Mode,
     ReplyForm,
+    ReplyModes,
+    Unreadable,
     Verdicts,
     ask_again,
     form_of,
+    in_mode,
     tell,
 )
-from evalstore.checks.judging.reply_parser import Unreadable
-from evalstore.checks.judging.structured_output import Mode, ReplyModes, in_mode
 from evalstore.checks.types.judge import without_judge
 from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.core import deserialize
@@ -37,7 +40,7 @@ from evalstore.planning.cells import Judge
 from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import told_to_judges
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError
+from evalstore.files.atomic_write import default_place
 from evalstore.files.processes.application import APPLICATIONS
-from evalstore.files.user_lists import default_place
 from evalstore.providers import credentials
+from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 from evalstore.workspace.model_files import Model, ProviderFile
 from evalstore.workspace.reader import Reading
 from evalstore.workspace.settings.env_files import read_env_files

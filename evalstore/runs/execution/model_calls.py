@@ -29,9 +29,8 @@ from evalstore.core.values import (
     Request,
     Text,
 )
-from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.base import OLLAMA, Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
-from evalstore.providers.kinds import OLLAMA
 from evalstore.providers.price_table import Price
 from evalstore.runs.execution.limits.budget import (
     OUTPUT_GUESS,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from evalstore.checks.answer_binding import HeldConversation, describe_answers
-from evalstore.checks.judging.transcript import (
+from evalstore.checks.check_verdict import HeldConversation, describe_answers
+from evalstore.checks.transcript import (
     Outgoing,
     _remark,
     fence,
@@ -41,10 +41,9 @@ from evalstore.core.values import (
     Text,
     is_text,
 )
-from evalstore.files.jinja_environment import finalize
-from evalstore.files.jinja_sandbox import evaluate_expression
+from evalstore.files.jinja_sandbox import evaluate_expression, finalize
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.workspace.testfiles.messages import SAMPLE
+from evalstore.workspace.testfiles.rendering import SAMPLE
 
 
 def build_request(

@@ -13,7 +13,7 @@ from evalstore.planning.plan import FiledItems, ItemList, Plan
 from evalstore.planning.planner import Scope, plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.project import Project
 from evalstore.planning.status_report import SettingEdit, Status, find_stored_outcomes
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.edits.participant_edits import with_all_candidates
 from evalstore.results.equal_parts import find_unchanged_parts

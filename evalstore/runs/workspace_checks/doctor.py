@@ -32,8 +32,7 @@ from evalstore.planning.open_project import (
 )
 from evalstore.planning.options import Location
 from evalstore.planning.participants import find_model, match_one_model
-from evalstore.providers.base import ProviderError
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
+from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, ProviderError
 from evalstore.results.log.failures import hint_for
 from evalstore.results.table.list import describe_listed_model
 from evalstore.runs.execution.endpoints import ProviderPool

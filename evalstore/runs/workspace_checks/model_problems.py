@@ -9,7 +9,7 @@ from evalstore.core.clock import today
 from evalstore.core.errors import EvalstoreError, Problem
 from evalstore.planning import participants
 from evalstore.planning.participants import find_model
-from evalstore.providers.kinds import SCRIPTED
+from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import find_retirement
 from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.folder import WorkspaceFolder

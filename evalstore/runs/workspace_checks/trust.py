@@ -11,9 +11,9 @@ from evalstore.checks.types.python import CodeFile
 from evalstore.core.clock import iso, now
 from evalstore.core.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.files.access import LARGEST_FILE, read_file
+from evalstore.files.atomic_write import default_place
 from evalstore.files.fields import suggest_beside, suggest_file
 from evalstore.files.processes.application import Application
-from evalstore.files.user_lists import default_place
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.providers.base_urls import host_of, normalise_host

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import os
+import platform
 import re
 import stat
 import struct
@@ -14,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from evalstore.workspace.git.files import (
+from evalstore.core.errors import EvalstoreError
+from evalstore.workspace.git.objects import (
     GitError,
+    Objects,
     Repository,
     find_repository,
     read_bytes,
+    read_number,
     read_text,
 )
-from evalstore.workspace.git.objects import Objects, read_number
 
 _SECTION = re.compile(r"\s*\[([^\]]*)\]")
 _USER_NAME = re.compile(r"\s*name\s*=\s*(.*)", re.IGNORECASE)
@@ -380,3 +384,24 @@ def tree_id(entries: list[Tracked], below: bytes) -> bytes | None:
     while len(stack) > 1:
         leave()
     return close()
+
+
+def name_of_writer(directory: Path) -> str:
+    """Return who writes to a remote from a folder: the user and the machine."""
+    return f"{name_of_user(directory)}@{_readable(platform.node()) or 'unknown'}"
+
+
+def name_of_user(directory: Path) -> str:
+    """Return the name of the user: git's `user.name`, else the login."""
+    try:
+        name = read_user_name(directory, outside=True) or getpass.getuser()
+    except (OSError, KeyError) as problem:
+        raise EvalstoreError(
+            "cannot determine your name", hint="give it with '--as NAME'"
+        ) from problem
+    return _readable(name)
+
+
+def _readable(name: str) -> str:
+    """Replace what is not UTF-8 in a name of the system."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -7,21 +7,25 @@ from itertools import islice
 from typing import NamedTuple
 
 from evalstore.checks.base import BLOCK
-from evalstore.checks.expressions.check import expression_names, keys_of
 from evalstore.checks.parser import (
     COMMON,
+    Place,
     WrittenCheck,
+    fill_in,
     implied_checks,
     is_place_of_settings,
+    plain_copy,
     read_check,
     split,
+    templates_in,
+    value_at,
 )
-from evalstore.checks.placeholders import Place, fill_in, plain_copy, templates_in, value_at
 from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
+from evalstore.checks.types.expression import expression_names, keys_of
 from evalstore.checks.types.judge import JUDGE, judge_of, without_judge
 from evalstore.checks.types.python import code_of, require_defined
-from evalstore.checks.types.regex import matches_all
+from evalstore.checks.types.text import matches_all
 from evalstore.core import hashing
 from evalstore.core.display import as_text
 from evalstore.core.errors import FileProblem, LimitProblem, Problem, raise_all
@@ -38,18 +42,19 @@ from evalstore.core.values import (
 from evalstore.files.datasets import Dataset
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, FileMention, NoValueError, Template
-from evalstore.workspace.testfiles.check_block import CheckEntry, CheckList
 from evalstore.workspace.testfiles.context import FillContext
-from evalstore.workspace.testfiles.messages import (
+from evalstore.workspace.testfiles.parser import CheckEntry, CheckList, TestFile
+from evalstore.workspace.testfiles.rendering import (
     ANSWERS,
     SAMPLE,
     AnswerNames,
     ConversationTemplate,
+    RowValues,
+    TemplateSet,
+    clean_path,
     fill_instructions,
     find_answers,
 )
-from evalstore.workspace.testfiles.parser import TestFile
-from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet, clean_path
 from evalstore.workspace.testfiles.replacements import labels, shorten_value
 
 

@@ -8,12 +8,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalstore.core import hashing
+from evalstore.core.deserialize import restore_messages
 from evalstore.core.errors import FileProblem, Problem
-from evalstore.core.values import CaseFile, FileRef, FileVersion, Json
-from evalstore.files import media_types
+from evalstore.core.values import (
+    REQUIRED_NAMES,
+    RUNTIME_NAMES,
+    CaseFile,
+    FileRef,
+    FileVersion,
+    Json,
+    Text,
+)
+from evalstore.files import access
 from evalstore.files.datasets import Dataset, DatasetSpec
 from evalstore.files.fields import suggest
-from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, SHOWN
+
+INSTRUCTIONS = REQUIRED_NAMES[0]
+SHOWN = "{{" + INSTRUCTIONS + "}}"
+"""The placeholder for the instructions in a prompt."""
+
+
+_OF_QUESTION = tuple("{{" + name + "}}" for name in RUNTIME_NAMES if name not in REQUIRED_NAMES)
+
+
+def shows_question(content: Json) -> bool:
+    """Return whether an evaluator prompt shows the judge what the candidate was asked."""
+    parts = [part for message in restore_messages(content["messages"]) for part in message.parts]
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return any(name in text for text in texts for name in _OF_QUESTION)
 
 
 def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
@@ -150,10 +172,10 @@ class FillContext:
 
     def keep_address(self, address: str) -> FileRef:
         """Keep the URL of a picture, which the model's service downloads."""
-        version = FileVersion(media_types.ADDRESS, address.encode())
+        version = FileVersion(access.ADDRESS, address.encode())
         id = hashing.identify(hashing.describe_file(version))[0]
         self.result.files[id] = version
-        return FileRef(address, media_types.ADDRESS, id)
+        return FileRef(address, access.ADDRESS, id)
 
     def find_schema(self, id: str, line: int) -> str:
         """Find the version of a schema that a check names; raises `FileProblem`."""

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.check_verdict import run_check
-from evalstore.checks.expressions.check import (
+from evalstore.checks.parser import read_check
+from evalstore.checks.types.expression import (
     FUNCTIONS,
     METHODS,
+    ExpressionError,
     evaluate,
     expression_names,
     read_expression,
 )
-from evalstore.checks.expressions.operations import ExpressionError
-from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, ToolCall
 

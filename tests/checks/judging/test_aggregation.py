@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.checks.judging.aggregation import combine_votes, judge_session, wants_models
+from evalstore.checks.aggregation import combine_votes, judge_session, wants_models
 from evalstore.core.results import Vote
 from evalstore.core.values import VERDICTS, Verdict, Word
 

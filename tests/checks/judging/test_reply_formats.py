@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from evalstore.checks.judging.reply_formats import JudgeReply, Verdicts, form_of
-from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.judge_replies import JudgeReply, Unreadable, Verdicts, form_of
 from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply, Text
 

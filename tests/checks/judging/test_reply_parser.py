@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.checks.judging.reply_formats import Verdicts
-from evalstore.checks.judging.reply_parser import (
+from evalstore.checks.judge_replies import (
     Unreadable,
+    Verdicts,
     finished_text,
     keys_in,
     read_object,

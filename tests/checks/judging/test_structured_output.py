@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.checks.judging.structured_output import Mode, ReplyModes, in_mode
+from evalstore.checks.judge_replies import Mode, ReplyModes, in_mode
 from evalstore.core.values import Request
 from evalstore.providers.base import ProviderError
 

@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import judge_by_checks
-from evalstore.checks.judging.reply_formats import (
+from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
+from evalstore.checks.judge_replies import (
     AGAIN,
     JudgeReply,
+    Unreadable,
     Verdicts,
     ask_again,
     ask_for_code,
     undecided_reply,
 )
-from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.core import hashing
 from evalstore.core.results import Evaluation
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall

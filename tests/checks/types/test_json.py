@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.check_verdict import run_check
 from evalstore.checks.parser import read_check
-from evalstore.checks.types.json_comparison import JsonComparison, match
+from evalstore.checks.types.json import JsonComparison, match
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import judge_by_checks
+from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks.parser import read_check
-from evalstore.checks.types.regex import matches_all
+from evalstore.checks.types.text import matches_all
 from evalstore.core.errors import FileProblem
 from tests.checks.checking import judged, verdict
 

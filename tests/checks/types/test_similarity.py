@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.checks.parser import read_check
-from evalstore.checks.types.similarity import edit_ratio, token_f1
+from evalstore.checks.types.text import edit_ratio, token_f1
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from tests.checks.checking import judged, score, verdict
@@ -126,10 +126,10 @@ def test_edits_need_a_bound() -> None:
 def test_without_its_package_a_check_says_how_to_get_it(
     kind: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evalstore.checks.types import similarity
+    from evalstore.checks.types import text
 
-    similarity._bleu_scorer.cache_clear()
-    similarity._rouge_scorer.cache_clear()
+    text._bleu_scorer.cache_clear()
+    text._rouge_scorer.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
     assert judged({kind: "a", "pass": 0.5}, "a") == (
         "error",

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks
+from evalstore.checks.check_verdict import ChecksVerdict, HeldConversation, judge_by_checks
 from evalstore.core.values import Case, Json, Reply
 from evalstore.exchange.importers.base import Imported, ImportOptions
 from evalstore.exchange.importers.registry import find_importer

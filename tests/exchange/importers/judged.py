@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import judge_by_checks
+from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.core.values import Case, Reply
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
 from evalstore.workspace.testfiles.expansion import expand_test

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.datasets import json_rows
+from evalstore.files.datasets import text_source
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -50,8 +50,8 @@ def test_a_line_that_is_read_quickly_is_what_reading_with_care_finds(
 ) -> None:
     inner = "".join(f"{key}:{value}{separator}" for key, value, separator in members)
     text = "{" + inner.rstrip(", ") + "}" + more
-    quick = json_rows._read_plain(text)
-    with mock.patch.object(json_rows, "_read_plain", return_value=None):
+    quick = text_source._read_plain(text)
+    with mock.patch.object(text_source, "_read_plain", return_value=None):
         actual = told_or_rows(text + '\n{"a": 1}\n')
     assert actual == told_or_rows(text + '\n{"a": 1}\n')
     assert quick is None or actual[0] == quick
@@ -67,7 +67,7 @@ def told_or_rows(text: str) -> list[Any]:
 
 def test_most_lines_are_read_quickly() -> None:
     for row in ({"q": "What: of {this}?", "n": 1.5}, {"a": None, "b": "x\n", "c": True}, {}):
-        assert json_rows._read_plain(json.dumps(row)) == row
+        assert text_source._read_plain(json.dumps(row)) == row
 
 
 # --- lines

@@ -18,8 +18,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from evalstore.checks.judging.reply_formats import Verdicts
-from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.judge_replies import Unreadable, Verdicts
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Reply
 from evalstore.exchange.importers.base import ImportOptions
@@ -31,7 +30,7 @@ from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
 from evalstore.providers.errors import find_retry_after, status_error
 from evalstore.workspace.model_files import read_currency, read_model, read_provider
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import read_settings
 from tests.builders import expanded, library, tree
 from tests.hostile.campaign.generate import CHECKS, FIELDS, NUMBERS, PATTERNS, TEXTS
 from tests.hostile.campaign.import_sources import SOURCES

@@ -11,8 +11,7 @@ from evalstore.core.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.appearance import find_problems, normal_keys, read_appearance
 from evalstore.planning.options import Location
-from evalstore.workspace.settings.settings import BrowserSettings
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import BrowserSettings, read_settings
 from tests.builders import tree
 
 

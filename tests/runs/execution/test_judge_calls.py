@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.judging.reply_formats import JudgeReply
+from evalstore.checks.judge_replies import JudgeReply
 from evalstore.core.values import ModelVersion, OutgoingMessage, Reply, Request, Text
 from evalstore.providers import open_provider
 from evalstore.runs.execution.evaluators import JudgeCaller

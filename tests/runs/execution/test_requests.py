@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.judging.transcript import fence, show_answer
+from evalstore.checks.transcript import fence, show_answer
 from evalstore.core import hashing
 from evalstore.core.results import Session
 from evalstore.core.values import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.workspace.git import State, read_state
-from evalstore.workspace.git.files import GitError
+from evalstore.workspace.git.objects import GitError
 from evalstore.workspace.git.status import parse_index
 from tests.builders import tree
 

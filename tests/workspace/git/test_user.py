@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.workspace.git import read_user_name
-from evalstore.workspace.user_name import name_of_user, name_of_writer
+from evalstore.workspace.git.status import name_of_user, name_of_writer
 from tests.builders import tree
 
 HEAD = {".git/HEAD": "ref: refs/heads/main\n", ".git/refs/.keep": "", ".git/objects/.keep": ""}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evalstore.core.errors import FileProblem
 from evalstore.files.access import normalise
-from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.folder import default_id
 from evalstore.workspace.testfiles.parser import TestFile, parse_prompt, parse_test, read_test
 from tests.builders import HELLO, test_file
 

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstore.checks.expressions.check import read_expression
-from evalstore.checks.expressions.operations import ExpressionError
+from evalstore.checks.types.expression import ExpressionError, read_expression
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.lve.definition import FormatField, LveTest, parse

@@ -23,8 +23,7 @@ from evalstore.exchange.importers.template_writer import (
     without_filter,
 )
 from evalstore.files.datasets.spec import stable_names
-from evalstore.files.jinja_environment import is_global
-from evalstore.files.jinja_sandbox import binds, undeclared
+from evalstore.files.jinja_sandbox import binds, is_global, undeclared
 from evalstore.files.yaml12 import Document
 
 _DUMP_FILTER = re.compile(r"\|\s*dump\b(?:\(\s*\d*\s*\))?")

@@ -48,7 +48,7 @@ from evalstore.exchange.importers.recorded_messages import (
 from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.files.access import LARGEST_DOCUMENT
 from evalstore.files.yaml12 import Document
-from evalstore.workspace.settings.model_suggestions import litellm_id
+from evalstore.workspace.catalogue import litellm_id
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _RESULTS = (".json", ".jsonl")

@@ -23,7 +23,7 @@ from evalstore.interfaces.cli.render.layout import Table, align_points, print_da
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
-    from evalstore.checks.description import CheckExample, CheckSetting
+    from evalstore.checks.base import CheckExample, CheckSetting
     from evalstore.checks.explain_check import CheckExplanation
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import ResultFilter
@@ -580,8 +580,7 @@ def _print_sarif(problems: Iterable[Problem]) -> None:
 
 def _problems_of_browser() -> Iterable[Problem]:
     """Return problems in the browser's settings, which only the browser can check."""
-    from evalstore.workspace.settings.settings import BrowserSettings
-    from evalstore.workspace.settings.settings_reader import browser_settings
+    from evalstore.workspace.settings.settings import BrowserSettings, browser_settings
 
     file, browser = browser_settings(here().directory, here().config)
     if browser == BrowserSettings():

@@ -100,7 +100,7 @@ class Labelling:
 
     def _read_note(self) -> str:
         """Read the note of the person's label; empty on a problem, which storing then shows."""
-        from evalstore.workspace.user_name import name_of_user
+        from evalstore.workspace.git.status import name_of_user
 
         source = self._page.source
         with suppress(EvalstoreError):

@@ -32,7 +32,7 @@ from evalstore.store.work.leases import (
     Leases,
     release_items,
 )
-from evalstore.workspace.testfiles.judge_prompt import shows_question
+from evalstore.workspace.testfiles.context import shows_question
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until the store is checked again for the results of other runs."""

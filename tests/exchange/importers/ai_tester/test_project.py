@@ -8,8 +8,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.ai_tester import adopt
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
-from evalstore.workspace.settings.settings import Participant, QueryModel
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import Participant, QueryModel, read_settings
 from tests.builders import HELLO, tree
 
 if TYPE_CHECKING:

@@ -10,8 +10,14 @@ import jsonschema
 import pytest
 
 from evalstore.checks import registry as check_registry
-from evalstore.checks.base import CheckFinding, CheckType
-from evalstore.checks.description import COUNT, CheckDescription, CheckExample, CheckSetting
+from evalstore.checks.base import (
+    COUNT,
+    CheckDescription,
+    CheckExample,
+    CheckFinding,
+    CheckSetting,
+    CheckType,
+)
 from evalstore.checks.registry import known_kinds
 from tests.interfaces.cli.conftest import Evalstore, Ran
 from tests.interfaces.cli.test_documents import schema_of

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.workspace.settings.settings import Settings
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

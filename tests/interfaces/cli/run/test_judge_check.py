@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.judging import reply_parser
+from evalstore.checks import judge_replies
 from evalstore.interfaces.cli.main import main
 from tests import endpoint, judge_workspaces
 from tests.builders import tree
@@ -179,7 +179,7 @@ def test_another_revision_of_how_replies_are_read_judges_again_and_says_so(
 ) -> None:
     folder = judge_workspaces.judged_by(server, tmp_path, CHOICE)
     assert judged(folder, capsys) == (1, 1)
-    monkeypatch.setattr(reply_parser, "READING", reply_parser.READING + 1)
+    monkeypatch.setattr(judge_replies, "READING", judge_replies.READING + 1)
     main(["-C", str(folder), "status"])
     assert "evalstore now reads replies of judges differently" in capsys.readouterr().out
     assert judged(folder, capsys) == (0, 1)

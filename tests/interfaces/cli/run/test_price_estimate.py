@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.providers.kinds import EXAMPLE
+from evalstore.providers.base import EXAMPLE
 
 if TYPE_CHECKING:
     from pathlib import Path

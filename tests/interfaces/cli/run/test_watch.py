@@ -526,7 +526,7 @@ def test_a_bug_ends_the_watch_aloud(
         raise RuntimeError("all is lost")
 
     def break_it() -> None:
-        monkeypatch.setattr("evalstore.checks.judging.reply_formats.Verdicts.read", fail)
+        monkeypatch.setattr("evalstore.checks.judge_replies.Verdicts.read", fail)
         leniently()
 
     played = play(break_it)

@@ -1,1 +1,0 @@
-"""The check `expr`: a small expression language, evaluated within limits."""

@@ -1,1 +1,0 @@
-"""Turns the replies of judges, and votes, into verdicts."""
