@@ -308,6 +308,37 @@ def test_cards_of_many_candidates_are_as_wide_as_a_phone(tmp_path: Path, page: P
     assert width > 360
 
 
+def test_cards_of_candidates_have_one_layout_and_names_of_lines_have_room(
+    changed: Path, page: Page
+) -> None:
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=390, height=800, deviceScaleFactor=1, mobile=True,
+    )  # fmt: skip
+    page.open(changed)
+    tops = [
+        page.value(
+            "(row => { const part = name => row.querySelector(`[data-name='${name}']`);"
+            f" part('change in points').innerText = '{change}';"
+            " part('cost of 100 answers').innerText = '$0.2000';"
+            " return part('latency').getBoundingClientRect().top; })"
+            "(document.querySelector('#candidates tbody tr'))"
+        )
+        for change in ("0", "-31.2", "+100.0 (1 of 32 shared)")
+    ]
+    room = page.value(
+        "(names => { const all = [...names.querySelectorAll('text')];"
+        " const longest = Math.max(...all.map(each => each.firstChild.data.length));"
+        " all[0].textContent = 'mini'.repeat(9).slice(0, longest - 5) + '78.1%';"
+        " return names.getBoundingClientRect().right -"
+        " Math.max(...all.map(each => each.getBoundingClientRect().right)); })"
+        "(document.querySelector('.trend-names'))"
+    )
+    page.call("Emulation.clearDeviceMetricsOverride")
+    assert len({*tops}) == 1
+    assert room >= 0
+
+
 FULLEST = (
     "careful got better, 88% to 92%; hasty got worse, 66% to 60%; "
     "12 cases broke, 10 fixed, 3 others broke earlier. Best: careful, 92%."
