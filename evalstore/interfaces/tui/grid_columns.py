@@ -430,7 +430,7 @@ def _around(cell: StyledCell, first: int, last: int, columns: int) -> StyledCell
     text = cell.drawn
     starts = [0, *(match.end() for match in _BLANKS.finditer(text, 0, first))]
     fitting = (at for at in starts if columns_of(text[at:last]) + (at > 0) + 1 <= columns)
-    lead = [at for at in fitting if not at or first - at <= _BEFORE]
+    lead = [at for at in fitting if not at or first - at <= min(_BEFORE, columns // 2)]
     begin = lead[0] if lead else first
     begin = next((at for at in starts if columns_of(text[at:]) + 1 <= columns), begin)
     head = "…" if begin else ""

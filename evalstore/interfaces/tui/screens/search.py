@@ -283,6 +283,8 @@ HEAD_LINES = 3
 """Lines above a text: where it is, what it is, and a blank one."""
 _MOST_ROW, _MOST_MODEL = 24, 24
 """The most columns of a row and of a candidate."""
+_LEAST_ROW, _LEAST_MODEL = 12, 8
+"""The fewest of them: the text, in which answers of one row differ, has as much of the others."""
 _MOST = 20_000
 """Characters of a text that are shown."""
 _LEAD = 1_000
@@ -313,6 +315,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
             "row",
             min(_MOST_ROW, widest(rows)),
             since=70 if any(rows) else NEVER,
+            least=min(_LEAST_ROW, widest(rows)),
             most=widest(rows),
             names=names["row"],
         ),
@@ -320,6 +323,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
             "candidate",
             min(_MOST_MODEL, max(9, widest(models))),
             since=72 if any(models) else NEVER,
+            least=min(_LEAST_MODEL, widest(models)),
             most=widest(models),
             names=names["candidate"],
         ),

@@ -23,7 +23,7 @@ from evalstore.core.display import (
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, Column, StyledCell
 from evalstore.interfaces.tui.render.verdicts import (
     READING,
     history_lines,
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 _VERDICT = 6
 """The width of the column of a candidate without a verdict."""
 _WITH_AGE = 60
-"""The width of the list from which on it says how long ago a run was."""
+"""The width of the list from which on it says how long ago a run was, if no edit is cut then."""
+_ALWAYS_AGE = 100
+"""The width from which on it says that also beside edits that are cut."""
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
@@ -139,9 +141,11 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             width = max(11, min(18, len(name)))
             verdicts.append(Column(name, width, picks=True, least=least))
         edits = max(12, widest(", ".join(version.edits) for version in self._versions))
+        others = sum(GAP + (column.least or column.width) for column in verdicts)
+        since = min(max(_WITH_AGE, MARGIN + 9 + GAP + 14 + GAP + edits + others), _ALWAYS_AGE)
         return [
             Column("run", 9),
-            Column("when", 14, since=_WITH_AGE),
+            Column("when", 14, since=since),
             Column("edited", 12, grows=True, most=edits),
             *verdicts,
         ]

@@ -255,3 +255,21 @@ def test_files_of_a_test_have_their_names_in_its_text(workspace: Path) -> None:
         assert text.split("\n")[3:] == ["Sum up {{_file:letter.txt}} in a haiku."]
 
     drive(scenario)
+
+
+def test_at_80_columns_the_text_around_the_match_has_room_beside_long_names(
+    workspace: Path,
+) -> None:
+    test = workspace / "tests/weather.md"
+    edit(test, "[Oslo, Rome]", "[a very long way to the north of Oslo, Rome]")
+    test.write_text(f"{test.read_text(encoding='utf-8')}\nNo needle.\n", encoding="utf-8")
+    answer = "This answer begins alike, but a needle is in it."
+    edit(workspace / "models/two.yaml", "answer: Not warm.", f"answer: '{answer}'")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *"needle")
+        lines = [line for line in screen(pilot).splitlines() if line.startswith("  answer ")]
+        assert ["but a needle is in" in line for line in lines] == [True]
+
+    drive(scenario, size=(80, 24))

@@ -86,6 +86,24 @@ def test_an_edit_of_a_judge_begins_a_version_alone_or_with_others(workspace: Pat
     ]
 
 
+@pytest.mark.parametrize(("width", "has_age"), [(80, False), (100, True)])
+def test_the_age_gives_way_to_an_edit_that_would_be_cut(
+    workspace: Path, width: int, has_age: bool
+) -> None:
+    main(["run", "--quiet"])
+    edit(workspace / "evalstore.yaml", "candidates:", "evaluatorsTemperature: 0.55\ncandidates:")
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "v")
+        lines = screen(pilot).splitlines()[2:4]
+        assert ("when" in lines[0]) == has_age
+        assert "test, judge temperature none -> 0.55" in lines[1]
+
+    drive(scenario, revision="@", size=(width, 24))
+
+
 def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
     test = workspace / "tests/weather.md"
     for text in ("[Rome]", "[Rome, Oslo]"):
