@@ -52,7 +52,7 @@ store.search.file: _BATCH _LARGEST_BATCH
 store.sqlite.connection: _KEPT
 workspace.digest_set: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
-workspace.testfiles.case_builder: _AHEAD
+workspace.testfiles.known_rows: _AHEAD
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
 """
 """The numbers that are drawn."""

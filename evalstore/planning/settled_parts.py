@@ -7,11 +7,8 @@ They are kept in a file beside the index, which is for this machine only, and ca
 
 from __future__ import annotations
 
-import json
-import sys
 from array import array
 from collections.abc import Collection, Iterator, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
@@ -20,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 from evalstore import __version__
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
-from evalstore.core.errors import FileProblem
 from evalstore.core.values import CaseFile, Verdict
-from evalstore.files.access import LARGEST_CACHE, Boundary
-from evalstore.files.atomic_write import write_whole
+from evalstore.files.access import Boundary
 from evalstore.planning.options import SelectionOptions
 from evalstore.store.driver import Extent
 from evalstore.store.trees.case_files import CasePart, StoredCases
 from evalstore.workspace.digest_set import count_distinct, digest_of, find_repeated
+from evalstore.workspace.index import NumberLists, read_lists
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Candidate, Judge
@@ -36,9 +32,7 @@ if TYPE_CHECKING:
 
 CACHE = "settled"
 """The name of its file."""
-_DIGITS = 32
-"""The file begins with so many digits of the digest of the rest."""
-_FORMAT = [4, __version__, sys.byteorder]
+_FORMAT = [5, __version__]
 """Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
 
 
@@ -97,37 +91,24 @@ class SettledCache:
             "format": _FORMAT,
             "store": list(self.identity),
             "extent": list(self.extent),
-            "parts": [
-                [*(getattr(part, name) for name in _FIELDS), len(part.questions)] for part in parts
-            ],
+            "parts": [[getattr(part, name) for name in _FIELDS] for part in parts],
         }
-        pieces = [f"{json.dumps(header)}\n".encode(), *(part.questions.tobytes() for part in parts)]
-        content = b"".join([hashing.hash_stream(pieces).encode(), *pieces])
-        with suppress(OSError):
-            write_whole(path, content, durable=False)
+        NumberLists(header, [part.questions for part in parts]).write(path)
 
 
 def read_settled_cache(path: Path, boundary: Boundary) -> SettledCache | None:
     """Return the cache at a path; None when it is missing, damaged or of another version."""
     try:
-        view = memoryview(data := boundary.read(path, LARGEST_CACHE))
-        if hashing.hash_bytes(view[_DIGITS:]) != data[:_DIGITS].decode("ascii", "replace"):
-            return None
-        at = data.index(b"\n") + 1
-        header = json.loads(data[_DIGITS:at])
+        header, lists = read_lists(path, boundary)
         if header["format"] != _FORMAT:
             return None
-        parts = []
-        for *values, length in header["parts"]:
-            questions = array("Q")
-            end = at + length * questions.itemsize
-            questions.frombytes(view[at:end])
-            at = end
-            known = dict(zip(_FIELDS, values, strict=True))
-            parts.append(SettledPart(**known, questions=questions))
+        parts = [
+            SettledPart(**dict(zip(_FIELDS, values, strict=True)), questions=questions)
+            for values, questions in zip(header["parts"], lists, strict=True)
+        ]
         extent = tuple(header["extent"])
         return SettledCache(header["store"], extent, {part.key: part for part in parts})
-    except (FileProblem, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from array import array
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstore import __version__
+from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_CACHE, Boundary
 from evalstore.files.atomic_write import write_whole
 
 INDEX = "index.json"
 """The name of its file."""
+_ROWS = "rows"
+"""The folder with digests of the rows of test files."""
+_DIGITS = 32
+"""A file of numbers begins with so many digits of the digest of the rest."""
 SUFFIXES = {
     "tests": (".md",),
     "prompts": (".md",),
@@ -78,6 +86,8 @@ class Index:
     used: dict[str, list[str]] = field(default_factory=dict)
     """Prompt -> the versions of it that the last run used."""
     changed: bool = False
+    rows: dict[str, NumberLists] = field(default_factory=dict)
+    """Test file -> the digests of its rows, when these were read now."""
 
     def note_used(self) -> None:
         """Note that a run uses the prompts that tests have now."""
@@ -142,10 +152,38 @@ class Index:
             "used": self.used,
         }
         data = json.dumps(content, separators=(",", ":")).encode()
+        folder = path.parent / _ROWS
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data, durable=False)
-        self.changed = False
+            names = {_file_name(name) for name in self.files}
+            for old in folder.glob("*"):
+                if old.name not in names:
+                    old.unlink()
+        for name, (header, lists) in self.rows.items():
+            sources = _sources(self.files[name])
+            NumberLists([sources, header], lists).write(folder / _file_name(name))
+        self.rows, self.changed = {}, False
+
+
+def _file_name(path: str) -> str:
+    return hashing.hash_bytes(path.encode())
+
+
+def _sources(entry: IndexEntry) -> Json:
+    return [_FORMAT, entry.digest, entry.node, entry.depends]
+
+
+def read_rows(
+    private: Path, boundary: Boundary, path: str, entry: IndexEntry
+) -> NumberLists | None:
+    """Return the digests of the rows of a test file as it was read; None if they are not known."""
+    try:
+        (sources, header), lists = read_lists(private / _ROWS / _file_name(path), boundary)
+    except (ValueError, TypeError):
+        return None
+    is_same = sources == _sources(entry) and len({*map(len, lists)}) == 1
+    return NumberLists(header, lists) if is_same else None
 
 
 def read_dependencies(private: Path, boundary: Boundary, file: str) -> dict[str, Any]:
@@ -173,6 +211,39 @@ def read_cache(path: Path, boundary: Boundary) -> Any:
         return json.loads(boundary.read(path, LARGEST_CACHE))
     except (FileProblem, RecursionError) as error:
         raise ValueError(str(error)) from error
+
+
+class NumberLists(NamedTuple):
+    """Lists of numbers of 64 bits with a header, as they are in a cache file."""
+
+    header: Any
+    lists: list[array[int]]
+
+    def write(self, path: Path) -> None:
+        """Write the file; a read-only workspace is not an error."""
+        lengths = [len(each) for each in self.lists]
+        head = json.dumps([sys.byteorder, self.header, lengths], sort_keys=True)
+        pieces = [f"{head}\n".encode(), *(each.tobytes() for each in self.lists)]
+        content = b"".join([hashing.hash_stream(pieces).encode(), *pieces])
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content, durable=False)
+
+
+def read_lists(path: Path, boundary: Boundary) -> NumberLists:
+    """Read such a file; raises `ValueError` when it is missing or damaged."""
+    try:
+        view = memoryview(data := boundary.read(path, LARGEST_CACHE))
+        if hashing.hash_bytes(view[_DIGITS:]) != data[:_DIGITS].decode("ascii", "replace"):
+            raise ValueError("it is damaged")
+        at = data.index(b"\n") + 1
+        order, header, lengths = json.loads(data[_DIGITS:at])
+    except (FileProblem, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    if order != sys.byteorder:
+        raise ValueError("it is of another machine")
+    ends = [*accumulate((8 * length for length in lengths), initial=at)]
+    return NumberLists(header, [array("Q", view[a:b].tobytes()) for a, b in pairwise(ends)])
 
 
 def walk(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from evalstore.checks.types.json import schema_problem
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.runs import SOURCE_TEST, RunSources
-from evalstore.core.values import DEFAULT_PROMPT, Case, CaseFile, FileVersion, Json, ToolVersion
+from evalstore.core.values import DEFAULT_PROMPT, CaseFile, FileVersion, Json, ToolVersion
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec, resolve_path
 from evalstore.files.fields import Fields, is_json, suggest
@@ -36,7 +36,7 @@ from evalstore.workspace.catalogue import (
 )
 from evalstore.workspace.file_references import References
 from evalstore.workspace.folder import WorkspaceFolder, default_id
-from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
+from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled, read_rows
 from evalstore.workspace.model_files import Currency, Model
 from evalstore.workspace.testfiles.context import (
     COLUMNS,
@@ -47,6 +47,7 @@ from evalstore.workspace.testfiles.context import (
     Sink,
     keep_after,
 )
+from evalstore.workspace.testfiles.known_rows import KnownRows
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.rendering import expand_prompt
 
@@ -262,8 +263,8 @@ class _Reader:
             return 1
         return document.line("id") if document else 1
 
-    def _find_known(self, path: str, digest: str, depends: dict[str, Any]) -> Iterable[Case] | None:
-        """Return the stored cases of a test file if nothing but its data differs.
+    def _find_known(self, path: str, digest: str, depends: dict[str, Any]) -> KnownRows | None:
+        """Return the rows of a test file as they were if nothing but its data differs.
 
         `depends` are those of its dependencies that do not follow from its rows; those of the
         stored cases are added.
@@ -278,12 +279,13 @@ class _Reader:
                 return None
             if kind not in ("dataset", COLUMNS) and not current.is_same(path, name, ids):
                 return None
+        rows = read_rows(self._workspace.private, self._workspace.boundary, path, entry)
         file = self._load_nodes([entry.node]).get(entry.node)
-        if file is None:
+        if rows is None or file is None:
             return None
         for name, ids in entry.depends.items():
             depends.setdefault(name, ids)
-        return file.cases
+        return KnownRows(rows, file.cases)
 
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
         """Return whether a file has the same bytes under another stamp, which then is updated."""
@@ -347,6 +349,8 @@ class _Reader:
         if not expansion.problems and not collector.warnings:
             settled = is_settled(now, read_at)
             self._index.put(path, IndexEntry(now, settled, digest, node, expansion.dependencies))
+            if expansion.rows is not None:
+                self._index.rows[path] = expansion.rows
 
 
 # --- whether the dependencies of a test file are unchanged since it was read

@@ -108,8 +108,17 @@ class CaseTreeBuilder:
     def add(self, case: Case) -> None:
         """Add the next case."""
         self._first.append(case)
-        if len(self._first) > MAX_UNDIVIDED:
+        if self._parts or self._cases or len(self._first) > MAX_UNDIVIDED:
             self._divide()
+
+    @property
+    def is_between(self) -> bool:
+        """Return whether the next case begins a part."""
+        return not self._first and not self._cases
+
+    def add_part(self, id: str, size: int, key: str) -> None:
+        """Add the next cases by their stored node; none has code, and `key` is that of the last."""
+        self._parts.append(_Part(id, size, key))
 
     def _divide(self) -> None:
         for case in self._first:

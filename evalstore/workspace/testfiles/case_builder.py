@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.checks.base import BLOCK
@@ -135,7 +134,8 @@ class CaseBuilder:
         """Whether a check looks at all rows of a group."""
         self.group_differs = self._group is not None and bool(self._group.names)
         """Whether `group` depends on the row."""
-        self._runs_code = self._checks is not None and self._checks.runs_code
+        self.runs_code = self._checks is not None and self._checks.runs_code
+        """Whether a check runs a Python file."""
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
@@ -199,7 +199,7 @@ class CaseBuilder:
             else None,
             self._judged_by[by_checks, by_models],
             tuple(judge.get("prompts", ())) if judge else (),
-            _code(evaluation.checks) if self._runs_code else (),
+            _code(evaluation.checks) if self.runs_code else (),
             checks.group,
         )
         if (self._instructions is None or self._instructions.is_fixed) and (
@@ -207,20 +207,6 @@ class CaseBuilder:
         ):
             self._judged = judged
         return judged
-
-    @property
-    def follows_from_values(self) -> bool:
-        """Return whether rows with the same plain values always have the same case.
-
-        The order of the columns can change it where a text uses the whole row; and so can the
-        type of one of several replacements with the same text.
-        """
-        written = [value for item in self._test.replacements for value in item.values()]
-        return (
-            not self.has_groups
-            and not self.filler.is_used(ITEM)
-            and sum(map(len, written)) == len(self.filler.values)
-        )
 
     def values(self, row: RowValues) -> dict[str, Json]:
         """Return what tells rows apart: the used values of their data, and the author's."""
@@ -244,6 +230,17 @@ class CaseBuilder:
             message = f"this row has no '{name}', which 'rowId' names"
             hint = "give each row its own value"
             raise FileProblem(message, self._test.line_of("rowId"), hint=hint) from None
+
+    @property
+    def naming_order(self) -> Sequence[str]:
+        """Return the names of all texts that rows may be named by, in their order."""
+        written = (name for item in self._test.replacements for name in item)
+        first = () if self._test.row_id is None else (self._test.row_id,)
+        return [*dict.fromkeys([*first, *self.filler.used_columns, *written])]
+
+    def texts_of(self, row: RowValues) -> dict[str, str]:
+        """Return the texts that a row may be named by. Raises `FileProblem`."""
+        return self.naming_texts(self.values(row), self.id_of(row))
 
     def naming_texts(self, values: Mapping[str, Json], id: str) -> dict[str, str]:
         """Return the texts that a row may be named by, in their order: its id comes first."""
@@ -334,43 +331,6 @@ class CaseBuilder:
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-_AHEAD = 10_000
-"""The most known cases in memory."""
-
-
-class FormerCases:
-    """The cases of a file as it was read before, for rows of data that are as they were.
-
-    Both are read in their order. A row that moved further than the cases in memory is drafted
-    again.
-    """
-
-    def __init__(self, builder: CaseBuilder, cases: Iterable[Case]) -> None:
-        self._builder = builder
-        self._left = enumerate(cases)
-        self._ahead: dict[str, tuple[int, Case]] = {}
-        """By their keys, in order, with their numbers."""
-
-    def find(self, row: RowValues) -> CaseDraft | None:
-        """Return the draft of a row with the same values; None when it is not known."""
-        values = self._builder.values(row)
-        if not _PLAIN.issuperset(map(type, values.values())):
-            return None
-        case = self._take(hashing.row_key(values))
-        return CaseDraft(values, self._builder.id_of(row), case) if case else None
-
-    def _take(self, key: str) -> Case | None:
-        ahead = self._ahead
-        if key not in ahead:
-            missing = _AHEAD - len(ahead)
-            ahead.update((case.key, (n, case)) for n, case in islice(self._left, missing))
-        number, case = ahead.get(key, (0, None))
-        while case and next(iter(ahead.values()))[0] < number - _AHEAD // 2:
-            del ahead[next(iter(ahead))]  # its row is gone, or will be drafted again
-        return case
 
 
 def _value_or_none(template: Template, row: RowValues) -> Json:

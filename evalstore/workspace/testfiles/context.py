@@ -22,6 +22,7 @@ from evalstore.core.values import (
 from evalstore.files import access
 from evalstore.files.datasets import Dataset, DatasetSpec
 from evalstore.files.fields import suggest
+from evalstore.workspace.index import NumberLists
 
 INSTRUCTIONS = REQUIRED_NAMES[0]
 SHOWN = "{{" + INSTRUCTIONS + "}}"
@@ -91,6 +92,8 @@ class ExpandedFile:
     file: CaseFile | None = None
     node: str | None = None
     """Set instead of `file` for many cases, whose nodes are among the contents."""
+    rows: NumberLists | None = None
+    """By which the rows of many cases are known when other rows have changed."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of every version that the cases name."""
     files: dict[str, FileVersion] = field(default_factory=dict)

@@ -6,6 +6,7 @@ data. The result is the cases, the contents of their versions, and the dependenc
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from evalstore.checks.base import INSTALL
 from evalstore.checks.parser import packages_of
 from evalstore.checks.registry import is_installed
 from evalstore.core.errors import FileProblem, LimitProblem, Problem
-from evalstore.core.values import Case, CaseFile
+from evalstore.core.values import CaseFile
 from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.fields import suggest
 from evalstore.store.trees.case_chunks import CaseTreeBuilder
@@ -25,7 +26,6 @@ from evalstore.store.wanted import note_reached
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,
-    FormerCases,
     differing_groups,
 )
 from evalstore.workspace.testfiles.context import (
@@ -35,13 +35,14 @@ from evalstore.workspace.testfiles.context import (
     FillContext,
     Sink,
 )
+from evalstore.workspace.testfiles.known_rows import KnownRows, digests_of, key_digest
 from evalstore.workspace.testfiles.parser import TestFile
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
 
 MOST_CASES = 1_000_000
 """The most cases of one dataset."""
-_MOST_AT_ONCE = 10_000
+_MOST_AT_ONCE = 2_000
 """The most rows in memory at once when their cases can be stored."""
 _TOLD_EVERY = 250
 """After so many rows it is told how far the reading has come."""
@@ -55,13 +56,13 @@ def expand_test(
     sink: Sink | None = None,
     *,
     in_nodes: bool = False,
-    known: Callable[[dict[str, Any]], Iterable[Case] | None] = lambda _: None,
+    known: Callable[[dict[str, Any]], KnownRows | None] = lambda _: None,
 ) -> ExpandedFile:
     """Expand a test file to its cases, or its problems.
 
     With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
     With `in_nodes` so are many cases, and the result has their node instead. `known` returns the
-    stored cases of the same file with the same dependencies, to which it adds, but other data.
+    rows of the same file with the same dependencies, to which it adds, but other data.
     """
     result = ExpandedFile(sink=sink)
     if not test.readable:
@@ -87,13 +88,12 @@ def expand_test(
         test.path, library, result, has_instructions=test.instructions is not None
     )
     can_store = in_nodes and data is not None and not drafter.has_groups
-    stored = known(result.dependencies) if can_store and drafter.follows_from_values else None
-    former = FormerCases(drafter, stored) if stored is not None else None
-    rest = _draft(test, drafter, data, project, former)
-    most = 0 if former else _MOST_AT_ONCE if can_store else MOST_CASES
-    drafts = list(islice(rest, most + 1))
+    former = known(result.dependencies) if can_store and not drafter.runs_code else None
+    rest = _draft(_rows(test, drafter.filler, data), drafter, data, project)
+    most = _MOST_AT_ONCE if can_store else MOST_CASES
+    drafts = [] if former else list(islice(rest, most + 1))
     if can_store and (former or len(drafts) > most):
-        _build_tree(test, drafter, data, project, chain(drafts, rest))
+        _build_tree(test, drafter, data, project, former, chain(drafts, rest))
         return result
     if data is not None:
         result.problems += data.problems
@@ -119,37 +119,72 @@ def _build_tree(
     drafter: CaseBuilder,
     data: Dataset | None,
     project: FillContext,
+    known: KnownRows | None,
     drafts: Iterable[CaseDraft],
 ) -> None:
-    """Store the cases of many rows in nodes; the rows are read twice."""
+    """Store the cases of many rows in nodes; the rows are read twice if most are not known."""
     result = project.result
     columns = RowDifferences(test.row_id)
-    count = 0
+    rows = array("Q")
+    unknown: list[_Row] = []
     try:
-        for count, (row, _) in enumerate(_rows(test, drafter.filler, data), 1):
-            _tell(count)
-            columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
+        for each in _rows(test, drafter.filler, data):
+            _tell(len(rows) + 1)
+            rows.append(each[0].digest())
+            if known is None:
+                columns.add(drafter.texts_of(each[0]))
+            elif not known.find(rows[-1]):
+                unknown.append(each)
+                if len(unknown) > _MOST_AT_ONCE:
+                    break
+        texts = [drafter.texts_of(row) for row, _ in unknown]
     except FileProblem:
         deque(drafts, maxlen=0)  # finds the problems of all rows
         return
+    are_few = len(unknown) <= _MOST_AT_ONCE
+    if known and are_few:
+        columns.digests = known.columns(texts, drafter.naming_order)
     labeller = columns.labeller()
+    named = known.label(labeller, texts) if known and are_few else None
+    if known and not named:
+        _build_tree(test, drafter, data, project, None, drafts)
+        return
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
+    keys, labels = array("Q"), labeller.given
     unjudged = False
-    for number, draft in enumerate(drafts):
-        _tell(number, count)
-        label = labeller.label(drafter.naming_texts(draft.values, draft.id))
-        builder.add(draft.case._replace(row=label))
-        unjudged = unjudged or draft.case.evaluation is None
+    if known and named:
+        made = [draft.case for draft in _draft(unknown, drafter, data, project)]
+        if not result.has_failed():
+            labels, names = named
+            cases = [case._replace(row=label) for case, label in zip(made, names, strict=True)]
+            keys = known.build(builder, cases)
+        unjudged = any(case.evaluation is None for case in made)
+    else:
+        for number, draft in enumerate(drafts):
+            _tell(number, len(rows))
+            label = labeller.label(drafter.naming_texts(draft.values, draft.id))
+            builder.add(draft.case._replace(row=label))
+            keys.append(key_digest(draft.case))
+            unjudged = unjudged or draft.case.evaluation is None
     if data is not None:
         result.problems += data.problems
     if result.has_failed():
         return
     result.node = builder.finish(_bare(test))
-    result.problems += _find_idle(test, drafter, data, is_unjudged=unjudged)
+    if not labeller.has_signs and not labeller.repeated:
+        result.rows = digests_of(labeller, columns.digests, rows, keys, labels)
+    result.problems += _find_idle(
+        test, drafter, data, is_unjudged=unjudged, is_repeated=bool(labeller.repeated)
+    )
 
 
 def _find_idle(
-    test: TestFile, drafter: CaseBuilder, data: Dataset | None, *, is_unjudged: bool
+    test: TestFile,
+    drafter: CaseBuilder,
+    data: Dataset | None,
+    *,
+    is_unjudged: bool,
+    is_repeated: bool = True,
 ) -> Iterator[Problem]:
     """Yield the problems of a file whose cases could be made."""
     warn = partial(Problem, test.path, severity="warning")
@@ -171,7 +206,7 @@ def _find_idle(
             test.line_of("group"),
             hint='write what a group has in common, such as "{{ item.template }}"; or leave it out',
         )
-    if repeated := _repeated_id(test, drafter, data):
+    if is_repeated and (repeated := _repeated_id(test, drafter, data)):
         yield repeated
 
 
@@ -191,27 +226,23 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
 
 
 def _draft(
-    test: TestFile,
-    drafter: CaseBuilder,
-    data: Dataset | None,
-    project: FillContext,
-    known: FormerCases | None,
+    rows: Iterable[_Row], drafter: CaseBuilder, data: Dataset | None, project: FillContext
 ) -> Iterator[CaseDraft]:
     """Yield the draft of every row; problems go to the result without duplicates."""
     broken: dict[Problem, list[str]] = {}
     try:
-        for row, source in _rows(test, drafter.filler, data):
+        for row, source in rows:
             try:
-                yield (known and known.find(row)) or drafter.draft(row, project)
+                yield drafter.draft(row, project)
             except LimitProblem:
                 raise
             except FileProblem as problem:
-                for each in problem.all_at(test.path):
+                for each in problem.all_at(project.path):
                     broken.setdefault(each, []).append(_place(data, source))
                 if data is not None and sum(map(len, broken.values())) == _MOST_PROBLEMS:
                     break
     except FileProblem as problem:
-        project.result.problems += problem.all_at(test.path)
+        project.result.problems += problem.all_at(project.path)
     project.result.add_once(_in_rows(*both) for both in broken.items())
 
 
@@ -241,9 +272,10 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
     return []
 
 
-def _rows(
-    test: TestFile, filler: TemplateSet, data: Dataset | None
-) -> Iterator[tuple[RowValues, DatasetRow | None]]:
+_Row = tuple[RowValues, DatasetRow | None]
+
+
+def _rows(test: TestFile, filler: TemplateSet, data: Dataset | None) -> Iterator[_Row]:
     """Yield every row of data combined with every row of replacements, with the row of data."""
     if data is None:
         for values in expand_rows(test.replacements):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,11 @@ class RowValues:
         self._templates = templates
         self._filled: dict[str, Filled] = {}
         self._open: list[str] = []
+
+    def digest(self) -> int:
+        """Return a digest of the data and of the author's values: its cases follow from these."""
+        written = [(value.text, type(value.typed).__name__) for value in self.values.values()]
+        return hashing.digest_bytes(marshal.dumps((dict(self.item or ()), written), 2))
 
     def lookup(self, name: str) -> Filled:
         """Return the filled value of a name."""

@@ -228,40 +228,40 @@ class RowDifferences:
         """`row_id` is the name of the value that alone names a row, if no other row has it."""
         self._row_id = row_id
         self._count = 0
-        self._digests: dict[str, array[int]] = {}
+        self.digests: dict[str, array[int]] = {}
 
     def add(self, row: Mapping[str, str]) -> None:
         """Add the next row."""
         for name in row:
-            if name not in self._digests:
-                self._digests[name] = array("Q", bytes(8 * self._count))
-        for name, column in self._digests.items():
-            column.append(_digest(row[name]) if name in row else 0)
+            if name not in self.digests:
+                self.digests[name] = array("Q", bytes(8 * self._count))
+        for name, column in self.digests.items():
+            column.append(digest_text(row[name]) if name in row else 0)
         self._count += 1
 
     def labeller(self) -> Labeller:
         """Return a labeller that uses the fewest columns that distinguish the rows."""
-        if self._count < 2:
+        if max(map(len, self.digests.values()), default=self._count) < 2:
             return Labeller([])
         return Labeller(self._find_used(), self._row_id, self._find_repeated_ids())
 
     def _find_repeated_ids(self) -> set[int]:
         """Return the digests of the ids that several rows have."""
-        ids = sorted(self._digests.get(self._row_id, ())) if self._row_id else []
+        ids = sorted(self.digests.get(self._row_id, ())) if self._row_id else []
         return {id for id, following in itertools.pairwise(ids) if id == following}
 
     def _count_distinct(self, by: list[str]) -> int:
-        columns = [self._digests[name] for name in by]
+        columns = [self.digests[name] for name in by]
         if len(columns) == 1:
             return count_distinct(columns[0])
         return count_distinct(hash(values) % _2_64 for values in zip(*columns, strict=True))
 
     def _differ(self, name: str) -> bool:
-        column = self._digests[name]
+        column = self.digests[name]
         return any(number != column[0] for number in column)
 
     def _find_used(self) -> list[str]:
-        names = list(self._digests)
+        names = list(self.digests)
         distinct = self._count_distinct(names) if names else 1  # equal rows get numbers
         used: list[str] = []
         for name in names:
@@ -285,27 +285,35 @@ class Labeller:
         """`repeated` has the digests of ids that do not distinguish a row from all others."""
         self._used = used
         self._row_id = row_id
-        self._repeated = repeated
+        self.repeated = repeated
+        self.names = [row_id] if row_id and used and not repeated else used
+        """The names of the values by which the rows are named."""
+        self.given = array("Q")
+        """The digests of the labels so far, without numbers."""
+        self.has_signs = False
+        """Whether one of them looks as if it had a number."""
         self._taken = DigestSet()
         self._counts: dict[int, int] = {}
         """The number of repetitions of each label, by its digest."""
 
     def label(self, row: Mapping[str, str]) -> str:
         """Return a short name for the next row."""
-        label = self._name(row)
-        first = _digest(label)
+        label = self.name(row)
+        first = digest_text(label)
+        self.given.append(first)
+        self.has_signs = self.has_signs or "#" in label
         if self._taken.add(first):
             return label
         count = self._counts.get(first, 0)
         is_new = False
         while not is_new:
             count += 1
-            unique = f"{label} #{count + 1}".lstrip()
-            is_new = self._taken.add(_digest(unique))
+            unique = number_label(label, count)
+            is_new = self._taken.add(digest_text(unique))
         self._counts[first] = count
         return unique
 
-    def _name(self, row: Mapping[str, str]) -> str:
+    def name(self, row: Mapping[str, str]) -> str:
         """Return the id of a row if no other row has it, else the distinguishing values."""
         id = self._row_id
         if id is None or not self._used:
@@ -313,21 +321,26 @@ class Labeller:
                 [f"{name}={shorten_value(row[name])}" for name in self._used if name in row]
             )
         own = f"{id}={name_id(row[id])}"
-        if _digest(row[id]) not in self._repeated:
+        if not self.repeated or digest_text(row[id]) not in self.repeated:
             return own
         others = [name for name in self._used if name in row and name != id]
         return ", ".join([own, *[f"{name}={shorten_value(row[name])}" for name in others]])
 
 
-def _digest(text: str) -> int:
+def number_label(label: str, before: int) -> str:
+    """Return the label of a row after so many rows with the same one."""
+    return f"{label} #{before + 1}".lstrip() if before else label
+
+
+def digest_text(text: str) -> int:
     """Hash a text to 64 bits, the same on every machine; never 0."""
-    return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
+    return hashing.digest_bytes(text.encode("utf-8", "surrogatepass")) | 1
 
 
 def name_id(text: str) -> str:
     """Put an id on one line; different ids stay different, however long they are."""
     name = " ".join(text.split())
-    return name if len(name) <= _ID_WIDTH else f"{name[: _ID_WIDTH - 17]}…{_digest(text):016x}"
+    return name if len(name) <= _ID_WIDTH else f"{name[: _ID_WIDTH - 17]}…{digest_text(text):016x}"
 
 
 def shorten_value(text: str) -> str:

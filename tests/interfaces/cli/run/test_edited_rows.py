@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from evalstore.core.errors import NO, OK
-from evalstore.workspace.testfiles import case_builder
+from evalstore.core.values import Case
+from evalstore.store.trees.case_chunks import CaseTreeBuilder
+from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.case_builder import CaseBuilder
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
+from tests.interfaces.cli.long_files import treat_as_long
 
 Rows = list[dict[str, Any]]
 BODY = (
@@ -52,6 +55,11 @@ def _index(root: Path) -> dict[str, Any]:
     if entry is None:
         return {}  # a file with a warning is read again each time
     return {"node": entry[-2], "depends": content["depends"][entry[-1]]}
+
+
+@pytest.fixture(autouse=True)
+def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_MOST_AT_ONCE", 60)
 
 
 @pytest.fixture
@@ -116,7 +124,7 @@ def _edit(rows: Rows, source: random.Random) -> Rows:
     return rows
 
 
-@pytest.mark.parametrize("ahead", [3, 10_000])
+@pytest.mark.parametrize("most", [3, 60])
 @pytest.mark.parametrize(
     "text",
     [
@@ -129,6 +137,7 @@ def _edit(rows: Rows, source: random.Random) -> Rows:
         pytest.param(_text("", " `{{_file:`{{capital}}`.txt}}`"), id="files of rows"),
         pytest.param(_text("where: item.id % 3\n"), id="some rows"),
         pytest.param(_text("sample: 40\n"), id="a sample"),
+        pytest.param(_text().replace("{{country}}", "{{capital}}"), id="numbered rows"),
     ],
 )
 def test_edited_rows_have_the_cases_that_they_have_when_all_are_read(
@@ -136,9 +145,10 @@ def test_edited_rows_have_the_cases_that_they_have_when_all_are_read(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
-    ahead: int,
+    most: int,
 ) -> None:
-    monkeypatch.setattr(case_builder, "_AHEAD", ahead)
+    treat_as_long(monkeypatch)
+    monkeypatch.setattr(expansion, "_MOST_AT_ONCE", most)
     root = make(text)
     source, rows = random.Random(5), _rows()
     for _ in range(6):
@@ -160,6 +170,27 @@ def test_only_the_rows_that_differ_are_filled_again(
     drafted.clear()
     evalstore("run", "--quiet")
     assert len(drafted) == 2
+
+
+def test_parts_with_the_same_rows_are_taken_as_they_are(
+    make: Callable[[str], Path], evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    treat_as_long(monkeypatch)
+    root = make(_text())
+    rows = _rows()
+    rows[40]["country"] = "Norway"
+    _write(root, rows)
+    added: list[str] = []
+    add = CaseTreeBuilder.add
+
+    def note(self: CaseTreeBuilder, case: Case) -> None:
+        added.append(case.row)
+        add(self, case)
+
+    monkeypatch.setattr(CaseTreeBuilder, "add", note)
+    evalstore("run", "--quiet")
+    assert "country=Norway" in added
+    assert len(added) < 30
 
 
 @pytest.mark.parametrize(
