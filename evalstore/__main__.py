@@ -47,9 +47,9 @@ def run() -> int:
     answers = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if answers:
         signal.signal(signal.SIGINT, _leave)
-    from evalstore.interfaces.cli import streams
+    from evalstore.interfaces.cli import output
 
-    streams.prepare()
+    output.prepare_streams()
     from evalstore.interfaces.cli.main import commands, main
 
     commands()

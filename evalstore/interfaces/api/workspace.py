@@ -17,15 +17,16 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
 from evalstore.core.results import Result
 from evalstore.core.values import Json
-from evalstore.interfaces.api import options
-from evalstore.interfaces.api.options import (
+from evalstore.interfaces.api import result_reader
+from evalstore.interfaces.api.result_reader import (
+    ResultReader,
     RunSettings,
     SelectionKeywords,
     StrPath,
     any_revision,
     run_revision,
+    system_errors,
 )
-from evalstore.interfaces.api.result_reader import ResultReader, system_errors
 from evalstore.results.case_reference import shortened, show_answer
 from evalstore.workspace.default_workspace import find_default_workspace
 
@@ -189,7 +190,7 @@ class Workspace(ResultReader):
                 location,
                 remote,
                 since=since,
-                exclude_tags=options.texts("exclude_tags", exclude_tags),
+                exclude_tags=result_reader.texts("exclude_tags", exclude_tags),
                 with_failures=with_failures,
                 allow_keys=allow_keys,
                 dry_run=dry_run,
@@ -211,9 +212,9 @@ class Workspace(ResultReader):
         """
         from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 
-        options.require_known("pull_for_plan", selection, SelectionKeywords.__optional_keys__)
+        result_reader.require_known("pull_for_plan", selection, SelectionKeywords.__optional_keys__)
         with self._use() as location:
-            return pull_for_plan(location, remote, options.selection_of(selection))
+            return pull_for_plan(location, remote, result_reader.selection_of(selection))
 
     def collect_garbage(
         self, remote: str | None = None, *, grace: str | None = None, dry_run: bool = False
@@ -244,7 +245,7 @@ class Workspace(ResultReader):
                 location,
                 Path(file).absolute(),
                 since=since,
-                exclude_tags=options.texts("exclude_tags", exclude_tags),
+                exclude_tags=result_reader.texts("exclude_tags", exclude_tags),
                 with_failures=with_failures,
                 allow_keys=allow_keys,
             )
@@ -272,9 +273,9 @@ class Workspace(ResultReader):
         """
         from evalstore.runs.status.status import status
 
-        options.require_known("status", selection, SelectionKeywords.__optional_keys__)
+        result_reader.require_known("status", selection, SelectionKeywords.__optional_keys__)
         with self._use() as location:
-            return status(location, options.selection_of(selection))
+            return status(location, result_reader.selection_of(selection))
 
     def run(
         self,
@@ -330,8 +331,10 @@ class Workspace(ResultReader):
 
         text = TextToJudge(answer, instructions, question, tuple(checks))
         named = {"evaluators": evaluators, "offline": offline, "refresh": refresh}
-        selection = options.selection_of(named)
-        run_options = options.run_options_of({"max_cost": max_cost, "yes": yes}, judge_only=True)
+        selection = result_reader.selection_of(named)
+        run_options = result_reader.run_options_of(
+            {"max_cost": max_cost, "yes": yes}, judge_only=True
+        )
         listener = ProgressListener()
         with self._use() as location:
             return outside_of_a_loop(
@@ -348,10 +351,10 @@ class Workspace(ResultReader):
     ) -> RunReport:
         from evalstore.runs.run import run
 
-        options.require_known(method, settings, RunSettings.__optional_keys__)
-        selection = options.selection_of(settings)
+        result_reader.require_known(method, settings, RunSettings.__optional_keys__)
+        selection = result_reader.selection_of(settings)
         named = {**settings, "max_cost": max_cost, "yes": yes}
-        run_options = options.run_options_of(named, judge_only=method == "judge")
+        run_options = result_reader.run_options_of(named, judge_only=method == "judge")
         listener = CallbackListener(on_progress) if on_progress else ProgressListener()
         with self._use() as location:
             report = outside_of_a_loop(lambda: run(location, selection, run_options, listener))
@@ -392,7 +395,7 @@ class Workspace(ResultReader):
                     verdict,
                     note=note,
                     person=by,
-                    models=options.texts("models", models),
+                    models=result_reader.texts("models", models),
                     prompt=prompt,
                     every=every,
                 )
@@ -408,7 +411,7 @@ class Workspace(ResultReader):
         from evalstore.runs.workspace_checks.check import check
 
         with self._use() as location:
-            return check(location, options.texts("paths", paths))
+            return check(location, result_reader.texts("paths", paths))
 
     def fsck(self) -> FsckReport:
         """Verify every id in the store; problems are listed, not raised."""
@@ -472,7 +475,7 @@ def import_tests(
     from evalstore.exchange.import_tests import import_files
 
     workspace = into if isinstance(into, Workspace) else Workspace(into)
-    sources = [Path(path).absolute() for path in options.texts("paths", paths)]
+    sources = [Path(path).absolute() for path in result_reader.texts("paths", paths)]
     location = workspace.location
     with system_errors():
         return import_files(

@@ -25,7 +25,7 @@ from evalstore.core.errors import (
     NotARevisionError,
     describe_bug,
 )
-from evalstore.interfaces.cli import output, streams
+from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import (
     COMPLETING,
     GROUPS,
@@ -183,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = "name another one in EVALSTORE_PAGER or PAGER, or add --no-pager"
         output.failure(EvalstoreError("the pager cannot be started", hint=hint))
         return exit_code or USAGE
-    lost = streams.lost_output()
+    lost = output.lost_output()
     if lost is None or isinstance(lost, BrokenPipeError):
         return exit_code
     output.failure(EvalstoreError(f"the standard output cannot be written: {lost.strerror}"))

@@ -33,7 +33,7 @@ from evalstore.core.errors import (
     WorkspaceError,
 )
 from evalstore.core.progress import ProgressListener
-from evalstore.interfaces.cli import output, streams
+from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import Globals, here
 from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, Mode, choose_mode
 from evalstore.interfaces.cli.output import for_here
@@ -227,7 +227,7 @@ def keep_watching(
             exit_code = _go_round(watch, show, is_first=exit_code is None)
         except KeyboardInterrupt:
             exit_code = INTERRUPTED
-        if exit_code == INTERRUPTED or streams.lost_output():
+        if exit_code == INTERRUPTED or output.lost_output():
             break
         if watch.is_used_up:
             output.talk("the watch ends: the next call may cost more than is left")

@@ -20,7 +20,6 @@ from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
 from evalstore.interfaces.tui.case_listing import CasePlace
-from evalstore.interfaces.tui.contrast import readable_variables
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import Appearance, KeyRegistry, key_name
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, show_other_runs
@@ -40,7 +39,7 @@ from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
-from evalstore.interfaces.tui.text_view import TextView
+from evalstore.interfaces.tui.text_view import TextView, readable_variables
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:

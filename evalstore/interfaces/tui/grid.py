@@ -15,7 +15,6 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.core.display import StyledSpan
-from evalstore.interfaces.tui.contrast import find_style
 from evalstore.interfaces.tui.grid_columns import (
     Column,
     LineStyle,
@@ -27,6 +26,7 @@ from evalstore.interfaces.tui.grid_columns import (
     full_width,
     is_heading,
 )
+from evalstore.interfaces.tui.text_view import find_style
 
 _Item = TypeVar("_Item")
 _BESIDE = 72

@@ -19,7 +19,7 @@ from evalstore.core.notebook_tables import (
     table,
     word,
 )
-from evalstore.interfaces.tui.contrast import TEXT_CONTRAST, contrast
+from evalstore.interfaces.tui.text_view import TEXT_CONTRAST, contrast
 from tests.builders import tree
 
 BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\x1b[31m\u202e\"'"

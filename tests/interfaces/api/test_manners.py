@@ -14,7 +14,7 @@ import pytest
 import evalstore
 from evalstore import EvalstoreError, Workspace
 from evalstore.interfaces.api import Progress
-from evalstore.interfaces.api.options import BOUNDS, RunSettings, SelectionKeywords
+from evalstore.interfaces.api.result_reader import BOUNDS, RunSettings, SelectionKeywords
 from evalstore.interfaces.cli.commands.run import RUN
 from evalstore.interfaces.cli.options import SELECTION
 from evalstore.planning.options import RunOptions

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 from textual.widgets import OptionList
 
-from evalstore.interfaces.tui.contrast import BAR_CONTRAST, TEXT_CONTRAST, contrast, readable
+from evalstore.interfaces.tui.text_view import BAR_CONTRAST, TEXT_CONTRAST, contrast, readable
 from tests.interfaces.tui.driving import drive, painted_lines, press, resized, settled, until
 from tests.interfaces.tui.test_snapshots import (
     HELD,

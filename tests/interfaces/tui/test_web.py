@@ -230,10 +230,10 @@ def test_a_port_that_is_taken_is_reported(
 
 SLOW_TO_END = """
 import threading
-from evalstore.interfaces.tui.web import serve
+from evalstore.interfaces.web.local_server import serve_browser
 
 browser = "echo __GANGLION__; exec >&- 2>&-; sleep 0.3"
-serve(["sh", "-c", browser], 0, lambda address: print(address, flush=True))
+serve_browser(["sh", "-c", browser], 0, lambda address: print(address, flush=True))
 for thread in threading.enumerate():
     if thread is not threading.main_thread():
         thread.join()

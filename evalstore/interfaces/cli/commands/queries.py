@@ -15,7 +15,7 @@ from evalstore.core.display import WORKSPACE, bytes_text
 from evalstore.core.errors import NO, EvalstoreError
 from evalstore.exchange.exports.columns import FORMATS, Format
 from evalstore.files.json_output import to_json
-from evalstore.interfaces.cli import options, output, streams
+from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
@@ -298,7 +298,7 @@ def report(
         _write_markdown(revision or "@", compare, None if path in (None, STDOUT) else Path(path))
         return
     if path == STDOUT:
-        stream_report(here(), revision, streams.BinaryOutput(), compare=compare)
+        stream_report(here(), revision, output.BinaryOutput(), compare=compare)
         return
     written = write_report(here(), revision, path or _PAGE, compare=compare)
     if json:
@@ -319,7 +319,7 @@ def _write_markdown(revision: str, compare: str | None, file: Path | None) -> No
         require_report(location.directory / file, file, MARK)
     text = markdown_report(location, revision, compare).encode()
     if file is None:
-        streams.BinaryOutput().write(text)
+        output.BinaryOutput().write(text)
         return
     try:
         write_whole((location.directory / file).resolve(), text)
@@ -357,7 +357,7 @@ def export(
     if file is None or file == Path("-"):
         if format == "parquet":
             raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
-        write_export(here(), revision, format or "jsonl", streams.BinaryOutput())
+        write_export(here(), revision, format or "jsonl", output.BinaryOutput())
         return
     write_exports(here(), revision, [file], format)
     output.talk(f"wrote {output.safe(str(file))}")

@@ -277,7 +277,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
         raise EvalstoreError("'--join' can only be combined with '--concurrency' and '--json'")
     location = here()
     if mode.until_eof:
-        from evalstore.interfaces.cli.streams import end_with_stdin
+        from evalstore.interfaces.cli.output import end_with_stdin
 
         end_with_stdin()
         location = replace(location, keys_folder=location.directory)

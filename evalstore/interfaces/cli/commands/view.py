@@ -88,9 +88,9 @@ def view(
 
     look = read_appearance(here(), theme, key or ())
     if web:
-        from evalstore.interfaces.tui.web import serve
+        from evalstore.interfaces.web.local_server import serve_browser
 
-        serve(_command(), port or 0, _tell)
+        serve_browser(_command(), port or 0, _tell)
         return
     _browse(revision, look, offline=offline, max_cost=max_cost)
 

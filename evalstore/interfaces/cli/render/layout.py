@@ -17,7 +17,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.interfaces.cli import output, streams
+from evalstore.interfaces.cli import output
 from evalstore.results.edits.distinct_labels import shorten_labels
 
 _GAP = 2
@@ -369,7 +369,7 @@ def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[An
 
 
 def _print_object(row: dict[str, Any]) -> None:
-    output.data_line(dumps(row, ensure_ascii=not streams.is_utf8()))
+    output.data_line(dumps(row, ensure_ascii=not output.is_utf8()))
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], Iterator[list[Any]]]:
