@@ -42,10 +42,15 @@ def main() -> None:
         f"files in the largest folder: {most} ({folder.relative_to(ROOT)})",
         f"numbers that divide work: {len(work_sizes.drawn_names()) + len(work_sizes.OF_TREES)}",
     ]
-    for command in ("status", "diff"):
-        executed = trace(command)
-        length = count_lines(sources[path] for path in executed)
-        lines.append(f"files that `{command}` executes: {len(executed)}, with {length:,} lines")
+    executed = {command: trace(command) for command in ("status", "show", "log", "diff")}
+    own = executed["diff"] - executed["status"] - executed["show"] - executed["log"]
+    for name, files in (
+        ("files that `status` executes", executed["status"]),
+        ("files that `diff` executes", executed["diff"]),
+        ("files that `diff` executes, and `status`, `show` and `log` do not", own),
+    ):
+        length = count_lines(sources[path] for path in files)
+        lines.append(f"{name}: {len(files)}, with {length:,} lines")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
