@@ -12,16 +12,16 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from evalstore.remotes.indexes import (
+from evalstore.remotes.packs import (
     NO_KEY,
+    TABLE_NUMBERS,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
+    PackEntry,
     write_index,
 )
-from evalstore.remotes.packs import TABLE_NUMBERS, PackEntry
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import index_name, sha256
+from evalstore.remotes.places.layout import FolderFiles, index_name, sha256
 
 _TABLES = ("tests", "evaluation_versions")
 _CREATED = 1_700_000_000_000_000

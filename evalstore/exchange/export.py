@@ -7,17 +7,15 @@ from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports import (
+    answers,
     every_eval_ever,
     inspect_logs,
-    junit,
-    langbite,
-    otlp,
     parquet,
+    rows,
     writers,
 )
-from evalstore.exchange.exports.columns import Format
 from evalstore.exchange.exports.rows import open_export
-from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Writer
+from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Format, Writer
 from evalstore.planning.options import Location
 from evalstore.results.show.revision_results import without_garbage_collection
 from evalstore.workspace.output_paths import require_new_folder, require_writable
@@ -28,12 +26,12 @@ _WRITERS: dict[Format, Writer] = {
     "parquet": parquet.write_parquet,
     "json": writers.write_json,
     "md": writers.write_markdown,
-    "junit": junit.write_junit,
-    "otlp": otlp.write_otlp,
+    "junit": rows.write_junit,
+    "otlp": answers.write_otlp,
 }
 _FOLDER_WRITERS: dict[Format, FolderWriter] = {
     "inspect": inspect_logs.write_inspect_logs,
-    "langbite": langbite.write_langbite,
+    "langbite": answers.write_langbite,
     "every-eval-ever": every_eval_ever.write_every_eval_ever,
 }
 _SUFFIXES: dict[str, Format] = {

@@ -20,9 +20,11 @@ from evalstore.exchange.importers.base import (
     Importer,
     ImportOptions,
     SkippedItem,
+    find_importer,
+    format_names,
+    guess_format,
     reading_from,
 )
-from evalstore.exchange.importers.registry import find_importer, format_names, guess_format
 from evalstore.exchange.imports.file_writer import (
     PlacedFiles,
     adopt_answers,

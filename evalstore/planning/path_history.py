@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from evalstore.comparison.file_pairs import pair_alike, pair_files
+from evalstore.comparison.comparison import pair_alike, pair_files
 from evalstore.comparison.version_diff import Difference, in_place
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError, NothingSelectedError

@@ -26,7 +26,7 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.remotes.places.layout import sha256
 
 if TYPE_CHECKING:
-    from evalstore.remotes.indexes import IndexHeader
+    from evalstore.remotes.packs import IndexHeader
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.settings.settings import PathSetting, RemoteSettings
 

@@ -21,21 +21,23 @@ from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE, Acceptance
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import (
+from evalstore.remotes.pack_reader import read_checked
+from evalstore.remotes.packs import (
     LARGEST_INDEX,
     MOST_PACKS,
     MOST_RECORDS,
     MOST_REPLACED,
     MOST_TIMES,
+    TABLE_NAMES,
     DamagedIndexError,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
+    PackEntry,
+    is_small,
     read_index,
     write_index,
 )
-from evalstore.remotes.pack_reader import read_checked
-from evalstore.remotes.packs import TABLE_NAMES, PackEntry, is_small
 from evalstore.remotes.places.layout import (
     CLOCK,
     INDEXES,
@@ -59,8 +61,8 @@ from evalstore.remotes.places.layout import (
     write_mark,
 )
 from evalstore.remotes.push import IndexWriter, Sign, Written
-from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES
+from evalstore.store.sqlite.connection import open_tables
 
 _ATTEMPTS = 3
 

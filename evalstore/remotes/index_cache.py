@@ -26,16 +26,18 @@ from evalstore.remotes.acceptance import (
     Acceptance,
     acceptance_of,
 )
-from evalstore.remotes.indexes import (
+from evalstore.remotes.packs import (
     LARGEST_INDEX,
     NO_KEY,
+    TABLE_NAMES,
+    TABLE_NUMBERS,
     DamagedIndexError,
     IndexedPack,
     IndexedRecord,
     NewerIndexError,
+    PackEntry,
     read_index,
 )
-from evalstore.remotes.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.remotes.places.layout import (
     INDEXES,
     SIGNATURE,
@@ -46,8 +48,7 @@ from evalstore.remotes.places.layout import (
     reading_order,
     sha256,
 )
-from evalstore.remotes.temporary_tables import file_errors, temporary_errors
-from evalstore.store.sqlite.connection import harden
+from evalstore.store.sqlite.connection import file_errors, harden, temporary_errors
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import CACHES, is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import read_database, read_url

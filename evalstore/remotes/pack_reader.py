@@ -1,21 +1,46 @@
-"""Reads records of packs of a remote, and checks every one of them."""
+"""Reads records of packs of a remote, and checks every one of them.
+
+`check_remote` checks all of it: every index, every pack, every row, and every reference.
+
+What is found is kept in a temporary SQLite file, so that a large remote needs no more memory than
+its largest pack and index.
+"""
 
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from evalstore.core.display import plural, short
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.bundle_files import BundleFiles
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import NO_KEY, IndexedPack, IndexedRecord
-from evalstore.remotes.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
+from evalstore.remotes.packs import (
+    LARGEST_INDEX,
+    NO_KEY,
+    TABLE_NAMES,
+    DamagedIndexError,
+    DamagedPackError,
+    IndexedPack,
+    IndexedRecord,
+    PackEntry,
+    read_index,
+    read_record,
+)
 from evalstore.remotes.places.layout import (
+    INDEXES,
+    PACKS,
     SIGNATURE,
     MissingFileError,
     RemoteFiles,
+    UnreadableFileError,
+    digest_of_index,
+    index_beside,
     pack_name,
     repair_hint,
     require_remote,
@@ -24,6 +49,7 @@ from evalstore.remotes.places.layout import (
 from evalstore.store.contents import not_readable
 from evalstore.store.records import CheckedRecord, check_record
 from evalstore.store.schema.content_schemas import find_unknown
+from evalstore.store.sqlite.connection import open_tables
 
 _GAP = 16 * 1024
 """Bytes between two records that are rather read than left out by another request."""
@@ -213,3 +239,243 @@ def check_packed(data: bytes, entry: PackEntry, key: bytes) -> CheckedRecord | N
             raise not_readable(record.table, record.id, checked.content, problem)
         raise DamagedPackError(problem)
     return checked
+
+
+_SCHEMA = """
+CREATE TABLE packs (
+    number INTEGER PRIMARY KEY, digest TEXT NOT NULL, size INTEGER NOT NULL, UNIQUE (digest, size)
+);
+CREATE TABLE listings (
+    digest TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (digest, name)
+) WITHOUT ROWID;
+CREATE TABLE entries (
+    pack INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, kind INTEGER NOT NULL,
+    id BLOB NOT NULL, lookup BLOB NOT NULL, PRIMARY KEY (pack, start, length, kind, id, lookup)
+) WITHOUT ROWID;
+CREATE TABLE targets (
+    id BLOB PRIMARY KEY, kind TEXT NOT NULL, source BLOB NOT NULL, pack INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE present (name TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_NAMED = 3
+"""Damaged rows of a pack that are named; the others are counted."""
+
+
+class RemoteProblem(NamedTuple):
+    """A problem in a remote."""
+
+    file: str
+    """Its path in the remote."""
+    message: str
+    indexes: Sequence[str] = ()
+    """The index files that list it, if it is a pack with damaged rows or is missing."""
+
+
+class NewerRow(RemoteProblem):
+    """A row of a newer program in a table of today: nothing is damaged."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class RemoteCheck:
+    """The result of a check of a remote."""
+
+    checked: int = 0
+    """Rows."""
+    problems: list[RemoteProblem] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    """Packs that no index lists: of an interrupted push, which the next one uses."""
+    newer: int = 0
+    """Rows of a newer program, which cannot be checked."""
+    remove: list[str] = field(default_factory=list)
+    """The damaged files, the indexes that list them, and what belongs to these: without them, a
+    push writes their rows again."""
+
+
+def check_remote(
+    files: RemoteFiles, listener: CopyListener, *, is_partial: bool = False
+) -> RemoteCheck:
+    """Check all files of a remote.
+
+    In one that `is_partial`, rows may refer to rows that are elsewhere. Raises `RemoteError` for
+    a place that is not a remote, and when it cannot be read to the end.
+    """
+    require_remote(files)
+    with open_tables(_SCHEMA) as connection:
+        check = _Check(files, listener, connection)
+        check.indexes()
+        check.packs()
+        if not is_partial:
+            check.references()
+        check.repair()
+    return check.result
+
+
+class _Check:
+    def __init__(
+        self, files: RemoteFiles, listener: CopyListener, connection: sqlite3.Connection
+    ) -> None:
+        self._files = files
+        self._listener = listener
+        self._connection = connection
+        self.result = RemoteCheck()
+        self._indexes: set[str] = set()
+        """All files in the folder of the indexes."""
+        self._damaged: set[str] = set()
+        """The files that a push does not write again as long as they are there."""
+        self._missing: set[str] = set()
+
+    def _report(self, file: str, message: str, indexes: Sequence[str] = ()) -> None:
+        self.result.problems.append(RemoteProblem(file, message, indexes))
+        self._damaged |= {file, *indexes}
+
+    def indexes(self) -> None:
+        """Check each index, and note the packs and rows that it lists."""
+        self._indexes = {file.name for file in self._files.iterate(INDEXES)}
+        for name in sorted(self._indexes):
+            digest = digest_of_index(name)
+            if digest is None:
+                continue  # readers ignore it
+            data = self._read(name, LARGEST_INDEX)
+            if data is None:
+                continue
+            if sha256(data) != digest:
+                self._report(name, "it has changed since it was written")
+                continue
+            try:
+                self._note_index(name, data)
+            except DamagedIndexError as error:
+                self._report(name, str(error))
+
+    def _note_index(self, name: str, data: bytes) -> None:
+        header, records = read_index(data)
+        connection = self._connection
+        connection.execute("SAVEPOINT before")
+        try:
+            numbers = [self._number(*pack) for pack in header.packs]
+            connection.executemany(
+                "INSERT OR IGNORE INTO listings VALUES (?, ?)",
+                ((digest, name) for digest, _ in header.packs),
+            )
+            connection.executemany(
+                "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    (numbers[pack], entry.offset, entry.length, entry.table, entry.id, key)
+                    for pack, entry, key, _ in records
+                ),
+            )
+        except DamagedIndexError:
+            connection.execute("ROLLBACK TO before")
+            raise
+        finally:
+            if connection.in_transaction:  # it has ended if the disk is full
+                connection.execute("RELEASE before")
+
+    def _number(self, digest: str, size: int) -> int:
+        self._connection.execute(
+            "INSERT OR IGNORE INTO packs (digest, size) VALUES (?, ?)", (digest, size)
+        )
+        query = "SELECT number FROM packs WHERE digest = ? AND size = ?"
+        return int(self._connection.execute(query, (digest, size)).fetchone()[0])
+
+    def packs(self) -> None:
+        """Check each pack and the rows in it that an index lists; find unused packs."""
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO present VALUES (?)",
+            ((file.name,) for file in self._files.iterate(PACKS)),
+        )
+        (total,) = self._connection.execute("SELECT count(*) FROM entries").fetchone()
+        self._listener.start(total)
+        query = "SELECT number, digest, size FROM packs ORDER BY digest, size"
+        for number, digest, size in self._connection.execute(query).fetchall():
+            name = pack_name(digest)
+            self._connection.execute("DELETE FROM present WHERE name = ?", (name,))
+            data = self._read(name, size, digest)
+            if data is not None:
+                self._check_pack(number, name, digest, data)
+        rows = self._connection.execute("SELECT name FROM present ORDER BY name")
+        self.result.unused += [name for (name,) in rows]
+
+    def _check_pack(self, number: int, name: str, digest: str, data: bytes) -> None:
+        checked, damaged = 0, list[tuple[PackEntry, str]]()
+        query = "SELECT lookup, kind, id, start, length FROM entries WHERE pack = ? ORDER BY start"
+        for key, *row in self._connection.execute(query, (number,)):
+            entry = PackEntry(*row)
+            checked += 1
+            problem = self._check_record(number, name, entry, key, data)
+            if problem:
+                damaged.append((entry, problem))
+        self._listener.advance(checked, len(data))
+        self.result.checked += checked
+        is_whole = sha256(data) == digest
+        indexes = self._listing(digest) if damaged or not is_whole else ()
+        if not is_whole:
+            rows = plural(len(damaged), "damaged row") if damaged else "no damaged row"
+            self._report(name, f"it has changed since it was written: {rows}", indexes)
+        shown = damaged if is_whole else damaged[:_NAMED]
+        for entry, problem in shown:
+            table = TABLE_NAMES.get(entry.table, "unknown")
+            self._report(name, f"row {entry.id.hex()} ({table}): {problem}", indexes)
+
+    def _listing(self, digest: str) -> Sequence[str]:
+        """Return the indexes that list a pack."""
+        query = "SELECT name FROM listings WHERE digest = ? ORDER BY name"
+        return [name for (name,) in self._connection.execute(query, (digest,))]
+
+    def _check_record(
+        self, number: int, name: str, entry: PackEntry, key: bytes, data: bytes
+    ) -> str | None:
+        """Check a row, and note what it refers to; returns what is wrong with it."""
+        try:
+            checked = check_packed(data[entry.offset : entry.offset + entry.length], entry, key)
+        except NewerError as error:  # it stays: a push would not write it again
+            message = f"a newer evalstore has written {error.problem}"
+            self.result.problems.append(NewerRow(name, message))
+            self.result.newer += 1
+            return None
+        except DamagedPackError as error:
+            return str(error)
+        if checked is None:
+            self.result.newer += 1
+            return None
+        targets = ((bytes.fromhex(id), checked.kind, entry.id, number) for id in checked.references)
+        self._connection.executemany("INSERT OR IGNORE INTO targets VALUES (?, ?, ?, ?)", targets)
+        return None
+
+    def references(self) -> None:
+        """Find rows that are missing although others refer to them."""
+        self._connection.execute("CREATE INDEX ids ON entries (id)")
+        query = """
+            SELECT targets.id, targets.kind, targets.source, packs.digest
+            FROM targets JOIN packs ON packs.number = targets.pack
+            WHERE NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = targets.id)
+            ORDER BY packs.digest, targets.id
+        """
+        for target, kind, source, digest in self._connection.execute(query):
+            message = f"the {kind} {short(source.hex())} refers to {target.hex()}, which is missing"
+            # A push writes the missing row: the pack is sound, and stays.
+            self.result.problems.append(RemoteProblem(pack_name(digest), message))
+
+    def repair(self) -> None:
+        """Find the files without which a push writes their rows again; called at the end."""
+        beside = {name for name in self._indexes if index_beside(name) in self._damaged}
+        self.result.remove = sorted((self._damaged - self._missing) | beside)
+
+    def _read(self, name: str, most: int, digest: str | None = None) -> bytes | None:
+        """Return the bytes of a file; None, and a problem is reported, when it is damaged.
+
+        `digest` is that of a pack.
+
+        Raises `RemoteError` when the remote cannot be read, which says nothing about the file.
+        """
+        indexes = self._listing(digest) if digest else ()
+        try:
+            return self._files.read(name, most)
+        except MissingFileError as error:
+            require_remote(self._files)  # it may be gone as a whole
+            self._missing.add(name)
+            self._report(name, "it is missing" if digest else str(error), indexes)
+        except UnreadableFileError as error:
+            self._report(name, str(error), indexes)
+        return None

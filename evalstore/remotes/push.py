@@ -3,31 +3,46 @@
 The index comes last: what it lists is there when a reader sees it. A pack that is there already is
 used, so that an interrupted push is completed; but not if a clean-up of the remote has marked it to
 be deleted. Then the rows are written to a pack with another name.
+
+`find_reached` says which rows runs reach: what is needed to show them, and the judgements of their
+answers.
+
+The ids that were seen are noted in a temporary SQLite file, as a set of a million takes 200 MB.
+
+Keys in rows are found before they leave this machine.
 """
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from struct import iter_unpack
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from evalstore.core.batches import in_weighed_batches
+from evalstore.core.batches import in_batches, in_weighed_batches
+from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError, StoreError
+from evalstore.providers.base_urls import is_secret_parameter
+from evalstore.providers.errors import names_secret
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import (
+from evalstore.remotes.packs import (
     MOST_PACKS,
     MOST_RECORDS,
     NO_KEY,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
+    PackWriter,
     write_index,
 )
-from evalstore.remotes.packs import PackWriter
 from evalstore.remotes.places.layout import (
     SIGNATURE,
     MissingFileError,
@@ -37,9 +52,120 @@ from evalstore.remotes.places.layout import (
     pack_name,
     sha256,
 )
-from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.store import Store
-from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
+from evalstore.store.contents import ID_BYTES, decode_content
+from evalstore.store.records import (
+    COPIED_TABLES,
+    CheckedRecord,
+    StoredRecord,
+    check_record,
+    iterate_joint_subjects,
+    iterate_references,
+)
+from evalstore.store.schema.table_definitions import SESSIONS
+from evalstore.store.sqlite.connection import open_tables
+
+_SHAPES: tuple[tuple[str, str, str], ...] = (
+    # What it is, a text that it always has, its pattern.
+    ("an API key", "sk-", r"\bsk-[A-Za-z0-9_-]{20,}"),
+    ("a Google API key", "AIza", r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("a Groq API key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}"),
+    ("an xAI API key", "xai-", r"\bxai-[A-Za-z0-9]{40,}"),
+    ("a Perplexity API key", "pplx-", r"\bpplx-[A-Za-z0-9]{40,}"),
+    ("a Cerebras API key", "csk-", r"\bcsk-[a-z0-9]{40,}"),
+    ("an NVIDIA API key", "nvapi-", r"\bnvapi-[A-Za-z0-9_-]{40,}"),
+    ("a Replicate token", "r8_", r"\br8_[A-Za-z0-9]{36,}"),
+    ("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("a GitHub token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{36}"),
+    ("a GitHub token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
+    ("a GitLab token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("an AWS access key", "AKIA", r"\bAKIA[A-Z0-9]{16}\b"),
+    ("an AWS access key", "ASIA", r"\bASIA[A-Z0-9]{16}\b"),
+    ("a Slack token", "xox", r"\bxox[abprs]-[A-Za-z0-9-]{20,}"),
+    ("a private key", "PRIVATE KEY-----", r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"),
+)
+_START = r"(?:(?<=\\[bfnrt])|\b)"
+"""The start of a word, also after a line break or a tab, which JSON writes with a letter."""
+_PATTERNS = tuple(
+    (name, text, re.compile(pattern.replace(r"\b", _START, 1))) for name, text, pattern in _SHAPES
+)
+_BETWEEN = re.compile(r"[/:.,_@+~-]+")
+_PLAIN = re.compile(
+    r"[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,14}|\d{1,10}"
+    r"|(?:[A-Z]?[a-z]{0,14}|[A-Z]{1,14})\d{1,3}[a-zA-Z]{0,2}"
+    r"|v\d+(?:alpha|beta|rc|p)\d*|\d+x\d+b"
+)
+"""A word, a number or a version, as in the names of models, hosts and files."""
+_URL = re.compile(r"[A-Za-z][\w+.-]*://(?:(?![,;][\w+.-]+://)\S)+")
+_PAIR = re.compile(r"([\w.-]+)=(\"[^\"]*\"|[^\s;&#,\"]+)")
+_SHORTEST = 8
+"""Characters of a value that is looked for; shorter ones may be words."""
+
+
+class FoundSecret(NamedTuple):
+    """A key in a row."""
+
+    table: str
+    id: str
+    name: str
+    """What it is, such as `an AWS access key`; never the key itself."""
+
+
+class SecretScan:
+    """Looks for keys by their shape, and for the values of this machine's variables."""
+
+    def __init__(self, environment: Mapping[str, str], own: Iterable[tuple[str, str]] = ()) -> None:
+        """`own` are the names and values in `.env` of the workspace."""
+        secrets = [(name, each) for name, value in environment.items() for each in _of(name, value)]
+        secrets += [(name, each) for name, value in own for each in _of(name, value, is_own=True)]
+        self._values = tuple(
+            (name, form)
+            for name, value in dict.fromkeys(secrets)
+            for text in dict.fromkeys((value, unquote(value)))
+            for form in dict.fromkeys((text, canonical_json(text)[1:-1]))
+            if len(text) >= _SHORTEST
+        )
+
+    def find(self, record: StoredRecord) -> FoundSecret | None:
+        """Return the first key in a record; None when there is none."""
+        text = record.content
+        if record.data:
+            text += record.data.decode("latin-1")
+        for name, value in self._values:
+            if value in text or value.encode(errors="replace") in (record.data or b""):
+                return FoundSecret(record.table, record.id, f"the value of {name}")
+        for name, part, pattern in _PATTERNS:
+            if part in text and pattern.search(text):
+                return FoundSecret(record.table, record.id, name)
+        return None
+
+
+def _of(name: str, value: str, *, is_own: bool = False) -> Iterator[str]:
+    """Yield the secrets in a variable: by its name, in URLs, and in pairs such as `api_key=...`.
+
+    In `.env` of the workspace, which `is_own`, so is what does not look like words and numbers.
+    """
+    urls = _URL.findall(value)
+    is_plain = not is_own or _is_plain(value) or urls == [value]
+    if names_secret(name, value) or not is_plain:
+        yield value
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            users = [parts.password, None if _is_plain(parts.username or "") else parts.username]
+        except ValueError:
+            continue
+        steps = [step for step in parts.path.split("/") if is_own and not _is_plain(step)]
+        secrets = [secret for secret in (*users, *steps) if secret]
+        yield from [url, *secrets] if secrets else []
+    for member, text in _PAIR.findall(value):
+        if is_secret_parameter(member) or names_secret(member.replace("-", "_"), text):
+            yield text.strip('"')
+
+
+def _is_plain(text: str) -> bool:
+    return all(_PLAIN.fullmatch(piece) for piece in _BETWEEN.split(text))
+
 
 Announce = Callable[[str], None]
 """Is told the name with which a push will be shown."""
@@ -284,3 +410,109 @@ def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:
             sizes = Counter(store.load_sizes(table, digits))  # 0 for a row that is missing
             for part in in_weighed_batches(digits, sizes.__getitem__, _BYTES):
                 yield from store.load_records(table, part)
+
+
+_WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
+_ID = f"{ID_BYTES}s"
+_CACHE = 8 * 1024
+"""KiB of pages in memory: ids are random, so the notes are spread over the file."""
+_SCHEMA = f"""
+PRAGMA cache_size = -{_CACHE};
+CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+class ReachedIds:
+    """The ids of rows that were reached, by table; an `IdSource`."""
+
+    def __init__(self, joined: Mapping[str, bytes]) -> None:
+        """Take the sorted ids of each table, concatenated; tables without any are left out."""
+        self.joined = joined
+
+    def iterate_ids(self, table: str) -> Iterator[tuple[bytes]]:
+        """Yield the ids of a table, each in a tuple."""
+        return iter_unpack(_ID, self.joined.get(table, b""))
+
+
+def find_reached(
+    store: Store,
+    runs: Iterable[bytes],
+    *,
+    presumed: Iterable[bytes] = (),
+    others: Iterable[bytes] = (),
+) -> ReachedIds:
+    """Return what these runs reach, with the judgements of the answers that are reached.
+
+    What the `presumed` runs reach is left out; the judgements of their answers are not, as they
+    may be newer. `others` are further rows, such as failed calls. No row is read twice.
+    """
+    with open_tables(_SCHEMA) as connection:
+        walk = _Walk(store, connection)
+        walk.reach(presumed)
+        before = {table: len(ids) for table, ids in walk.reached.items()}
+        walk.reach(runs)
+        for joined in (bytes(walk.reached[SESSIONS.name]), b"".join(sorted(walk.subjects))):
+            for subjects in split_ids(joined):
+                walk.reach(store.find_judgement_ids([id.hex() for id in subjects]))
+        walk.reach(others)
+        return ReachedIds(
+            {
+                table: b"".join(sorted(each for (each,) in iter_unpack(_ID, ids[before[table] :])))
+                for table, ids in walk.reached.items()
+                if len(ids) > before[table]
+            }
+        )
+
+
+class _Walk:
+    def __init__(self, store: Store, connection: sqlite3.Connection) -> None:
+        self._store = store
+        self._connection = connection
+        self.reached = {table: bytearray() for table in COPIED_TABLES}
+        """Ids, concatenated in the order in which they were reached."""
+        self.subjects: set[bytes] = set()
+        """Of judgements of several answers together."""
+
+    def reach(self, ids: Iterable[bytes]) -> None:
+        """Reach these rows and, table by table, all that they refer to.
+
+        What a row refers to is in its own table or an earlier one of `COPIED_TABLES`.
+        """
+        pending = self._note(set(ids))
+        for table in reversed(COPIED_TABLES):
+            fresh, pending = pending, bytearray()
+            while fresh:
+                following = bytearray()
+                for batch in split_ids(fresh):
+                    found = self._store.find_present(table, batch)
+                    pending += b"".join(id for id in batch if id not in found)
+                    self.reached[table] += b"".join(found)
+                    if table not in _WITHOUT_REFERENCES:
+                        following += self._reach_below(table, found)
+                fresh = following
+
+    def _reach_below(self, table: str, ids: set[bytes]) -> bytearray:
+        """Return what the rows of a table refer to and was not seen yet, concatenated."""
+        below = bytearray()
+        for batch in in_batches(self._references(table, ids)):
+            below += self._note({*batch})
+        return below
+
+    def _references(self, table: str, ids: set[bytes]) -> Iterator[bytes]:
+        for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
+            content = decode_content(table, record.id, record.content)
+            kind = content["kind"]
+            self.subjects.update(map(bytes.fromhex, iterate_joint_subjects(kind, content)))
+            yield from map(bytes.fromhex, iterate_references(kind, content))
+
+    def _note(self, ids: set[bytes]) -> bytearray:
+        """Note that these ids were seen; returns those that were not before, concatenated."""
+        unseen = bytearray()
+        joined = b"".join(sorted(ids))
+        for batch in split_ids(joined):
+            query = f"SELECT id FROM seen WHERE id IN ({', '.join('?' * len(batch))})"
+            seen = {id for (id,) in self._connection.execute(query, batch)}
+            new = [id for id in batch if id not in seen]
+            self._connection.executemany("INSERT INTO seen VALUES (?)", ((id,) for id in new))
+            unseen += b"".join(new)
+        return unseen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 
-from evalstore.comparison.placed_results import unpack_result
+from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.results import Result
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.workspace.digest_set import digest_of_value

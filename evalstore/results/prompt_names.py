@@ -16,7 +16,7 @@ from evalstore.results.rendering import text_of
 from evalstore.workspace.index import read_used_prompts
 
 if TYPE_CHECKING:
-    from evalstore.comparison.placed_results import PlacedResults
+    from evalstore.comparison.pair_groups import PlacedResults
     from evalstore.core.values import Case, CaseFile, Json
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from evalstore.comparison.placed_results import unpack_result
+from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.display import short
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.results.attempts import attempts_text

@@ -48,8 +48,13 @@ from evalstore.store.schema.table_definitions import (
     VERSIONS,
     TableColumns,
 )
-from evalstore.store.sqlite.connection import Pool, copy_database, explain_database_error
-from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
+from evalstore.store.sqlite.connection import (
+    SCHEMA,
+    Pool,
+    copy_database,
+    explain_database_error,
+    find_foreign,
+)
 from evalstore.store.trees.tree_nodes import NodeQueries
 from evalstore.store.work.shared_runs import SharedRunQueries
 

@@ -30,7 +30,7 @@ def upgrade() -> None:
         connection = PostgreSQLConnection(raw, lambda: raw)
         statements = row_statements()
     else:
-        from evalstore.store.sqlite.schema_check import OF_ROWS
+        from evalstore.store.sqlite.connection import OF_ROWS
 
         statements = list(OF_ROWS)
     for statement in statements:

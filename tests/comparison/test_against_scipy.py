@@ -10,15 +10,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from evalstore.comparison.paired_tests import (
+from evalstore.comparison.statistics import (
+    Z95,
+    Clusters,
     ClusterSum,
+    Counts,
     clustered_difference,
+    clustered_rate,
+    mcnemar,
     sign_flip,
     standard_error,
     t_quantile,
     tango,
+    wilson,
 )
-from evalstore.comparison.statistics import Z95, Clusters, Counts, clustered_rate, mcnemar, wilson
 
 pytestmark = pytest.mark.extended
 

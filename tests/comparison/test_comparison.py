@@ -16,8 +16,7 @@ from evalstore.comparison.comparison import (
     former_prompts,
     numbers_now,
 )
-from evalstore.comparison.paired_tests import tango
-from evalstore.comparison.statistics import Counts
+from evalstore.comparison.statistics import Counts, tango
 from evalstore.core.results import Result
 from evalstore.core.values import Case, Verdict
 

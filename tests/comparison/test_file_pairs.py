@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.comparison.file_pairs import pair_alike, pair_files
+from evalstore.comparison.comparison import pair_alike, pair_files
 from evalstore.core.values import Case, CaseFile
 
 Files = Mapping[str, tuple[str | None, str]]

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.comparison import paired_tests
-from evalstore.comparison.paired_tests import (
+from evalstore.comparison import statistics
+from evalstore.comparison.statistics import (
     ClusterSum,
     RateChange,
     change_of,
     clustered_difference,
+    mcnemar,
     sign_flip,
     standard_error,
     t_quantile,
     tango,
 )
-from evalstore.comparison.statistics import mcnemar
 from evalstore.files.json_output import to_json
 
 
@@ -131,8 +131,8 @@ DIFFERENT = [number**3 for number in range(1, 17)]
 def test_a_drawn_p_value_counts_the_observed_pattern(
     monkeypatch: pytest.MonkeyPatch, signs: int, draws: int
 ) -> None:
-    monkeypatch.setattr(paired_tests, "_STEPS", 0)
-    monkeypatch.setattr(paired_tests, "_DRAWN", signs)
+    monkeypatch.setattr(statistics, "_STEPS", 0)
+    monkeypatch.setattr(statistics, "_DRAWN", signs)
     assert sign_flip([1, 3] * 8 + [2] * 16) == 1 / (draws + 1)
 
 
@@ -142,7 +142,7 @@ def test_a_drawn_p_value_is_the_same_everywhere_and_close_to_the_exact_one(
     sums = [total if total % 3 else -total for total in DIFFERENT]
     right = float(exact(sums))
     assert sign_flip(sums) == pytest.approx(right, rel=1e-9)
-    monkeypatch.setattr(paired_tests, "_STEPS", 0)
+    monkeypatch.setattr(statistics, "_STEPS", 0)
     assert sign_flip(sums) == 0.38283085845707715
     assert sign_flip(sums) == pytest.approx(right, abs=0.01)
 

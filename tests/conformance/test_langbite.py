@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.exchange.importers.langbite.templates import read_scenario
+from evalstore.exchange.importers.langbite_templates import read_scenario
 from tests.builders import expanded, shown
 from tests.exchange.importers.judged import expansion, verdict
 from tests.exchange.importers.langbite.library import (

@@ -15,8 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from evalstore.remotes.places.buckets import BucketFiles, open_bucket
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import RemoteFiles
+from evalstore.remotes.places.layout import FolderFiles, RemoteFiles
 from evalstore.remotes.places.sftp import SftpFiles
 from evalstore.workspace.settings.remote_urls import read_url
 

@@ -14,9 +14,8 @@ from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
 from evalstore.remotes.differences import CopyListener, count_by_table, find_missing
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import IndexHeader
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import RemoteFiles, make_remote, require_remote
+from evalstore.remotes.packs import IndexHeader
+from evalstore.remotes.places.layout import FolderFiles, RemoteFiles, make_remote, require_remote
 from evalstore.remotes.pull import Pulled, pull_records
 from evalstore.remotes.push import IndexWriter, Sign, Written, push_records
 from evalstore.store import Store

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.exchange.sync.clone import clone
-from evalstore.exchange.sync.pull import pull
+from evalstore.exchange.sync.pull import clone, pull
 from evalstore.exchange.sync.push import create_bundle
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
-from evalstore.remotes.places.folder import FolderFiles
+from evalstore.remotes.places.layout import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import check_remote, index_cache, pull
-from evalstore.remotes.places.folder import FolderFiles
+from evalstore.remotes import index_cache, pack_reader, pull
+from evalstore.remotes.places.layout import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
 
@@ -31,7 +31,7 @@ def team(full: Store, remote: FolderFiles, tmp_path: Path, monkeypatch: pytest.M
     return root
 
 
-@pytest.mark.parametrize(("command", "module"), [("pull", pull), ("fsck --remote", check_remote)])
+@pytest.mark.parametrize(("command", "module"), [("pull", pull), ("fsck --remote", pack_reader)])
 def test_of_temporary_files_it_is_said_where_they_are(
     team: Path,
     command: str,

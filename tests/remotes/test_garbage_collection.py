@@ -18,21 +18,22 @@ from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.remotes import packs
 from evalstore.remotes.acceptance import Acceptance
-from evalstore.remotes.check_remote import check_remote
 from evalstore.remotes.collect_garbage import FileCounts, SurveyedIndex, choose_indexes
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import (
+from evalstore.remotes.pack_reader import check_remote
+from evalstore.remotes.packs import (
+    MAGIC,
     MOST_RECORDS,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
+    PackWriter,
     read_index,
     write_index,
 )
-from evalstore.remotes.packs import MAGIC, PackWriter
-from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import (
+    FolderFiles,
     RemoteFiles,
     digest_of_index,
     index_name,

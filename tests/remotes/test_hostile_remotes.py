@@ -13,19 +13,19 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.remotes import packs
-from evalstore.remotes.check_remote import check_remote
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import (
+from evalstore.remotes.pack_reader import check_remote
+from evalstore.remotes.packs import (
     NO_KEY,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
+    PackEntry,
+    PackWriter,
     write_index,
 )
-from evalstore.remotes.packs import PackEntry, PackWriter
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import index_name, make_remote, pack_name, sha256
+from evalstore.remotes.places.layout import FolderFiles, index_name, make_remote, pack_name, sha256
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from evalstore.remotes.indexes import (
+from evalstore.remotes.packs import (
     MOST_RECORDS,
     NO_KEY,
     DamagedIndexError,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
+    PackEntry,
     read_index,
     write_index,
 )
-from evalstore.remotes.packs import PackEntry
 
 CREATED = 1_700_000_000_000_000
 PACKS = [IndexedPack("a" * 64, 3_000_000_000 // 8), IndexedPack("b" * 64, 10_000)]

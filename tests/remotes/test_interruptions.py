@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.exchange.sync.pull import PullReport
+from evalstore.exchange.sync.pull import PullReport, pull_for_plan
 from evalstore.exchange.sync.pull import pull as pull_all
-from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 from evalstore.planning.options import Location
 from evalstore.remotes import packs, pull
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import ListedFile
+from evalstore.remotes.places.layout import FolderFiles, ListedFile
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store

@@ -16,9 +16,9 @@ from evalstore.core import hashing
 from evalstore.core.errors import NO, OK, STORE_UNUSABLE, NewerError, StoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes import push
-from evalstore.remotes.check_remote import check_remote
 from evalstore.remotes.differences import CopyListener
-from evalstore.remotes.places.folder import FolderFiles
+from evalstore.remotes.pack_reader import check_remote
+from evalstore.remotes.places.layout import FolderFiles
 from evalstore.store import Store, contents
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record

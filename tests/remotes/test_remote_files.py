@@ -14,8 +14,7 @@ import pytest
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import MissingFileError, RemoteFiles
+from evalstore.remotes.places.layout import FolderFiles, MissingFileError, RemoteFiles
 from evalstore.remotes.places.sftp import latest_time
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord

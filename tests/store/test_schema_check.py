@@ -14,8 +14,8 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.search.file import SearchFile
 from evalstore.store.sqlite import connection
+from evalstore.store.sqlite.connection import SCHEMA, find_foreign
 from evalstore.store.sqlite.driver import inspect_store
-from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from tests.store.sessions import a_run, a_test, fill
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"

@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.columns import COLUMNS, SCHEMA_VERSION
 from evalstore.exchange.exports.rows import Export
-from evalstore.exchange.exports.writers import ByteWriter
+from evalstore.exchange.exports.writers import COLUMNS, SCHEMA_VERSION, ByteWriter
 
 _IN_A_GROUP = 6_000
 """Rows of a group of the file."""

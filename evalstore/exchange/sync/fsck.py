@@ -15,8 +15,8 @@ from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import CACHE
-from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.pack_reader import RemoteCheck, check_remote
 from evalstore.store.events import LEFT_OUT
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url

@@ -25,8 +25,7 @@ from evalstore.planning.options import Location
 from evalstore.remotes.acceptance import SigningKey, acceptance_of, signing_key_of
 from evalstore.remotes.differences import IdSource
 from evalstore.remotes.index_cache import IndexCache, cache_path
-from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import RemoteFiles
+from evalstore.remotes.places.layout import FolderFiles, RemoteFiles
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.records import COPIED_TABLES
@@ -152,7 +151,7 @@ class OpenDatabase:
     def ids(self) -> AbstractContextManager[IdSource]:
         """Return the ids of the rows of the database as they are now."""
         if self.database is None:
-            from evalstore.remotes.reachable import ReachedIds
+            from evalstore.remotes.push import ReachedIds
 
             return nullcontext(ReachedIds({}))
         return self.database.snapshot_ids()

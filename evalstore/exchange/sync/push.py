@@ -36,12 +36,20 @@ from evalstore.remotes.differences import (
     find_missing,
 )
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.indexes import IndexHeader
+from evalstore.remotes.packs import IndexHeader
 from evalstore.remotes.places.layout import is_remote, make_remote
-from evalstore.remotes.push import Announce, IndexWriter, SecretsError, push_records, refuse_secrets
+from evalstore.remotes.push import (
+    Announce,
+    FoundSecret,
+    IndexWriter,
+    ReachedIds,
+    SecretScan,
+    SecretsError,
+    find_reached,
+    push_records,
+    refuse_secrets,
+)
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
-from evalstore.remotes.reachable import ReachedIds, find_reached
-from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.store import Store
 from evalstore.store.contents import ID_BYTES, as_bytes, as_id, damaged
 from evalstore.store.records import (

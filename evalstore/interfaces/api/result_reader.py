@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, get_args
 
-from evalstore.comparison.placed_results import unpack_result
+from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run

@@ -32,7 +32,7 @@ from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.exchange.exports.columns import Format
+    from evalstore.exchange.exports.writers import Format
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport
@@ -210,7 +210,7 @@ class Workspace(ResultReader):
 
         Without a selection, also the newest run, which tells what broke.
         """
-        from evalstore.exchange.sync.pull_for_plan import pull_for_plan
+        from evalstore.exchange.sync.pull import pull_for_plan
 
         result_reader.require_known("pull_for_plan", selection, SelectionKeywords.__optional_keys__)
         with self._use() as location:

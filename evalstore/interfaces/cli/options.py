@@ -179,7 +179,7 @@ def themes(_ctx: Any, _incomplete: str) -> Iterable[str]:
 @completes
 def import_formats(_ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete the formats of `import`, with those of plug-ins."""
-    from evalstore.exchange.importers.registry import format_names
+    from evalstore.exchange.importers.base import format_names
 
     return format_names()
 

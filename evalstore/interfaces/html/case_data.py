@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.placed_results import digest_of_cell
+from evalstore.comparison.pair_groups import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
 from evalstore.core import batches
 from evalstore.core.clock import minute

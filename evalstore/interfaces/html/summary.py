@@ -40,7 +40,7 @@ from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
-    from evalstore.comparison.paired_tests import RateChange
+    from evalstore.comparison.statistics import RateChange
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable

@@ -16,7 +16,7 @@ from typing import Any
 
 from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
-from evalstore.comparison.placed_results import PlacedResults, digests_of
+from evalstore.comparison.pair_groups import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources

@@ -11,8 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from evalstore.comparison.comparison import Comparison, sort_pairs
-from evalstore.comparison.pair_groups import NONE, PairGroup, Pairing
-from evalstore.comparison.placed_results import PlacedResults
+from evalstore.comparison.pair_groups import NONE, PairGroup, Pairing, PlacedResults
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short

@@ -11,8 +11,7 @@ from typing import Any
 
 from evalstore.comparison.comparison import Comparison, Pair
 from evalstore.comparison.pair_groups import PairGroup, same_answer_text, sessions_of
-from evalstore.comparison.paired_tests import RateChange
-from evalstore.comparison.statistics import Rate
+from evalstore.comparison.statistics import Rate, RateChange
 from evalstore.comparison.version_diff import Difference, unified
 from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Decision, Result

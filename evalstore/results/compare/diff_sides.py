@@ -11,10 +11,8 @@ from functools import partial
 from itertools import groupby, takewhile
 from typing import Any
 
-from evalstore.comparison.comparison import EqualPart, pair_results
-from evalstore.comparison.file_pairs import pair_alike, pair_files
-from evalstore.comparison.pair_groups import Pairing
-from evalstore.comparison.placed_results import PlacedResults
+from evalstore.comparison.comparison import EqualPart, pair_alike, pair_files, pair_results
+from evalstore.comparison.pair_groups import Pairing, PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, plural, side_name

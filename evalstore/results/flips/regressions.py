@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import Comparison, sort_pairs
-from evalstore.comparison.placed_results import unpack_result
+from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
 from evalstore.core.results import Result

@@ -19,8 +19,8 @@ from evalstore.comparison.pair_groups import (
     has_equal_texts,
     sessions_of,
     sessions_to_compare,
+    unpack_result,
 )
-from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.results import ComparedSession, Result
 from evalstore.core.runs import Run

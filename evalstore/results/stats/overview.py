@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evalstore.comparison.paired_tests import RateChange
-from evalstore.comparison.statistics import Rate
+from evalstore.comparison.statistics import Rate, RateChange
 from evalstore.core.display import half_up, percent, plural, whole_percent
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from evalstore.checks.aggregation import combine_votes
-from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of_files
+from evalstore.comparison.statistics import ClusterSum, RateChange, change_of_files
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from evalstore.comparison.comparison import Pair
-from evalstore.comparison.placed_results import PlacedResults
+from evalstore.comparison.pair_groups import PlacedResults
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, percent
 from evalstore.core.runs import Run

@@ -139,7 +139,7 @@ def _read_applications(project: Project) -> dict[str, str]:
 
 def _require_shareable(description: Json, id: str, root: Path) -> None:
     """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
-    from evalstore.remotes.secret_scan import SecretScan
+    from evalstore.remotes.push import SecretScan
     from evalstore.store.records import StoredRecord
     from evalstore.workspace.settings.env_files import variables_of
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import StoreError
 from evalstore.store.schema.table_definitions import MIGRATION
-from evalstore.store.sqlite.schema_check import STATEMENTS
+from evalstore.store.sqlite.connection import STATEMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -1,6 +1,12 @@
 """Opens the file of a store with limits, because its origin may be unknown.
 
 Errors of SQLite become `StoreError` with messages for users.
+
+It is checked that a store has only the tables and indexes that the migrations create.
+
+A file of unknown origin may have triggers that delete what is written, or endless views in the
+place of tables. Each statement of its schema is compared with ours by its text, because SQLite uses
+only the text and not the other columns of `sqlite_master`.
 """
 
 from __future__ import annotations
@@ -27,10 +33,19 @@ from evalstore.store.driver import (
     Extent,
     QueryError,
     QueryRows,
+    UnexpectedObject,
     refuse_writing,
     took_too_long,
 )
-from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES, TableColumns
+from evalstore.store.rows.columns import ROW_TABLES, sqlite_views
+from evalstore.store.schema.table_definitions import (
+    COORDINATION,
+    FAILURES,
+    RESULTS,
+    RUNS,
+    TABLES,
+    TableColumns,
+)
 
 _RECORDED = (*RESULTS, FAILURES.name, RUNS.name)
 """The tables of what is recorded of runs."""
@@ -376,3 +391,133 @@ def explain_database_error(error: Exception, path: str) -> StoreError:
 def is_interrupt(error: BaseException) -> bool:
     """Return whether a statement was ended because nobody waits for it any more."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
+
+
+SCHEMA = "SELECT type, name, sql FROM sqlite_master"
+"""The query whose rows `find_foreign` needs."""
+_START = re.compile(
+    r"CREATE (?P<kind>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
+    r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
+)
+_PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
+_OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
+
+
+def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
+    """Return the differences of a schema from that of the newest migration."""
+    ours, present = STATEMENTS, set[str]()
+    unexpected: list[UnexpectedObject] = []
+    for kind, name, sql in rows:
+        statement = " ".join(str(sql).split())
+        if statement in ours:
+            present.add(statement)
+        elif not str(name).startswith(_OF_SQLITE) or (sql is not None and kind != "table"):
+            unexpected.append(_describe(str(name), statement))
+    taken = {extra.table for extra in unexpected}
+    unexpected += [
+        UnexpectedObject(
+            f"the {object_kind} '{name}' is missing", None, object_kind == "table", missing=True
+        )
+        for statement, (object_kind, name) in ours.items()
+        if statement not in present and name not in taken
+    ]
+    return unexpected
+
+
+def _describe(name: str, statement: str) -> UnexpectedObject:
+    start = _START.match(statement)
+    if start is None:
+        return UnexpectedObject(f"'{name}' is something that evalstore does not know", None, True)
+    kind = start["kind"].lower()
+    called = (start["name"] or start["quoted"]).lower()
+    if ("table", called) in STATEMENTS.values():
+        if kind == "table":
+            words = f"the table '{called}' is not as evalstore makes it"
+            return UnexpectedObject(words, called, blocks_writing=True)
+        if "index" not in kind:
+            words = f"there is a {kind} in the place of the table '{called}'"
+            blocks = kind != "trigger"
+            return UnexpectedObject(words, called if blocks else None, True, blocks)
+    harmless = kind in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
+    return UnexpectedObject(f"the {kind} '{name}' does not belong to evalstore", None, not harmless)
+
+
+_MIGRATIONS = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
+)
+OF_ROWS: dict[str, tuple[str, str]] = {
+    **{
+        statement: made
+        for table in ROW_TABLES.values()
+        for statement, made in table.statements().items()
+    },
+    **{statement: ("view", name) for name, statement in sqlite_views().items()},
+}
+"""The statements that create the tables of rows, and the views that people ask."""
+STATEMENTS: dict[str, tuple[str, str]] = {
+    _MIGRATIONS: ("table", "alembic_version"),
+    **{
+        statement: made
+        for table in (*TABLES.values(), *COORDINATION)
+        for statement, made in table.statements().items()
+    },
+    **OF_ROWS,
+}
+"""The statements that create an empty SQLite file, each with what it makes and its name."""
+
+
+_FOLDERS = ("/var/tmp", "/usr/tmp", "/tmp")
+_VARIABLES = ("SQLITE_TMPDIR", "TMPDIR")
+_LACKS_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+
+
+@contextmanager
+def open_tables(schema: str) -> Iterator[sqlite3.Connection]:
+    """Open new tables, which are removed at the end of the block.
+
+    Raises `StoreError` when their file cannot be written, mostly as the disk is full.
+    """
+    with temporary_errors(), closing(sqlite3.connect("", isolation_level=None)) as connection:
+        connection.executescript(schema)
+        connection.execute("BEGIN")  # one transaction, which is never committed
+        yield connection
+
+
+@contextmanager
+def temporary_errors() -> Iterator[None]:
+    """Translate the errors of a temporary SQLite file into `StoreError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        folder = _find_folder()
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LACKS_ROOM:
+            text = f"no space left for temporary files in '{folder}'"
+        else:
+            text = f"a temporary file in '{folder}' cannot be used: {error}"
+        raise StoreError(
+            text, hint="free some space there, or name another folder in SQLITE_TMPDIR"
+        ) from error
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Translate the errors of a SQLite file that can be made again into `StoreError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LACKS_ROOM:
+            text, hint = f"no space left for '{path}'", "free some space and try again"
+        elif is_locked(error):
+            text = f"'{path}' is locked by another program"
+            hint = "wait until it is done and try again"
+        else:
+            text, hint = f"'{path}' cannot be used: {error}", "remove it; it is created again"
+        raise StoreError(text, hint=hint) from error
+
+
+def _find_folder() -> str:
+    """Return the folder in which SQLite makes temporary files."""
+    named = [os.environ[name] for name in _VARIABLES if os.environ.get(name)]
+    usable = (name for name in (*named, *_FOLDERS) if os.access(name, os.W_OK | os.X_OK))
+    return next(usable, os.curdir)

@@ -23,18 +23,19 @@ from evalstore.store.location import DatabaseAddress
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import MIGRATION, RESULTS, TABLES
 from evalstore.store.sqlite.connection import (
+    SCHEMA,
     SQLITE,
     STEPS,
     Pool,
     SQLiteConnection,
     copy_database,
     explain_database_error,
+    find_foreign,
     harden,
     is_interrupt,
     is_locked,
     is_on_read_only_media,
 )
-from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
 from evalstore.store.wanted import (
     UnwantedError,
     is_unwanted,

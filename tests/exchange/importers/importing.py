@@ -9,8 +9,7 @@ from typing import Any
 
 from evalstore.checks.check_verdict import ChecksVerdict, HeldConversation, judge_by_checks
 from evalstore.core.values import Case, Json, Reply
-from evalstore.exchange.importers.base import Imported, ImportOptions
-from evalstore.exchange.importers.registry import find_importer
+from evalstore.exchange.importers.base import Imported, ImportOptions, find_importer
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
 from tests.builders import Files, tree

@@ -13,8 +13,7 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import ImportOptions
-from evalstore.exchange.importers.registry import find_importer
+from evalstore.exchange.importers.base import ImportOptions, find_importer
 from tests.builders import tree
 from tests.exchange.importers.inspect_ai.test_inspect import EVALUATION
 from tests.exchange.importers.inspect_ai.test_inspect import SAMPLE as SAMPLED

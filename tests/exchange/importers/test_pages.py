@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.exchange.importers.langbite.templates import OPERATIONS
+from evalstore.exchange.importers.base import find_importer
+from evalstore.exchange.importers.langbite_templates import OPERATIONS
 from evalstore.exchange.importers.lve.checkers import CHECKERS
-from evalstore.exchange.importers.nemo.metrics import METRICS
-from evalstore.exchange.importers.openai_evals.eval_classes import CHECKS
+from evalstore.exchange.importers.nemo_metrics import METRICS
+from evalstore.exchange.importers.openai_evals import CHECKS
 from evalstore.exchange.importers.promptfoo.tests import CONVERTERS
-from evalstore.exchange.importers.registry import find_importer
 
 PAGES = Path(__file__).parents[3] / "docs" / "coming-from"
 NAMES = [

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from evalstore.exchange.importers.nemo import metrics
-from evalstore.exchange.importers.promptfoo import prompts
+from evalstore.exchange.importers import nemo_metrics
+from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.template_writer import (
     expression_in,
     find_parts,
@@ -67,9 +67,9 @@ def test_a_template_of_any_form_is_read_in_one_pass(unit: str) -> None:
     before = time.process_time()
     many = unit * (100_000 // len(unit))
     for text in (many, f"{{{{{many}}}}}"):
-        metrics.convert_template(text)
-        metrics.template_value(text)
-        list(metrics.judge_pieces(text))
-        prompts.as_template(text, ["a"])
-        prompts._mark_templates(text, [])
+        nemo_metrics.convert_template(text)
+        nemo_metrics.template_value(text)
+        list(nemo_metrics.judge_pieces(text))
+        files.as_template(text, ["a"])
+        files._mark_templates(text, [])
     assert time.process_time() - before < 3

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from evalstore.checks.judge_replies import Unreadable, Verdicts
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Reply
-from evalstore.exchange.importers.base import ImportOptions
-from evalstore.exchange.importers.registry import find_importer
+from evalstore.exchange.importers.base import ImportOptions, find_importer
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetSpec, read_dataset
 from evalstore.files.yaml12 import read_json, read_yaml

@@ -25,7 +25,7 @@ PRELOADED = (
     "alembic.command",
     "jsonschema",
     "evalstore.interfaces.cli.main",
-    "evalstore.exchange.importers.registry",
+    "evalstore.exchange.importers.base",
     "evalstore.exchange.import_tests",
     "evalstore.runs.run",
     "evalstore.runs.status.status",

@@ -24,7 +24,7 @@ from evalstore.exchange.importers.base import (
 )
 from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.promptfoo.prompts import PromptfooPrompt, read_prompts, read_turns
+from evalstore.exchange.importers.promptfoo.files import PromptfooPrompt, read_prompts, read_turns
 from evalstore.exchange.importers.promptfoo.test_writer import group, write, write_judged
 from evalstore.exchange.importers.promptfoo.tests import (
     Assertion,

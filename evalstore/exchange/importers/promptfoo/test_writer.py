@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, NotTakenError
-from evalstore.exchange.importers.promptfoo.files import to_json
-from evalstore.exchange.importers.promptfoo.prompts import (
+from evalstore.exchange.importers.promptfoo.files import (
     PromptfooPrompt,
     as_template,
     asked_names,
     is_template,
     shown_paths,
     template_names,
+    to_json,
 )
 from evalstore.exchange.importers.promptfoo.tests import (
     LISTS,

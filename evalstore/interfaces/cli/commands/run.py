@@ -291,7 +291,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
 
 
 def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:
-    from evalstore.exchange.sync.pull_for_plan import pull_for_plan
+    from evalstore.exchange.sync.pull import pull_for_plan
     from evalstore.interfaces.cli.commands.sharing import pull_line, warn_of_left_out
 
     with show_progress("pulling") as listener:
@@ -346,8 +346,7 @@ def _annotate(location: Location, report: RunReport) -> None:
 
     A summary that cannot be written is a warning: the run is not affected.
     """
-    from evalstore.exchange.github import annotate, fit_summary
-    from evalstore.exchange.markdown_report import markdown_report
+    from evalstore.exchange.markdown_report import annotate, fit_summary, markdown_report
     from evalstore.files.atomic_write import append
     from evalstore.planning.open_project import open_workspace
 

@@ -149,7 +149,7 @@ def pull(
         )
     with show_progress("pulling") as listener:
         if for_plan:
-            from evalstore.exchange.sync.pull_for_plan import pull_for_plan
+            from evalstore.exchange.sync.pull import pull_for_plan
 
             report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
         else:
@@ -178,7 +178,7 @@ def clone(
 
     Exit code 6: the remote or the bundle is damaged or cannot be used.
     """
-    from evalstore.exchange.sync.clone import clone as operation
+    from evalstore.exchange.sync.pull import clone as operation
 
     with show_progress("pulling") as listener:
         report = operation(here(), address, directory, listener=listener)

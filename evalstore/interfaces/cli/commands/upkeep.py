@@ -19,7 +19,7 @@ from evalstore.remotes.places.layout import repair_hint
 from evalstore.results.edits.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:
-    from evalstore.remotes.check_remote import RemoteCheck
+    from evalstore.remotes.pack_reader import RemoteCheck
     from evalstore.runs.workspace_checks.doctor import Checkup, Diagnosis
     from evalstore.runs.workspace_checks.trust import ShownFile
     from evalstore.workspace.allowed_paths import AllowedPath
@@ -382,7 +382,7 @@ def print_check(check: RemoteCheck) -> None:
 
 def tell_of_repair(check: RemoteCheck) -> None:
     """Say how to repair a remote that is damaged, or what is needed to check all of it."""
-    from evalstore.remotes.check_remote import NewerRow
+    from evalstore.remotes.pack_reader import NewerRow
 
     if check.remove:
         output.talk(output.safe(f"hint: {repair_hint(check.remove)}", lines=True))

@@ -546,7 +546,7 @@ def check(
             + (f", {output.plural(warnings, 'warning')}" if warnings else "")
         )
     if output.is_github():
-        from evalstore.exchange.github import annotate_problems
+        from evalstore.exchange.markdown_report import annotate_problems
         from evalstore.workspace.settings.settings import find_root
 
         for annotation in annotate_problems(report.problems, find_root(here().directory)):
@@ -572,7 +572,7 @@ def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
 def _print_sarif(problems: Iterable[Problem]) -> None:
     from json import dumps
 
-    from evalstore.exchange.github import sarif_log
+    from evalstore.exchange.markdown_report import sarif_log
     from evalstore.workspace.settings.settings import find_root
 
     output.data_line(dumps(sarif_log(problems, find_root(here().directory)), indent=2))

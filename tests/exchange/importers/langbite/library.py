@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, ImportOptions
-from evalstore.exchange.importers.langbite.reader import read
-from evalstore.exchange.importers.langbite.templates import COLUMNS
+from evalstore.exchange.importers.langbite import read
+from evalstore.exchange.importers.langbite_templates import COLUMNS
 from tests.builders import tree
 
 if TYPE_CHECKING:

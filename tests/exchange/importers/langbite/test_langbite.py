@@ -12,8 +12,8 @@ import pytest
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import ImportOptions
-from evalstore.exchange.importers.langbite.reader import read
-from evalstore.exchange.importers.langbite.templates import COLUMNS
+from evalstore.exchange.importers.langbite import read
+from evalstore.exchange.importers.langbite_templates import COLUMNS
 from evalstore.interfaces.cli.main import main
 from tests.builders import shown, tree
 from tests.exchange.importers.judged import expansion

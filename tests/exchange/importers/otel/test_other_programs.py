@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.exchange.importers.registry import guess_format
+from evalstore.exchange.importers.base import guess_format
 from tests.exchange.importers.importing import imported, lines
 from tests.exchange.importers.otel.test_otel import (
     FILE,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.exchange.exports import parquet
-from evalstore.exchange.exports.columns import COLUMNS, FORMATS, NAMES
-from evalstore.exchange.exports.writers import csv_cell
+from evalstore.exchange.exports.writers import COLUMNS, FORMATS, NAMES, csv_cell
 from evalstore.interfaces.cli.main import main
 from evalstore.store.sqlite import connection
 from tests.builders import tree

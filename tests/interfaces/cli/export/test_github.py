@@ -12,7 +12,7 @@ import pytest
 from evalstore import __version__
 from evalstore.core.errors import Problem
 from evalstore.exchange.exports.writers import code_block, code_span
-from evalstore.exchange.github import Annotation, sarif_log
+from evalstore.exchange.markdown_report import Annotation, sarif_log
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED, HOSTILE
 

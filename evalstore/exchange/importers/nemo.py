@@ -1,4 +1,8 @@
-"""Import of the tasks of jobs in files and folders."""
+"""Importer of NeMo Evaluator: custom evaluation jobs and configurations.
+
+It follows NeMo's documentation and the metrics of its SDK. Differences are listed in
+`docs/coming-from/nemo.md`.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +30,18 @@ from evalstore.exchange.importers.base import (
     reason_of,
 )
 from evalstore.exchange.importers.json_lines import find_sources, json_as_yaml
-from evalstore.exchange.importers.nemo.datasets import TaskData, find_data, tasks_of
-from evalstore.exchange.importers.nemo.metrics import (
+from evalstore.exchange.importers.nemo_metrics import (
     GRADED,
     METRICS,
     NemoJudge,
+    TaskData,
     convert_template,
+    find_data,
     is_message,
     lone_expression,
     read_judges,
     shown_column,
+    tasks_of,
     template_value,
     tool_call,
 )

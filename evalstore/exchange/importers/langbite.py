@@ -22,7 +22,7 @@ from evalstore.exchange.importers.base import (
     read_source,
     reason_of,
 )
-from evalstore.exchange.importers.langbite.templates import (
+from evalstore.exchange.importers.langbite_templates import (
     LangbiteTemplate,
     Requirement,
     Scenario,

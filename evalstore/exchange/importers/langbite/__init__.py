@@ -1,1 +1,0 @@
-"""Importer of LangBiTe's prompt templates and oracles."""
