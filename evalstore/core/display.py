@@ -63,6 +63,11 @@ def short(id: str) -> str:
     return id[:8]
 
 
+def status_word(status: str) -> str:
+    """Return the status of a run for people, in at most 11 letters."""
+    return "at limit" if status == "over budget" else status
+
+
 def kind_word(kind: str) -> str:
     """Return the word for a kind of stored object."""
     words = {"session": "answer", "judgement": "verdict", "evaluator": "judge"}

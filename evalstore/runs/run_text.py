@@ -16,6 +16,7 @@ from evalstore.core.display import (
     safe,
     saved_text,
     short,
+    status_word,
     verdict_span,
 )
 from evalstore.planning.options import describe_selection, is_partial
@@ -94,7 +95,7 @@ def run_counts_text(run: Run | RunLine | RunSummary, *, by_checks: int = 0) -> s
         *([f"{run.reused:,} reused"] if run.reused else []),
         new_judgements(run.judged, by_checks),
     ]
-    return f"{run.status}: {', '.join(parts)}"
+    return f"{status_word(run.status)}: {', '.join(parts)}"
 
 
 def scope_text(run: Run) -> str:

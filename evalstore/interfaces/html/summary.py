@@ -18,6 +18,7 @@ from evalstore.core.display import (
     short,
     side_name,
     simulated,
+    status_word,
 )
 from evalstore.interfaces.html.case_table import QuotedCell
 from evalstore.interfaces.html.charts import trend_chart
@@ -138,7 +139,7 @@ def _notes(
     run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None
 ) -> Iterable[str]:
     if run.status != "complete":
-        yield f"this run is {run.status}: some answers or verdicts are missing"
+        yield f"this run ended {status_word(run.status)}: some answers or verdicts are missing"
     if is_partial(run) and not any(short(run.id) in note for note in (diff.notes if diff else ())):
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
@@ -170,7 +171,7 @@ def _about(
 ) -> Iterable[tuple[str, str]]:
     if run.id != WORKSPACE:
         yield "run", run.id
-        yield "status", run.status
+        yield "status", status_word(run.status)
     if run.git:
         changed = {True: ", with changes", False: "", None: ""}[run.git.dirty]
         yield "commit", f"{run.git.commit[:12]}{changed}"
@@ -318,7 +319,7 @@ def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> d
         "id": "now" if run.id == WORKSPACE else short(run.id),
         "started": minute(run.at),
         "is_partial": run.is_limited,
-        "status": "" if run.status == "complete" else run.status,
+        "status": "" if run.status == "complete" else status_word(run.status),
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
         "changes": run_changes(run.outcome),
         "text": ", ".join(run.edits),

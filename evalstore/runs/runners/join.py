@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from evalstore.core.clock import Clock
+from evalstore.core.display import status_word
 from evalstore.core.errors import INTERRUPTED, OK, NoWorkspaceError, RevisionError
 from evalstore.core.progress import ProgressListener
 from evalstore.core.runs import Run
@@ -129,7 +130,8 @@ def _explain_recorded(name: str, run: Run) -> str:
     shown = f"'evalstore show {run.id[:8]}' shows it"
     if run.status != "complete":
         shown = f"'evalstore run' does what is left; {shown}"
-    return f"run {name[:8]} is over: it is recorded as {run.id[:8]}, {run.status}; {shown}"
+    recorded = f"{run.id[:8]}, {status_word(run.status)}"
+    return f"run {name[:8]} is over: it is recorded as {recorded}; {shown}"
 
 
 def _take_part(

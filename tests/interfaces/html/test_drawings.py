@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_has_counts_and_says_so() -> None:
     rates = {"mini": CandidateCounts(6, 6, 32)}
     stopped = TrendRun("2abc", 2, False, rates, status="over budget")
     row = run_row(stopped, ["mini"], ())
-    assert (row["status"], row["rates"], row["is_partial"]) == ("over budget", ("6 of 6",), False)
+    assert (row["status"], row["rates"], row["is_partial"]) == ("at limit", ("6 of 6",), False)
     page = ElementTree.fromstring(trend_chart(make_trend([stopped, run_of(1, 3)])))
     titles = [title.text or "" for title in page.findall("svg/g/circle/title")]
     assert [title.partition(", run")[0] for title in titles if "2abc" in title] == [

@@ -204,7 +204,7 @@ def test_a_limit_of_the_cost_is_kept(run: Run, evals: Path) -> None:
     result.stdout.fnmatch_lines(
         [
             "pending: it was not asked",
-            "evalstore: run * over budget: 1 new answer, *, $0.5000 simulated",
+            "evalstore: run * at limit: 1 new answer, *, $0.5000 simulated",
         ]
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import WORKSPACE, case_name
+from evalstore.core.display import WORKSPACE, case_name, status_word
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
@@ -349,6 +349,7 @@ def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
     started = datetime.fromisoformat(row["started"]).timestamp()
     return {
         **row,
+        "status": status_word(row["status"]),
         "started": clock.local_minute(round(started * 1e6)),
         "gitCommit": output.short(row.get("gitCommit") or ""),
     }

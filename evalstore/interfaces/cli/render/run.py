@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import is_simulated, money, plural
+from evalstore.core.display import is_simulated, money, plural, status_word
 from evalstore.core.runs import spending_text
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.output import for_here
@@ -57,7 +57,7 @@ def join_line(report: JoinReport) -> str:
     if report.run is None:
         rest = "finish it" if report.stopped in ("max-cost", "max-time") else "continue the run"
         return f"{done}; other runners {rest}"
-    return f"{done}; run {report.run[:8]} {report.status}"
+    return f"{done}; run {report.run[:8]} {status_word(report.status)}"
 
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:

@@ -21,6 +21,7 @@ from evalstore.core.display import (
     safe,
     short,
     simulated,
+    status_word,
     text_lines,
 )
 from evalstore.core.runs import SIMULATED
@@ -335,7 +336,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     pushed some. A narrow table leaves out the message first when all are empty, else the columns
     at the right of the verdicts; these leave some room for messages.
     """
-    states = [len(run.status) for run in runs if run.status != "complete"]
+    states = [len(status_word(run.status)) for run in runs if run.status != "complete"]
     counted = max([_OF, len(_state_text(state)), *(len(passed_text(run)) for run in runs)])
     is_titled = is_all_simulated(runs)
     titles = {"cost": _BRIEFLY_SIMULATED} if is_titled else {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from evalstore.core.display import status_word
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.interfaces.tui.render.run import (
     plan_lines,
@@ -236,7 +237,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
             self.show_problem(runner.problem)
             self.body.show(())
         if runner.end is not None:
-            self.set_title(runner.request.title, runner.end.summary.status)
+            self.set_title(runner.request.title, status_word(runner.end.summary.status))
             self.body.show(result_lines(runner.end, self._changes))
             self._read_changes(runner.end)
         self.refresh_bindings()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import BLANK, percent, plural, text_lines
+from evalstore.core.display import BLANK, percent, plural, status_word, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
@@ -63,8 +63,8 @@ and was not fixed since; and the pass rates of the runs of all cases, from 0 to 
 
 The line of a run has the share of judged cases that passed, a strip of their verdicts (█ pass, ░
 fail), the price, its names, and the message, or what was edited since the run before. A partial
-run, of some cases, has ~; one that did not complete has ■ interrupted, $ over budget or !
-incomplete, and {page.run} continues it. 'change' is the change of the share in points, by results
+run, of some cases, has ~; one that did not complete has ■ interrupted, $ at limit or ! incomplete,
+and {page.run} continues it. 'change' is the change of the share in points, by results
 that broke or were fixed since the last verdict on each case; 0.0 if no verdict differs. * means
 that some broke and others were fixed, that some failures are new, or that the run before had
 other cases or candidates. Details of the run under the cursor, with its verdicts in each test file,
@@ -230,7 +230,7 @@ class RunsPage(ActionsPage):
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
             StyledCell(sign, "pending"),
-            StyledCell("" if run.status == "complete" else run.status, "pending"),
+            StyledCell("" if run.status == "complete" else status_word(run.status), "pending"),
             StyledCell(percent(rate), "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._find_differences),
             StyledCell(passed_text(run)),

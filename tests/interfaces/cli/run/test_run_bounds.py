@@ -55,6 +55,17 @@ def test_a_run_ends_before_it_costs_more(many: Path, evalstore: Evalstore) -> No
     assert (actual["asked"], actual["judged"], actual["failed"]) == (3, 3, 0)
 
 
+def test_a_run_within_its_limit_is_shown_as_at_limit(many: Path, evalstore: Evalstore) -> None:
+    code, actual = report(evalstore, "--max-cost", "2")
+    assert (code, actual["status"]) == (4, "over budget")
+    (entry,) = json.loads(evalstore("log", "--json").stdout)["runs"]
+    assert entry["status"] == "over budget"
+    for command in (["log"], ["show", "@"], ["ls", "runs"], ["report", "--markdown"]):
+        shown = evalstore(*command).stdout
+        assert "at limit" in shown, command
+        assert "over budget" not in shown, command
+
+
 def test_the_next_run_goes_on_from_there(many: Path, evalstore: Evalstore) -> None:
     report(evalstore, "--max-cost", "2")
     code, actual = report(evalstore, "--fail-on", "none")

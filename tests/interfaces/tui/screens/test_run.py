@@ -681,7 +681,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
         await press(pilot, "R")
         assert "It stops before it costs more than $0." in screen(pilot)
         await press(pilot, "enter")
-        assert "over budget: 0 new answers" in screen(pilot)
+        assert "at limit: 0 new answers" in screen(pilot)
         assert "stopped: cost limit reached" in screen(pilot)
 
     drive(scenario, source=source)

@@ -95,17 +95,17 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
             await resized(pilot, width, height)
             header, _, stopped, complete = screen(pilot).splitlines()[6:10]
             assert header.strip("│ ").split()[:3] == ["run", "when", "state"]
-            assert "$  over budget  " in stopped
+            assert "$  at limit  " in stopped
             assert "complete" not in complete
             assert "as far as noth" in stopped
-            assert ("as far as nothing goes" in stopped) == (width >= 100)
+            assert ("as far as nothing goes" in stopped) == (width == 100)
         await resized(pilot, 40, 12)
         assert "  $   50.0%" in screen(pilot)
         await resized(pilot, 80, 24)
         await press(pilot, "down")
         assert "It was stopped at the cost or time limit" in screen(pilot)
         await press(pilot, "question_mark")
-        assert "$ over budget" in pilot.app.screen.query_one(TextView).text
+        assert "$ at limit" in pilot.app.screen.query_one(TextView).text
         await press(pilot, "escape", "enter")
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
