@@ -596,7 +596,10 @@ def _sides(
 
 
 def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
-    """Return how many results changed by each cause, or the one cause of all of them."""
+    """Return how many of `total` results changed by each cause, or the one cause of all of them.
+
+    The others changed by edits, which is said only beside other causes.
+    """
     listed = [
         (cause.replace(" a ", " ").replace("label", "labels").replace("counts", "count"), count)
         if count > 1
@@ -606,7 +609,12 @@ def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
     ]
     if [count for _, count in listed] == [total]:
         return [listed[0][0]]
-    return [f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}" for cause, count in listed]
+    rest = total - sum(count for _, count in listed)
+    edited = [("by an edit" if rest == 1 else "by edits", rest)] if listed and rest > 0 else []
+    return [
+        f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}"
+        for cause, count in (*edited, *listed)
+    ]
 
 
 Sessions = tuple[str, ...]

@@ -43,7 +43,7 @@ from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import Overview, earlier_text, make_overview
+from evalstore.results.stats.overview import Overview, earlier_text, earlier_title, make_overview
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_results import list_results
@@ -117,7 +117,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             *_missing(run),
             *([later, ""] if is_labelled_later else []),
             *(_broken(compared, attempts) if compared else ()),
-            *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),
+            *_failing(earlier_title(regressions), list(earlier), prompts, earlier, feedback),
             *_failing(
                 "New and not passing" if compared else "Not passing",
                 *(failing, new_prompts, new, feedback),
@@ -187,22 +187,22 @@ def _headline(
     names: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
     words = Counter("undecided" if it.verdict == "undecided" else "failing" for it in failures)
-    failing = ", ".join(f"{plural(n, 'result')} {word}" for word, n in sorted(words.items()))
+    counts = sorted(words.items())
     if compared is None:
-        title = f"first run, {failing}" if failing else "first run"
+        failing = (f"{plural(count, 'result')} {word}" for word, count in counts)
+        title = ", ".join(["first run", *failing])
     else:
-        counts = (
-            (len(compared.comparison.now_undecided), "now undecided"),
-            (len(compared.new), f"new ({failing})" if failing else "new"),
-            (len(compared.gone), "gone"),
-        )
         parts = [
             f"{cases} {word}" + "".join(f" ({results})" for results in several)
-            for word, pairs in (("broke", compared.broke), ("fixed", compared.fixed))
+            for word, pairs in compared.flips.items()
             if pairs
             for cases, *several in [count_cases(pairs.rows())]
         ]
-        parts += [f"{count:,} {word}" for count, word in counts if count]
+        if compared.new:
+            listed = ", ".join(f"{count:,} {word}" for word, count in counts)
+            parts.append(plural(len(compared.new), "new result") + f" ({listed})" * bool(listed))
+        if compared.gone:
+            parts.append(f"{plural(len(compared.gone), 'result')} gone")
         if earlier := earlier_text(compared, regressions):
             parts.append(f"{earlier} ({passed_in_text(regressions)})")
         title = ", ".join(parts)

@@ -101,6 +101,13 @@ class GateRuns:
             return True
         return run.git is not None and not run.git.dirty and run.git.commit in self._commits
 
+    @property
+    def text(self) -> str:
+        """Return in which run a case has passed that is a regression now."""
+        if self._commits is None:
+            return "the newest complete run in which the case passed"
+        return "the newest complete run of a commit that this one builds on"
+
     def is_complete(self, run: Run) -> bool:
         """Return whether a run counts, and is about all cases and complete."""
         return run.status == "complete" and not is_partial(run) and self.counts(run)

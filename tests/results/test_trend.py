@@ -9,7 +9,7 @@ from evalstore.planning.options import Location
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.stats.stats import read_stats
 from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, trend_until
-from tests.interfaces.html.pages import TEST, call, make_workspace, scripted
+from tests.interfaces.html.pages import TEST, call, judge, make_workspace, scripted
 
 
 def trend_of(root: Path) -> Trend:
@@ -39,6 +39,30 @@ def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
     assert trend.runs[-1].reasons == ("tests/hello.md changed",)
 
 
+def test_the_mark_of_an_edit_names_the_candidate_or_the_judge(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path, {})
+    settings = root / "evalstore.yaml"
+    call(root, "run")
+    changed = scripted("first", {"answer": "Go away, too."}) + "extraIdentifier: v2\n"
+    (root / "models/first.yaml").write_text(changed)
+    call(root, "run")
+    assert trend_of(root).runs[-1].reasons == ("first: model changed",)
+    for name in ("one", "two"):
+        text = judge("Xyzzy").replace("id: judge", f"id: {name}")
+        (root / f"models/{name}.yaml").write_text(text)
+    settings.write_text(settings.read_text().replace("[judge]", "[one, two]"))
+    call(root, "run")
+    for name in ("one", "two"):
+        (root / f"models/{name}.yaml").write_text(
+            judge("Go away").replace("id: judge", f"id: {name}")
+        )
+    warm = "[{id: one, temperature: 0.5}, {id: two, temperature: 0.5}]"
+    settings.write_text(settings.read_text().replace("[one, two]", warm))
+    call(root, "run")
+    edits = [f"judge temperature none -> 0.5 ({name})" for name in ("one", "two")]
+    assert trend_of(root).runs[-1].reasons == (*edits,)
+
+
 def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -> None:
     files = {"tests/bye.md": TEST, "models/first.yaml": scripted("first", {"answer": "Go away."})}
     root = make_workspace(tmp_path, files)
@@ -49,7 +73,7 @@ def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -
     path.write_text(path.read_text().replace("Hello", "Bye"))
     call(root, "run")
     last = trend_of(root).runs[-1]
-    assert last.outcome == Outcome(1, 1, ("1 as older answers count",))
+    assert last.outcome == Outcome(1, 1, ("1 by an edit", "1 as older answers count"))
     assert last.edits == ("tests/bye.md changed",)
     assert last.reasons == ()
 

@@ -28,6 +28,7 @@ from evalstore.interfaces.html.templates import (
     render,
     write_list_block,
 )
+from evalstore.planning.baseline import GateRuns
 from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
@@ -47,6 +48,7 @@ from evalstore.results.stats.trend import trend_until
 from evalstore.runs.status.status import describe_lost_labels
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
+from evalstore.workspace.git import read_state
 from evalstore.workspace.output_paths import require_report
 from evalstore.workspace.settings.settings import candidate_order
 
@@ -181,6 +183,13 @@ def build_report(
             with suppress(NothingSelectedError):  # a run without results
                 statistics = collector.finish(rerolls=False)
             by_model = next(each for each in statistics if each.by == ("model",))
+            spent = shared_cost_text(*sum_spent(project.store, stored))
+            about = [("cost of all runs" + " up to this one" * bool(stored), spent)]
+            if compared and not compare:
+                root = project.workspace.root
+                git = stored.git if stored else read_state(root)
+                counting = GateRuns(root, git, project.store, run.id)
+                about.append(("regressions", f"what passed in {counting.text}"))
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
@@ -192,7 +201,7 @@ def build_report(
                 regressions,
                 changes,
                 names_of,
-                shared_cost_text(*sum_spent(project.store, stored)),
+                about,
                 more_notes,
                 collector.compare,
             )

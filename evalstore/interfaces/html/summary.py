@@ -36,7 +36,7 @@ from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
 )
-from evalstore.results.stats.overview import CandidateRow, make_overview
+from evalstore.results.stats.overview import CandidateRow, earlier_title, make_overview
 from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
@@ -68,7 +68,7 @@ def summarise_results(
     regressions: Sequence[Regression],
     changes: Sequence[dict[str, Any]],
     names: Mapping[str, Sequence[str]],
-    spent: str,
+    about: Iterable[tuple[str, str]],
     more_notes: Sequence[str],
     compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
@@ -76,8 +76,7 @@ def summarise_results(
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `regressions` broke in earlier runs, `changes` are those of `list_changes`, `names` are
-    those that runs have, and `spent` is what all runs up to it have cost. `compare` compares two
-    candidates.
+    those that runs have, and `about` has more facts. `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
@@ -116,7 +115,7 @@ def summarise_results(
         ),
         "about": (
             *_about(run, totals, table, saved),
-            ("cost of all runs" + " up to this one" * (not is_now), spent),
+            *about,
         ),
         "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(trend.runs)],
         "lines": [*map(safe, lines)],
@@ -139,7 +138,7 @@ def _notes(
     run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None
 ) -> Iterable[str]:
     if run.status != "complete":
-        yield f"this run ended {status_word(run.status)}: some answers or verdicts are missing"
+        yield f"this run is {status_word(run.status)}: some answers or verdicts are missing"
     if is_partial(run) and not any(short(run.id) in note for note in (diff.notes if diff else ())):
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
@@ -216,7 +215,7 @@ def list_changes(
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
         others = []
     first = [(it.result, _describe_regression(diff, it, names)) for it in earlier[:MOST_CHANGES]]
-    yield _list("before", "Broke earlier", [it.result[:2] for it in earlier], first)
+    yield _list("before", earlier_title(earlier), [it.result[:2] for it in earlier], first)
     failing = diff.new.new_failures()
     new = [(pair.either, describe_pair(diff, pair)) for pair in failing[:MOST_CHANGES]]
     yield _list("new", "New and not passing", [*failing.rows()], new)

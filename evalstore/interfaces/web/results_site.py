@@ -467,7 +467,8 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
-    listed = zip(entries, add_rates(entries, history.compared, rates), strict=True)
+    is_all = len(entries) == total
+    listed = zip(entries, add_rates(entries, history.compared, rates, is_all=is_all), strict=True)
     return render(
         "runs.html",
         workspace=safe(name),

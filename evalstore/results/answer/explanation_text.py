@@ -264,8 +264,10 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     )
     listed = ", ".join(words) + (", …" if len(rounds) > _LISTED else "")
     passed = sum(each.verdict == "pass" for each in rounds)
-    count = f"{passed} of the last {len(rounds)} verdicts"
-    return f"{version}: {count} passed{changes} (newest first: {listed})"
+    part = "" if passed == len(rounds) else f"{passed or 'none'} of "
+    return (
+        f"{version}: {part}the last {len(rounds)} verdicts passed{changes} (newest first: {listed})"
+    )
 
 
 def _verdict_text(judged: JudgedAttempts) -> str:

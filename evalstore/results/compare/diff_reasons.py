@@ -148,11 +148,10 @@ class PairReasons:
             return OLDER_ANSWERS
         if answers[0] != answers[1] and answers not in self.same_answers:
             return ""
-        if (was.evaluation, was.tests) != (now.evaluation, now.tests):
-            return EDITS
         if by_label:
             return LAPSED if by_label.endswith(NO_LONGER) else BACK
-        return JUDGES
+        is_same = (was.evaluation, was.tests) == (now.evaluation, now.tests)
+        return JUDGES if is_same else EDITS
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""

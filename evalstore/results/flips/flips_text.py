@@ -49,4 +49,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
     if changes.new_undecided:
         text = f"{len(changes.new_undecided):,} new and undecided"
         spans += [StyledSpan(", "), StyledSpan(text, "undecided")]
+    if count := changes.more_results:
+        word = "more" if count > 0 else "fewer"
+        spans.append(StyledSpan(f", {plural(abs(count), f'{word} result')} than in {last}"))
     return StyledLine(tuple(spans))

@@ -27,6 +27,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
+from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.growing_results import CellMarks, GrowingResults
@@ -59,7 +60,8 @@ class Outcome(NamedTuple):
     broke: int
     fixed: int
     causes: tuple[str, ...]
-    """Why without an edit, with counts if that is not why all did: `1 by a label`."""
+    """Why, with counts if that is not why all did: `1 by a label`; empty: by the edits of the
+    run."""
     undecided: int = 0
 
 
@@ -105,6 +107,9 @@ class VerdictChanges:
     """How many of the changed and undecided results have another verdict than before."""
     pending: GrowingResults = field(default_factory=GrowingResults)
     """Results that are pending and had a verdict in the newest earlier run."""
+    more_results: int = 0
+    """How many more results the run has than the run before, if both are of all cases, and others
+    than new ones that do not pass."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
     causes: dict[str, GrowingResults] = field(default_factory=lambda: defaultdict(GrowingResults))
@@ -115,10 +120,11 @@ class VerdictChanges:
 
     @property
     def is_any(self) -> bool:
-        """Return whether a case was asked anew, has another verdict, or is new and undecided."""
+        """Return whether a case was asked anew, has another verdict, or is gone or undecided."""
         changed = self.changed or self.same_answer
         undecided = self.undecided or self.new_undecided
-        return bool(self.broke or self.fixed or undecided or changed or self.pending)
+        flips = self.broke or self.fixed or undecided
+        return bool(flips or changed or self.pending or self.more_results)
 
     @property
     def outcome(self) -> Outcome:
@@ -196,6 +202,9 @@ class _Comparer:
         self._store, self._folder, self._run, self._recent = store, folder, run, recent
         self._rows = RowResults(store)
         self._changes = VerdictChanges(newest.id, newest.started, newest.id)
+        if not (part or is_partial(run) or is_partial(newest)):
+            counts = (sum(each.verdicts.values()) for each in (run, newest))
+            self._changes.more_results = next(counts) - next(counts)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
         self._rows_of_part = part.rows if part else ()
@@ -237,6 +246,8 @@ class _Comparer:
                 self._changes.other_verdicts += 1
             elif result.verdict not in (None, "pass"):
                 self._changes.new.append(result)
+        if self._changes.more_results == len(self._changes.new) + len(self._changes.new_undecided):
+            self._changes.more_results = 0
         self._changes.is_of_several = len(self._compared) > 1
         return self._changes
 
@@ -321,8 +332,9 @@ class _Comparer:
                 cause = OTHER_JUDGEMENT
             if cause:
                 self._changes.causes[cause].append(pair.now)
-            elif pair.was.evaluation == pair.now.evaluation and not words[0]:
-                cause = age_of_answers(pair, sessions)
+            elif cause := age_of_answers(pair, sessions):
+                is_edited = pair.was.evaluation != pair.now.evaluation or words[0]
+                cause = f"edited and {cause}" if is_edited else cause
             is_flip = sort_pair(pair) in ("broke", "fixed") or pair.is_now_undecided
             self._changes.flip_causes[cause] += is_flip
 

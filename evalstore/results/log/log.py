@@ -227,7 +227,10 @@ def add_outcomes(
         if entry.is_covered and (
             changes := find_verdict_changes(store, folder, entry.run, recent, entry.part)
         ):
-            listed[number] = replace(entry, outcome=changes.outcome)
+            outcome = changes.outcome
+            if any(outcome) and not (outcome.causes or entry.edits or entry.part):
+                outcome = outcome._replace(causes=("by earlier edits",))
+            listed[number] = replace(entry, outcome=outcome)
     return listed, None
 
 

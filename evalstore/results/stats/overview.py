@@ -6,7 +6,7 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,12 +52,8 @@ class Shift(NamedTuple):
 
     @property
     def part(self) -> str:
-        """Return `in 24 shared results`; empty without a change, or if it is of all results."""
-        return (
-            f"in {plural(self.shared, 'shared result')}"
-            if self.shared and self.now != self.was
-            else ""
-        )
+        """Return `in 24 shared results`; empty if it is of all results."""
+        return f"in {plural(self.shared, 'shared result')}" if self.shared else ""
 
 
 class CandidateRow(NamedTuple):
@@ -274,12 +270,28 @@ def _changes_text(diff: Diff | None, earlier: str = "") -> str:
 
 
 def earlier_text(diff: Diff | None, regressions: Sequence[Regression]) -> str:
-    """Return how many cases broke earlier, without those that broke again: `2 others broke …`."""
-    cells = (each.result[:2] for each in regressions)
-    earlier = {(file, hash((file, row))) for file, row in cells}
-    earlier -= {*diff.broke.rows()} if diff else set()
-    noun = "other" if diff and diff.broke else "case"
-    return f"{plural(len(earlier), noun)} broke earlier" if earlier else ""
+    """Return how many cases broke earlier, without those that broke again: `2 others broke …`.
+
+    Those of which no result is more than undecided did not break.
+    """
+    undecided: dict[tuple[str, int], bool] = {}
+    for result, _ in regressions:
+        case = result.file, hash(result[:2])
+        undecided[case] = result.verdict == "undecided" and undecided.get(case, True)
+    broke = {*diff.broke.rows()} if diff else set()
+    counts = Counter(is_so for case, is_so in undecided.items() if case not in broke)
+    noun = "other" if broke else "case"
+    words = (False, "broke"), (True, "became undecided")
+    return ", ".join(
+        f"{plural(counts[it], noun)} {word} earlier" for it, word in words if counts[it]
+    )
+
+
+def earlier_title(regressions: Iterable[Regression]) -> str:
+    """Return the title of what broke earlier, some or all of which is undecided."""
+    found = {each.result.verdict == "undecided" for each in regressions}
+    word = "Broke or became undecided" if len(found) > 1 else "Became undecided"
+    return f"{word if True in found else 'Broke'} earlier"
 
 
 def _best_text(

@@ -141,14 +141,16 @@ class Trend:
 
 
 def add_rates(
-    entries: Sequence[LogEntry], compared: int | None, rates: Iterable[Rates]
+    entries: Sequence[LogEntry], compared: int | None, rates: Iterable[Rates], *, is_all: bool
 ) -> Iterator[TrendRun]:
     """Yield these runs with the results of their candidates.
 
-    `compared` says of how many it is known what changed; None if of all.
+    `compared` says of how many it is known what changed; None if of all. If they are all runs
+    (`is_all`), nothing changed in the last of them: no run is before it.
     """
     for number, (entry, counts) in enumerate(zip(entries, rates, strict=True)):
         run, is_known = entry.run, compared is None or number < compared
+        is_known |= is_all and number == len(entries) - 1
         outcome = entry.outcome if is_known else Outcome(0, 0, ("not counted",))
         is_limited, edits = is_partial(run), tuple(map(str, entry.edits))
         facts = counts, outcome, edits, (), run.status, is_limited
@@ -173,12 +175,15 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = runs[: len(rates)]
     edited = find_run_edits(location, store, runs)
     entries = [LogEntry(run, run.verdicts, it) for run, it in zip(runs, edited, strict=True)]
+    is_all = bool(runs) and store.find_run_before(runs[-1]) is None
     listed = [
         each._replace(reasons=tuple(_broken_by(location, store, run)))
         if each.outcome and each.outcome.broke
         else each
         for run, each in zip(
-            runs, add_rates(*add_outcomes(location, store, entries), rates), strict=True
+            runs,
+            add_rates(*add_outcomes(location, store, entries), rates, is_all=is_all),
+            strict=True,
         )
     ]
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
@@ -204,7 +209,10 @@ def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
         part = word.removesuffix(" changed")
         is_prompt = part == "system prompt"
         if not is_prompt and part not in _PARTS_OF_FILES:
-            yield word
+            is_of_candidate = word.startswith(("model changed", "temperature "))
+            name = pair.either.model.rpartition("/")[2]
+            listed = [it for it in map(str, found.participants[0]) if it.startswith(word)]
+            yield from [f"{name}: {word}"] if is_of_candidate else listed or [word]
             continue
         named = [name for name in edited if name.startswith("system prompt") == is_prompt]
         yield from (f"{name} changed" for name in named) if named else (word,)

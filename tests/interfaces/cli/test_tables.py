@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.cli.render.layout import Table, fit
+from evalstore.interfaces.cli.render.layout import Table, fit, print_table
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 
@@ -47,6 +47,21 @@ def test_texts_are_cut_only_when_no_more_columns_can_be_left_out_and_numbers_nev
     assert (fit(TABLE, 27).widths, fit(TABLE, 27).is_cut) == ([20, 5], False)
     assert (fit(TABLE, 26).widths, fit(TABLE, 26).is_cut) == ([19, 5], True)
     assert fit(TABLE, 1).widths == [10, 5]
+
+
+def test_sentences_that_begin_alike_are_cut_at_their_start_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    for ends, shown in (
+        ("ab", ["…a", "…b"]),
+        ("aa", ["…It does not say that it is a"] * 2),
+        ("a", ["…It does not say that it is a"]),
+    ):
+        rows = [["fail", f"strict: It does not say that it is {end}"] for end in ends]
+        print_table(Table(["verdict", "reason"], rows, prose="reason"))
+        lines = capsys.readouterr().out.splitlines()[1:]
+        assert [line.removeprefix("fail").strip() for line in lines] == shown
 
 
 def test_a_table_without_a_header_is_as_narrow_as_its_cells() -> None:

@@ -244,6 +244,10 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     change = f"first got worse by 100.0 points; {told}. Both candidates pass 0%."
     assert summary[0] == change
     assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
+    assert summary[3] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
+    page = report(root).read_text(encoding="utf-8")
+    assert "<dt>regressions</dt>" in page
+    assert "what passed in the newest complete run in which the case passed" in page
 
 
 def test_of_answers_that_are_judged_together_the_one_that_fails_is_shown(tmp_path: Path) -> None:
@@ -345,7 +349,7 @@ def test_new_results_that_fail_are_told_and_listed(tmp_path: Path, is_run_of_som
     place = summary.index("New and not passing (1 case)")
     assert summary[place + 1] == "tests/bye.md second ✗ fail"
     text = markdown_report(Location(root))
-    assert text.startswith("### evalstore: 2 new (1 result failing)\n")
+    assert text.startswith("### evalstore: 2 new results (1 failing)\n")
     assert "#### New and not passing\n\n- **`tests/bye.md`** `second`: fail\n" in text
     new = [(pair.either.file, pair.either.verdict) for pair in diff(Location(root), "@~1", "@").new]
     assert new == [("tests/bye.md", "pass"), ("tests/bye.md", "fail")]
@@ -727,8 +731,8 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert f"\n{told.replace('second', '`second`')} " in text
     outcome = log(Location(root), limit=1).entries[0].outcome
     assert outcome
-    assert outcome.causes == ("1 by a label",)
-    row = "1 broke , 1 fixed (1 by a label) tests/bye.md"
+    assert outcome.causes == ("1 by an edit", "1 by a label")
+    row = "1 broke , 1 fixed (1 by an edit, 1 by a label) tests/bye.md"
     assert any(row in line for line in summary_of(report(root)))
     edit(root, "Hello", "Good day")
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
@@ -774,9 +778,9 @@ def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
 
 
 def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
-    for _ in range(10):
+    for _ in range(11):
         assert call(root, "run", "--fail-on", "none") == 0
-    page = report(root).read_text(encoding="utf-8")
+    page = report(root).read_text(encoding="utf-8")  # before the first run there is nothing
     assert page.count('<span class="change-same">(not counted)</span>') == 1
 
 
@@ -808,6 +812,7 @@ def test_candidates_that_are_not_named_are_counted(tmp_path: Path) -> None:
     [
         ("Go away.", "Labels that no longer count changed 1 result: 1 case broke."),
         ("Go away!", "second got worse, 100% to 0%; 1 case broke."),
+        ("", "Labels that no longer count changed 1 result: 1 case broke."),
     ],
 )
 def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_candidate(
@@ -815,7 +820,10 @@ def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_cand
 ) -> None:
     assert call(root, "label", "tests/hello.md", "pass", "--model", "second", "--as", "Ada") == 0
     assert call(root, "run", "--fail-on", "none") == 0
-    anew(root, "second", {"answer": answer})
+    if answer:
+        anew(root, "second", {"answer": answer})
+    else:
+        edit(root, "must be kind", "must be brief and kind")
     assert call(root, "run", "--fail-on", "none") == 0
     assert (
         summary_of(report(root))[0]

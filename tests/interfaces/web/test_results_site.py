@@ -979,9 +979,10 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     labelled: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, address = labelled
-    for text, verdict in (("Go away.", "pass"), ("Good morning!", "pass")):
+    for text, agreed in (("Go away.", "0.0% of 1 verdict on"), ("Good morning!", "50.0% of 2")):
         path = answer_of(address, text)
-        post(address, path, verdict=verdict, by="Ada")
+        post(address, path, verdict="pass", by="Ada")
+        assert f"</span>: {agreed}" in ask(address, "label?by=Ada&only=second")[1]
     end = ask(address, "label?by=Ada&only=HELLO")[1]
     assert "You have given all 2 labels on answers of “HELLO”.</h1>" in end
     assert ">Label other answers</a>" in end

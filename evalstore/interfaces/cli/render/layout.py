@@ -12,7 +12,14 @@ from itertools import chain
 from json import dumps
 from typing import Any, Literal, TypeVar
 
-from evalstore.core.display import StyledLine, StyledSpan, TextBlock, Widest, break_word
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    TextBlock,
+    Widest,
+    break_word,
+    first_difference,
+)
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
@@ -51,7 +58,8 @@ class Table:
     """Columns that are cut to so many columns of the terminal before one is left out."""
     has_header: bool = True
     prose: str | None = None
-    """The column with sentences, which are cut at their end and need not be distinct."""
+    """The column with sentences, which need not be distinct: those that do not fit are cut at
+    their end and at a start that all have, such as the name of a judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +207,24 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
 def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
     cells = (row[number] for row in table.rows)
     if table.header[number] == table.prose:
-        return (output.clip(cell, size) for cell in cells)
+        start = _shared_start(filter(None, (row[number] for row in table.rows)), size)
+        shorter = (f"…{cell[len(start) :]}" if cell and start else cell for cell in cells)
+        return (output.clip(cell, size) for cell in shorter)
     return iter(shorten_labels(cells, size))
+
+
+def _shared_start(texts: Iterable[str], columns: int) -> str:
+    """Return the words with which all texts begin, if these have no room; of equal ones a name."""
+    listed = iter(texts)
+    first = last = next(listed, "")
+    most = output.shown_columns(first)
+    for text in listed:
+        first, last = min(first, text), max(last, text)
+        most = max(most, output.shown_columns(text))
+    if most <= columns:
+        return ""
+    start = first[: first_difference(first, last)]
+    return start[: start.find(": ") + 2] if first == last else start[: start.rfind(" ") + 1]
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:

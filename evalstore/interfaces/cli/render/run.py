@@ -57,7 +57,7 @@ def join_line(report: JoinReport) -> str:
     if report.run is None:
         rest = "finish it" if report.stopped in ("max-cost", "max-time") else "continue the run"
         return f"{done}; other runners {rest}"
-    return f"{done}; run {report.run[:8]} {status_word(report.status)}"
+    return f"{done}; run {report.run[:8]} {status_word(report.status or '')}"
 
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:

@@ -340,7 +340,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
         tree(workspace, {name: (workspace / "tests/weather.md").read_text(encoding="utf-8")})
     assert evalstore("run", "--fail-on", "regression").exit_code == 0
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 4 new (2 results failing)\n")
+    assert text.startswith("### evalstore: 4 new results (2 failing)\n")
     listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
     assert listed.split() == "".join(OSLO.replace("weather", name) for name in files).split()

@@ -196,7 +196,8 @@ def test_the_log_says_in_which_runs_something_broke(
     tree(workspace, {"tests/weather.md": WEATHER})
     evalstore("run", "-q")
     verdicts = [line.split("  ")[2] for line in evalstore("log", "--oneline").stdout.splitlines()]
-    assert verdicts == ["1 pass, 1 fail (1 fixed)", "1 fail (1 broke)", "1 fail", "1 pass, 1 fail"]
+    broke = "1 fail (1 broke: by earlier edits)"
+    assert verdicts == ["1 pass, 1 fail (1 fixed)", broke, "1 fail", "1 pass, 1 fail"]
     counts = [(run.get("broke"), run.get("fixed")) for run in documents("log")["runs"]]
     assert counts == [(0, 1), (1, 0), (0, 0), (None, None)]
 

@@ -303,3 +303,16 @@ def test_few_changed_results_are_listed_and_many_are_counted(
         write_case(name, "yes, it is")
     ran = history("run").stdout
     assert ran.startswith("since the last run: 6 changed\n2 failures as before")
+
+
+def test_results_of_removed_and_restored_cases_are_counted(history: Evalstore) -> None:
+    removed = Path.cwd() / "tests/a.md"
+    text = removed.read_text(encoding="utf-8")
+    removed.unlink()
+    told = "since the last run: nothing broke or was fixed, 1 {} result than in the last run\n"
+    assert history("run", "-q").stdout.startswith(told.format("fewer"))
+    removed.write_text(text, encoding="utf-8")
+    assert history("run", "-q").stdout.startswith(
+        told.format("more").replace("the last run:", "the last verdict on each case:")
+    )
+    assert "than in" not in history("run", "-q").stdout
