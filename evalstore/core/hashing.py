@@ -73,7 +73,7 @@ def describe(kind: str, **fields: Any) -> Description:
     description = {
         name: value
         for name, value in fields.items()
-        if value is not None and value not in ("", [], {})
+        if value or (value is not None and value not in ("", [], {}))
     }
     description["kind"] = kind
     description["scheme"] = SCHEME
@@ -280,22 +280,25 @@ def id_of_question(
     test: str, prompt: str | None, model: str, temperature: float | None, seed: int | None
 ) -> str:
     """Return the key under which the samples of a question with these fields are stored."""
-    if not (test.isascii() and test.isalnum()):  # no id: JSON may write it in another way
+    ids = test + model
+    if not (test and model and ids.isascii() and ids.isalnum()):  # JSON may write them otherwise
         described = describe_question(Question(test, prompt, model, temperature, seed))
         return identify(described)[0]
-    return hash_content(f'{_before_test(prompt, model, temperature, seed)}"test":"{test}"}}')
+    before, between = _around_model(prompt, temperature, seed)
+    return hash_content(f'{before}{model}{between}{test}"}}')
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _before_test(
-    prompt: str | None, model: str, temperature: float | None, seed: int | None
-) -> str:
-    """Return the canonical JSON of a question up to its test, which is its last field.
+def _around_model(
+    prompt: str | None, temperature: float | None, seed: int | None
+) -> tuple[str, str]:
+    """Return the canonical JSON of a question before its model, and from there to its test.
 
     The rows of a file differ in nothing else, so the rest is encoded once.
     """
-    content = canonical_json(describe_question(Question("", prompt, model, temperature, seed)))
-    return f"{content[:-1]},"
+    content = canonical_json(describe_question(Question("0", prompt, "0", temperature, seed)))
+    before, model, rest = content.partition('"model":"')
+    return before + model, rest[1:].removesuffix('0"}')
 
 
 def evaluator_id(evaluator: Evaluator) -> str:

@@ -111,6 +111,8 @@ def finalize(value: Any) -> Any:
     """Return a text unchanged, anything else as JSON; an undefined value raises when printed."""
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return str(value)
     from jinja2 import Undefined
 
     if isinstance(value, Undefined):

@@ -227,11 +227,14 @@ def place_cases(
         for number, case in read_ahead(path, cases) if by_row else cases:
             if by_row and not selected(path, case):
                 continue
-            alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
+            alike = (case.tags, case.judge_prompts, case.needs, case.recorded is None)
             if alike != last:
-                last, made_of = alike, finder.find(case)
+                last, made_of = alike, finder.find(alike, case)
             if made_of is not None:
-                yield PlacedCase(path, attempts, number, case, *made_of)
+                choices, of_case = made_of
+                if case.recorded:
+                    choices = [(_recorded(case.recorded), lacks) for _, lacks in choices]
+                yield PlacedCase(path, attempts, number, case, choices, of_case)
 
 
 def _numbered_cases(
@@ -276,9 +279,8 @@ class _Finder:
         self._candidates, self._judges, self._shared = candidates, judges, shared
         self._known: dict[tuple[object, ...], _MadeOf | None] = {}
 
-    def find(self, case: Case) -> _MadeOf | None:
-        """Return what the cells of a case are made of; None if it is not selected."""
-        alike = (case.tags, case.judge_prompts, case.needs, case.recorded)
+    def find(self, alike: tuple[object, ...], case: Case) -> _MadeOf | None:
+        """Return what the cells of cases like this one are made of; None if it is not selected."""
         if alike not in self._known:
             self._known[alike] = self._make(case)
         return self._known[alike]

@@ -235,7 +235,7 @@ class Plans:
                 question = ask.question_id
                 before = planned.get(question, 0)
                 if ask.count > before:
-                    plan.asks.append(replace(ask, count=ask.count - before))
+                    plan.asks.append(replace(ask, count=ask.count - before) if before else ask)
                     if question in self.shared:
                         planned[question] = ask.count
             yield plan

@@ -88,7 +88,7 @@ class PlanProgress:
         for item in items:
             if isinstance(item, PlannedAsk):
                 if (count := item.count - self._failures[item.question_id]) > 0:
-                    yield replace(item, count=count)
+                    yield replace(item, count=count) if count < item.count else item
             elif (key := lease_key_of(item)) not in self._failures and self.queue(key):
                 yield item
 

@@ -257,7 +257,6 @@ class CaseBuilder:
 
         The version consists of the answers.
         """
-        line = self._test.line_of("answer")
         answers = [_value_or_none(answer, row) for answer in self._answers]
         if not isinstance(self._test.answer, tuple) and isinstance(answers[0], list):
             answers = answers[0]
@@ -267,24 +266,26 @@ class CaseBuilder:
         if missing:
             raise FileProblem(
                 f"'answer' has none for turn {missing[0]}, and some for others",
-                line,
+                self._test.line_of("answer"),
                 hint="a row has all its answers or none",
             )
         if len(shapes) > 1:
             raise FileProblem(
                 f"a recorded answer is for one conversation, and there are {len(shapes)}",
-                line,
+                self._test.line_of("answer"),
                 hint="remove 'answer', or 'repetitions' and all conversations ('# ▶') but one",
             )
         if len(answers) != (turn_count := len(shapes[0].turns)):
             answer_count = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
             raise FileProblem(
                 f"'answer' gives {answer_count}, and the conversation has {turn_count}",
-                line,
+                self._test.line_of("answer"),
                 hint="it is a text or, for a conversation with several turns, a list",
             )
         if self.has_groups:
-            raise FileProblem("recorded answers cannot be judged as a group", line)
+            raise FileProblem(
+                "recorded answers cannot be judged as a group", self._test.line_of("answer")
+            )
         version = ModelVersion(
             RECORDED, RECORDED, options={"answers": [as_text(answer) for answer in answers]}
         )

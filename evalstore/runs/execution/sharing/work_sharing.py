@@ -208,7 +208,8 @@ class WorkSharing:
             if ids:
                 new[question] = ids
             if len(ids) < ask.count:
-                claimed.items.append(replace(ask, count=ask.count - len(ids)))
+                left = replace(ask, count=ask.count - len(ids)) if ids else ask
+                claimed.items.append(left)
             else:
                 claimed.done.append(question)
         if new:
