@@ -12,7 +12,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from evalstore.core.display import WORKSPACE, case_name, safe, short
+from evalstore.core.display import WORKSPACE, case_name, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.runs import shared_cost_text
 from evalstore.files.atomic_write import temporary_file
@@ -20,7 +20,6 @@ from evalstore.interfaces.html.case_data import MOST_EXPLAINED, CaseData, CaseHi
 from evalstore.interfaces.html.charts import interval_chart
 from evalstore.interfaces.html.summary import list_changes, summarise_results
 from evalstore.interfaces.html.templates import (
-    Drawing,
     content_policy,
     data_block,
     read_asset,
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
     from evalstore.store import Store
-    from evalstore.store.wanted import Reached
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
@@ -265,39 +263,3 @@ class ServedPage(NamedTuple):
     """The newest run when the page was made; empty without one."""
     state: str
     """A text that differs after every change of the store."""
-
-
-# --- the page that is shown while that of a run is being made: what is known of the run at once
-
-
-RELOAD = "setTimeout(() => location.reload(), 1000)"
-"""The script of the page: a refresh without one does not load an address with a case again."""
-
-
-def waiting_page(
-    name: str,
-    base: str,
-    run: str,
-    reached: Reached | None,
-    problem: str,
-    following: str = "",
-    note: str | None = None,
-) -> bytes:
-    """Return a page that is loaded again every second, or says why there is none.
-
-    `name` is that of the workspace; without a `run` it is about the workspace as it is now. Without
-    a `base` it has no links. `following` is the query for the next answer to label, after one that
-    is not there, and `note` that of a form that cannot be stored.
-    """
-    return render(
-        "waiting.html",
-        workspace=safe(name),
-        base=base,
-        run="" if problem else run or "the workspace as it is now",
-        script=Drawing(RELOAD),
-        reached=reached,
-        problem=problem,
-        following=following,
-        is_form=note is not None,
-        note=note,
-    )

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import chain
+from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,9 +87,7 @@ class LabelPages:
         self._location, self._name, self._base = location, name, base
         self._lock = Lock()
         self._answers: dict[str, Sequence[AskedAnswer]] = {}
-        """The answers offered, in order, by the words to which they are limited."""
-        self._incomplete: dict[str, set[str]] = {}
-        """The titles of those that lack answers that are judged together with them."""
+        """The answers offered, in order, by the words to which they are limited; then others."""
         self._state: object = None
         """What they depend on: cases, settings and runs."""
 
@@ -117,24 +116,18 @@ class LabelPages:
         """Return the answers offered, in order; they are read once, also in memory."""
         with self._lock:
             if only not in self._answers:
-                found = self._with_words(only.casefold().split(), incomplete := set[str]())
-                self._answers[only] = nsmallest(MOST_ANSWERS, found, key=lambda each: each[:2])
-                self._incomplete[only] = incomplete
+                words = only.casefold().split()
+                found = (each for each in self._read() if all(word in each.words for word in words))
+                order = attrgetter("missing", "session", "place")
+                self._answers[only] = nsmallest(MOST_ANSWERS, found, key=order)
             return self._answers[only]
-
-    def _with_words(self, words: Sequence[str], incomplete: set[str]) -> Iterator[AskedAnswer]:
-        """Yield the answers with all of the words; titles of those not complete are added."""
-        for each in self._read():
-            if all(word in each.words for word in words):
-                if each.missing:
-                    incomplete.add(each.title)
-                else:
-                    yield each
 
     def _left(self, person: str, only: str) -> list[AskedAnswer]:
         """Return the answers offered that a person has not labelled."""
         labels, answers = stored_labels(self._location), self._offered(only)
-        return [each for each in answers if person not in _by_person(labels, each)]
+        return [
+            each for each in answers if not each.missing and person not in _by_person(labels, each)
+        ]
 
     def page(
         self, session: str, place: str, person: str, only: str, note: str = "", why: str = ""
@@ -169,7 +162,8 @@ class LabelPages:
             for vote in view.judgements
             if own and not vote.is_person and answer.session in vote.sessions
         ]
-        earlier = [each for each in self._offered(only) if each[:2] < answer[:2]]
+        offered = (each for each in self._offered(only) if not each.missing)
+        earlier = [each for each in offered if each[:2] < answer[:2]]
         texts, is_single = TextTable(), sum(len(each.answers) for each in shown) == 1
         told = criteria.instructions if criteria else ""
         if is_single:
@@ -292,13 +286,14 @@ class LabelPages:
 
     def _render(self, **values: object) -> bytes:
         only, person = str(values["only"]), str(values["person"])
+        incomplete = {safe(each.title) for each in self._offered(only) if each.missing}
         return render(
             "label.html",
             **values,
             left=len(self._left(person, only)),
-            total=(total := len(self._offered(only))),
+            total=(total := sum(not each.missing for each in self._offered(only))),
             is_sample=total == MOST_ANSWERS,
-            incomplete=sorted(map(safe, self._incomplete[only])),
+            incomplete=sorted(incomplete),
             workspace=safe(self._name),
             base=self._base,
             script=Drawing(read_script("label.js")),

@@ -35,7 +35,7 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
-from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
+from evalstore.interfaces.html.report import ServedPage, build_report
 from evalstore.interfaces.html.summary import run_changes, run_row
 from evalstore.interfaces.html.templates import (
     Drawing,
@@ -73,6 +73,8 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 RUN_LIST = "runs"
 """The name of the first page, beside those of runs by their ids."""
+_RELOAD = "setTimeout(() => location.reload(), 1000)"
+"""A script: a refresh without one does not load an address with a case again."""
 _FORM = "application/x-www-form-urlencoded"
 _SECONDS = 1.0
 """Between two looks at the store."""
@@ -104,7 +106,7 @@ class ResultsSite(LocalSite):
     def __init__(self, location: Location) -> None:
         super().__init__()
         script, style = read_script("report.js"), read_asset("report.css")
-        others = RELOAD, read_asset("list.js"), read_script("label.js")
+        others = _RELOAD, read_asset("list.js"), read_script("label.js")
         policy = content_policy(script, style, *others, is_served=True)
         self.policy = f"{policy}; frame-ancestors 'none'"
         self.pages = BuiltPages(location, self.base)
@@ -162,7 +164,8 @@ class ResultsSite(LocalSite):
             known = {name: fields.get(name, "") for name in ("by", "only", "case")}
             following = urlencode({**known, "after": request.match_info["session"]})
         note = sent.get("note", "") if request.method == "POST" else None
-        return _html(waiting_page(name, base, "", None, text, following, note), status)
+        shown = {"problem": text, "following": following, "note": note}
+        return _html(render("error.html", workspace=safe(name), base=base, **shown), status)
 
     async def close(self, _application: web.Application) -> None:
         """End the streams of changes."""
@@ -377,8 +380,15 @@ class BuiltPages:
         """Return what is shown while the page of a run, by its id, or of the workspace is made."""
         making = self._making
         reached = making[1] if making and making[0] == run else None
-        title = "" if run in (WORKSPACE, RUN_LIST) else f"run {short(run)}"
-        return waiting_page(self.name, self._base, title, reached, "")
+        is_run = run not in (WORKSPACE, RUN_LIST)
+        return render(
+            "waiting.html",
+            workspace=safe(self.name),
+            base=self._base,
+            run=f"run {short(run)}" if is_run else "the workspace as it is now",
+            reached=reached,
+            script=Drawing(_RELOAD),
+        )
 
     def build(self, run: str) -> BuiltPage:
         """Return the page of a run by its id, of the workspace as it is now, or the list of runs.

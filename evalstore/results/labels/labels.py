@@ -154,25 +154,21 @@ class NewLabels:
 
     def add(self, plan: Plan) -> None:
         """Add the plan of a batch."""
-        if not self._labels:
-            return
-        for cell in plan.cells:
-            if cell.case.evaluation:
-                for subject in cell.subjects(plan.sessions):
-                    place = cell.case.evaluation, tuple(subject)
-                    if place in self._places:
-                        self._planned.add(place)
+        self._planned |= self._places.intersection(
+            (cell.case.evaluation, tuple(subject))
+            for cell in (plan.cells if self._places else ())
+            if cell.case.evaluation
+            for subject in cell.subjects(plan.sessions)
+        )
 
     def count(self) -> int:
         """Return how many labels there are, after all plans were added."""
-        words: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        before: dict[tuple[str, str, tuple[str, ...]], str] = {}
+        now = before.copy()
         for label in self._labels:
             place = label.evaluation.evaluation, label.evaluation.sessions
             if place in self._planned:
-                before_and_now = words.setdefault((label.person, *place), ["none", "none"])
-                before_and_now[1:] = [label.id]
-                if label.evaluation.verdict == "none":
-                    before_and_now[1:] = ["none"]
+                now[label.person, *place] = "" if label.evaluation.verdict == "none" else label.id
                 if label.at <= self._since:
-                    before_and_now[:1] = before_and_now[1:]
-        return sum(1 for before, now in words.values() if before != now)
+                    before |= now
+        return sum(before.get(key, "") != last for key, last in now.items())
