@@ -340,23 +340,18 @@ class LabelPages:
                     cell, case = each.cell, each.cell.case
                     if not case.evaluation:
                         continue
-                    prompt = names[case.prompts][each.cell.prompt] if case.prompts[1:] else None
+                    prompt = names[case.prompts][cell.prompt] if case.prompts[1:] else None
                     title = case_name(cell.file, case.row, prompt)
                     words = " ".join((title, cell.candidate.id, *case.tags)).casefold()
                     place = f"{cell.file}::{case.row}"
                     subjects = cell.subjects(plan.sessions)
-                    whole = tuple(
-                        session
-                        for question, _, most in cell.distinct_questions()
-                        for session in plan.sessions.get(question, ())[
-                            : most // cell.attempts * len(subjects)
-                        ]
-                    )
+                    used = {*chain.from_iterable(subjects)}
+                    whole = tuple(id for id in each.sessions if id in used)
                     result = as_result(each)
                     complete = result._replace(sessions=whole, required_answers=len(whole))
                     for them in subjects:
                         yield AskedAnswer(them[0], place, them, complete, case, title, words, 0)
-                    if left := tuple(id for id in each.sessions if id not in whole):
+                    if left := tuple(id for id in each.sessions if id not in used):
                         missing = cell.required_answers - len(each.sessions)
                         yield AskedAnswer(left[0], place, left, result, case, title, words, missing)
 

@@ -91,7 +91,12 @@ def label(
     the note is a candidate, and when there is no label to remove.
     """
     with open_project(location) as project:
-        _require_note(project, note)
+        for candidate in project.settings.candidates:  # `-m` names one in other commands
+            if note and note in (candidate.id, candidate.id.rpartition("/")[2]):
+                raise EvalstoreError(
+                    f"the note '{note}' is the name of a candidate",
+                    hint=f"'-m' is the note here; write '--model {candidate.id}' for the candidate",
+                )
         subjects = find_named(project, case, models, prompt, every=every)
         author = person or name_of_user(location.directory)
         labels = add_labels(project, subjects, verdict, note, author)
@@ -101,16 +106,6 @@ def label(
                 hint="only the person who gave a label can remove it; name them with '--as NAME'",
             )
         return labels
-
-
-def _require_note(project: Project, note: str) -> None:
-    """Raise `EvalstoreError` for a note that names a candidate: `-m` does in other commands."""
-    for candidate in project.settings.candidates:
-        if note and note in (candidate.id, candidate.id.rpartition("/")[2]):
-            raise EvalstoreError(
-                f"the note '{note}' is the name of a candidate",
-                hint=f"'-m' is the note here; write '--model {candidate.id}' for the candidate",
-            )
 
 
 def label_results(

@@ -193,7 +193,10 @@ def _versions(
         if edits:
             begun.append((span, edits, candidates, parts))
         elif span.case and begun:
-            begun[-1][0].add_newer(span)
+            last = begun[-1][0]  # the version is the same
+            span.add_older(last.results, last.judged_in)
+            last.results, last.judged_in = span.results, span.judged_in
+            last.last_run = span.last_run or last.last_run
         if span.case or (before and before.case):
             before, parts_before = span, parts
     for span, edits, candidates, parts in begun:
@@ -299,12 +302,6 @@ class VersionSpan:
                 known[_cell(result)] = result
                 self.judged_in[result.model] = runs[result.model]
         self.results = list(known.values())
-
-    def add_newer(self, span: VersionSpan) -> None:
-        """Add the results of a later span, in which the version is the same."""
-        span.add_older(self.results, self.judged_in)
-        self.results, self.judged_in = span.results, span.judged_in
-        self.last_run = span.last_run or self.last_run
 
 
 def _cell(result: Result) -> tuple[str, int]:

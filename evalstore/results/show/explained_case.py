@@ -105,7 +105,11 @@ def _explain(
     with open_store(location) as store:
         newest = _find_newest_results(location, store, case, revision, model, labels=not revision)
         cells = newest.results
-        former = frozenset() if revision else _former_candidates(location, cells)
+        former = frozenset[str]()
+        if not revision:
+            candidates = open_workspace(location).settings.candidates
+            current = {RECORDED, *(each.name or each.id for each in candidates)}
+            former = frozenset({cell.model for cell in cells} - current)
         preferred = [] if model else [cell for cell in cells if cell.model not in former]
         result = _choose(location, case, preferred or cells, model, prompt)
         if result not in newest.labelled:
@@ -118,13 +122,6 @@ def _explain(
     planned = find_planned_work(location, result, {cell.prompt for cell in cells})
     edit = find_edit_of(location, result)
     return replace(explanation, former=former, planned=planned, edit=edit)
-
-
-def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:
-    """Return the models of these results that are not candidates of the workspace now."""
-    candidates = open_workspace(location).settings.candidates
-    current = {candidate.name or candidate.id for candidate in candidates}
-    return frozenset({cell.model for cell in cells} - current - {RECORDED})
 
 
 def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:

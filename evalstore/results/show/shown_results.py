@@ -199,15 +199,12 @@ class CasePrompts:
         number = self._numbers.get(digest) or 0
         larger = self._larger.get((number, prompt))
         if larger is None:
-            larger = self._find_larger(number, prompt)
+            prompts = self._sets[number] | {prompt}
+            if prompts not in self._sets:
+                self._sets.append(prompts)
+            larger = self._larger[number, prompt] = self._sets.index(prompts)
         if larger != number:
             self._numbers.put(digest, larger)
-
-    def _find_larger(self, number: int, prompt: str | None) -> int:
-        prompts = self._sets[number] | {prompt}
-        if prompts not in self._sets:
-            self._sets.append(prompts)
-        return self._larger.setdefault((number, prompt), self._sets.index(prompts))
 
     @property
     def several(self) -> set[str | None]:
