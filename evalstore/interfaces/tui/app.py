@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from types import FrameType
+from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.theme import BUILTIN_THEMES
@@ -20,6 +22,7 @@ from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
 from evalstore.interfaces.tui.case_listing import CasePlace
+from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import Appearance, KeyRegistry, key_name
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, show_other_runs
@@ -41,14 +44,6 @@ from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
 from evalstore.interfaces.tui.text_view import TextView, readable_variables
 from evalstore.store.revisions import WORK
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from textual import events
-
-    from evalstore.interfaces.tui.data_source import WorkspaceSource
-
 
 _GARBAGE = (10_000, 5, 1 << 30)
 """New objects before a collection of garbage looks through them, some milliseconds; those before

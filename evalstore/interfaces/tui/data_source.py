@@ -15,29 +15,29 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.progress import ProgressListener
+from evalstore.core.results import Decision, Result
 from evalstore.interfaces.api import Workspace
 from evalstore.interfaces.tui.case_filter import read_query
 from evalstore.interfaces.tui.case_listing import PromptPair
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
+from evalstore.planning.status_report import Status
+from evalstore.results.labels.labels import LabelIndex
 from evalstore.results.table import cases
+from evalstore.results.table.cases import Cases, CaseWindow, RunLine
+from evalstore.store.driver import Extent
+from evalstore.store.work.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Decision, Result
-    from evalstore.planning.options import Location
-    from evalstore.planning.status_report import Status
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
-    from evalstore.results.table.cases import Cases, CaseWindow, RunLine
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
     from evalstore.runs.status.dashboard import Dashboard
     from evalstore.runs.watch import ChangeNotifier
-    from evalstore.store.driver import Extent
-    from evalstore.store.work.shared_runs import RunInProgress
 
 
 class WorkspaceSource:

@@ -31,8 +31,11 @@ from evalstore.core.display import (
     verdict_span,
 )
 from evalstore.core.errors import EvalstoreError, NotRunError
+from evalstore.core.results import Result
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.atomic_write import write_whole
+from evalstore.interfaces.tui.case_listing import CaseNavigator
+from evalstore.interfaces.tui.page_lines import TitlePart
 from evalstore.interfaces.tui.render.markdown_text import render_text
 from evalstore.interfaces.tui.render.verdicts import (
     MIN_SHARED,
@@ -55,18 +58,14 @@ from evalstore.results.answer.answer_text import (
     reasoning,
     together_lines,
 )
-from evalstore.results.attempts import failed_text
+from evalstore.results.answer.judgements import Judgement
+from evalstore.results.attempts import MixedAttempts, failed_text
+from evalstore.results.labels.labels import LabelIndex
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.interfaces.tui.case_listing import CaseNavigator
-    from evalstore.interfaces.tui.page_lines import TitlePart
     from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.answer.judgements import Judgement
-    from evalstore.results.attempts import MixedAttempts
-    from evalstore.results.labels.labels import LabelIndex
-    from evalstore.results.table.case_rows import CaseRow
 
 _MARKUP = re.compile(r"([\\`*_<\[\]|])")
 

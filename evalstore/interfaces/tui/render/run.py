@@ -18,7 +18,10 @@ from evalstore.core.display import (
     simulated,
     text_lines,
 )
+from evalstore.interfaces.tui.data_source import BackgroundRun
 from evalstore.interfaces.tui.render.verdicts import bar, problem_text, verdict_cell, when
+from evalstore.planning.project import Untrusted
+from evalstore.planning.status_report import Status
 from evalstore.results.edits.change_text import reason_text, value_lines
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.verdict_order import SIGNS
@@ -45,9 +48,6 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.data_source import BackgroundRun
-    from evalstore.planning.project import Untrusted
-    from evalstore.planning.status_report import Status
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.statistics import Rate
 from evalstore.core.display import (
     BLANK,
     StyledLine,
@@ -45,21 +46,20 @@ from evalstore.interfaces.tui.render.verdicts import (
     when,
 )
 from evalstore.planning.first_pushes import push_text
+from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_text import FLIPS
 from evalstore.results.log.runs_in_progress import in_progress_text, in_progress_texts
+from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_text import run_counts_text
 from evalstore.runs.status.status_text import pending_text, remote_texts
+from evalstore.store.work.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
-    from evalstore.comparison.statistics import Rate
-    from evalstore.planning.status_report import FileChange, Status
     from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.flips.run_differences import RunDifferences
-    from evalstore.results.table.cases import RunLine
     from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
     from evalstore.runs.status.dashboard import Dashboard
-    from evalstore.store.work.shared_runs import RunInProgress
 
 
 STOPPED = {

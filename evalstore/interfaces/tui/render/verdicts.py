@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.comparison.comparison import Pair
 from evalstore.comparison.statistics import Rate
+from evalstore.comparison.version_diff import Difference
 from evalstore.comparison.word_diff import Stretch, compare_words
 from evalstore.core.display import (
     BADGE,
@@ -42,8 +44,6 @@ from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.store.wanted import Reached
 
 if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.version_diff import Difference
     from evalstore.results.compare.diff_result import Diff
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

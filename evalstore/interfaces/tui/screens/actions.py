@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static
 
@@ -34,13 +35,11 @@ from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
 from evalstore.results.verdict_order import SIGNS, verdict_counts
+from evalstore.store.work.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
-    from textual.geometry import Size
-
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
     from evalstore.results.labels.add_labels import LabelReport
-    from evalstore.store.work.shared_runs import RunInProgress
 
 NO_EARLIER_RUN = "no earlier run to compare with"
 """The message of the comparison of the first run with the one before it."""

@@ -10,16 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
+from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
     AnswerTexts,
+    Exported,
     ExportedAnswer,
     answer_texts,
     answer_title,
@@ -35,18 +38,12 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView, indented_text
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections, other_lines
 from evalstore.results.rendering import LONGEST
+from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from textual.app import ComposeResult
-
-    from evalstore.interfaces.tui.case_listing import CaseNavigator
-    from evalstore.interfaces.tui.render.answer import Exported
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.flips.result_history import NewerRun
-    from evalstore.results.table.cases import Cases
 
 _SPLIT = 120
 """The width from which on the verdicts in full are at the right of an answer."""

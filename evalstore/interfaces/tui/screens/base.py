@@ -18,26 +18,24 @@ from textual.containers import Container
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Static
 from textual.widgets._toast import ToastRack
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.data_source import BackgroundRun
+from evalstore.interfaces.tui.case_listing import CaseNavigator, CasePlace
+from evalstore.interfaces.tui.data_source import Among, BackgroundRun, Models, WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine, TitlePart
 from evalstore.interfaces.tui.render.run import end_summary, run_texts
 from evalstore.interfaces.tui.render.verdicts import READING, problem_text, reading_text
 from evalstore.interfaces.tui.text_view import FittedView, TextView
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.store.wanted import Reached, telling, while_wanted
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
-    from evalstore.interfaces.tui.case_listing import CaseNavigator, CasePlace
-    from evalstore.interfaces.tui.data_source import Among, Models, WorkspaceSource
-    from evalstore.results.table.case_rows import CaseRow
     from evalstore.runs.interactive_run import RunRequest
     from evalstore.runs.run import PlanPreview
 

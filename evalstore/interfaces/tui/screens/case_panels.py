@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from evalstore.core.display import BLANK, StyledLine, TextBlock, plural, text_lines
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.case_filter import (
     FIELDS,
     NO_MATCH,
@@ -50,9 +51,6 @@ from evalstore.results.table.cases import Cases, CaseWindow
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from evalstore.core.results import Decision, Result
     from evalstore.results.answer.answer import AnswerView
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]

@@ -7,11 +7,15 @@ from operator import is_
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from evalstore.comparison.statistics import Rate
 from evalstore.core.display import plural, short
-from evalstore.interfaces.tui.case_filter import help_lines
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Result
+from evalstore.interfaces.tui.case_filter import Query, help_lines
 from evalstore.interfaces.tui.case_listing import (
     CaseGroup,
     CaseListing,
@@ -23,24 +27,18 @@ from evalstore.interfaces.tui.case_listing import (
 )
 from evalstore.interfaces.tui.data_source import FilteredPlaces
 from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.case_table import case_cells, case_columns, case_title
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
 from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
 from evalstore.interfaces.tui.screens.dialogs import Choice
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, RunLine, candidate_rates
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from evalstore.comparison.statistics import Rate
-    from evalstore.core.errors import EvalstoreError
-    from evalstore.core.results import Result
-    from evalstore.interfaces.tui.case_filter import Query
-    from evalstore.interfaces.tui.grid_columns import Column, StyledCell
     from evalstore.results.flips.result_history import NewerRun
-    from evalstore.results.table.case_rows import CaseRow
 
 
 _TABLE = """\

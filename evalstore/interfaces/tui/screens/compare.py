@@ -6,8 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 
+from evalstore.comparison.comparison import Pair
+from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import (
     BLANK,
     StyledLine,
@@ -18,7 +22,9 @@ from evalstore.core.display import (
     text_lines,
     widest,
 )
+from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_listing import CaseNavigator
+from evalstore.interfaces.tui.data_source import Among, Models
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import (
     NEVER,
@@ -45,18 +51,11 @@ from evalstore.results.compare.diff_text import (
 )
 from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.labels.labels import LabelIndex
+from evalstore.results.table.cases import Cases
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-    from textual.geometry import Size
-
-    from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.version_diff import Difference
-    from evalstore.core.results import Result
-    from evalstore.interfaces.tui.data_source import Among, Models
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.result_history import NewerRun
-    from evalstore.results.table.cases import Cases
 
 
 _HELP = """\

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.core.display import status_word
 from evalstore.core.errors import EvalstoreError, WorkspaceError
+from evalstore.interfaces.tui.data_source import BackgroundRun
 from evalstore.interfaces.tui.render.run import (
     plan_lines,
     progress_lines,
@@ -23,7 +24,6 @@ from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.data_source import BackgroundRun
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview

@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import BLANK, percent, plural, status_word, text_lines
+from evalstore.core.display import BLANK, StyledLine, percent, plural, status_word, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
@@ -34,18 +35,15 @@ from evalstore.interfaces.tui.render.run_details import (
 )
 from evalstore.interfaces.tui.render.verdicts import READING, verdict_strip, when
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage, OtherRuns
+from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.text_view import FittedView, wrap_line
 from evalstore.results.table.case_rows import BROKE
+from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from evalstore.core.display import StyledLine
-    from evalstore.interfaces.tui.screens.base import Page
     from evalstore.results.flips.run_differences import RunDifferences
-    from evalstore.results.table.cases import RunLine
     from evalstore.results.table.file_verdicts import RunFiles
     from evalstore.runs.status.dashboard import Dashboard
 

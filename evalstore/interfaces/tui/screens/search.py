@@ -9,7 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import events, on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
@@ -23,20 +24,17 @@ from evalstore.core.display import (
     safe,
     widest,
 )
+from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell, case_names
 from evalstore.interfaces.tui.page_lines import FooterHint, TypedLine
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
+from evalstore.results.table.cases import Cases
 
 if TYPE_CHECKING:
-    from textual import events
-    from textual.app import ComposeResult
-
-    from evalstore.core.errors import EvalstoreError
     from evalstore.results.search.grep import FoundText, FoundTexts, MarkedText
-    from evalstore.results.table.cases import Cases
 
 
 _PAUSE_SECONDS = 0.2

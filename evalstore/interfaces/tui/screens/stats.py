@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from evalstore.core.display import (
@@ -42,13 +43,15 @@ from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.base import PanelPage
 from evalstore.interfaces.tui.text_view import FittedView, TextView, wrap_line
 from evalstore.planning.open_project import open_store
-from evalstore.results.stats.groups import answers_cost, answers_cost_per_100, judging_cost
+from evalstore.results.stats.groups import (
+    ResultGroup,
+    answers_cost,
+    answers_cost_per_100,
+    judging_cost,
+)
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend
 
