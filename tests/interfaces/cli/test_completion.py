@@ -21,11 +21,19 @@ from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.store.test_run_documents import DESCRIPTION
+from tests.zygote import shell_program
 
 if TYPE_CHECKING:
     from tests.interfaces.cli.conftest import Evalstore
 
 pytestmark = pytest.mark.extended
+
+
+@pytest.fixture(autouse=True)
+def _evalstore_of_shells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a shell starts as `evalstore` is a fork."""
+    program = shell_program(tmp_path / "programs/evalstore")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +106,7 @@ def completed(line: str, folder: Path, functions: str = completion_scripts.BASH)
     """What bash offers at the end of a line."""
     words = " ".join(map(shlex.quote, words_of_readline(line)))
     script = SCRIPT.format(
-        functions=functions, program=PROGRAM, line=shlex.quote(line), words=words
+        functions=functions, program="evalstore", line=shlex.quote(line), words=words
     )
     done = subprocess.run(
         ["bash", "--norc", "-c", script], capture_output=True, text=True, check=False, cwd=folder
@@ -314,14 +322,8 @@ def offered_by_fish(script: str, line: str) -> list[str]:
     """The lines that fish shows, with what describes them."""
     Path("completion.fish").write_text(script)
     words = f"source completion.fish; complete -C {shlex.quote(line)}"
-    path = f"{PROGRAM.parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", words],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PATH": path},
-    )
+    command = ["fish", "--no-config", "-c", words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
