@@ -26,7 +26,7 @@ JUDGE = (
     "responses: [{when: '3', answer: {pass: false}}, {answer: {pass: true}}]\n"
 )
 ROWS = "".join(
-    json.dumps({"country": f"land {number}", "capital": "Oslo"}) + "\n" for number in range(150)
+    json.dumps({"country": f"land {number}", "capital": "Oslo"}) + "\n" for number in range(75)
 )
 
 
@@ -36,12 +36,13 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch, *, most: int = 8) -> None:
     A part of a file has `most` nodes of `most` rows.
     """
     for module, name, number in (
-        (expansion, "_MOST_AT_ONCE", 50),
-        (kept, "KEPT_AT_ONCE", 50),
+        (expansion, "_MOST_AT_ONCE", 25),
+        (kept, "KEPT_AT_ONCE", 25),
         (case_chunks, "_MIN_PART", most),
+        (case_chunks, "MAX_UNDIVIDED", 2 * most),
         (case_chunks, "MAX_PART", most),
         (case_files, "MAX_PART", most),
-        (cells, "BATCH", 30),
+        (cells, "BATCH", 15),
         (digest_set, "_BUCKET_BITS", 6),
     ):
         monkeypatch.setattr(module, name, number)

@@ -39,7 +39,7 @@ FILES = {
     "prompts/long.md": "# ⚙️\n\nBe long.\n",
     "prompts/strict.md": "---\ntags: [_evaluator]\n---\n\nBe strict. {{_evaluationInstructions}}\n"
     "\n# 👤\n\n{{_actualResponse}}\n",
-    "tests/data.jsonl": ROWS.replace("land 14", "land 1"),  # several rows ask the same
+    "tests/data.jsonl": ROWS.replace("land 6", "land 1"),  # several rows ask the same
     LANDS: CHECKED.replace("tags:", "systemPrompts: [short, long]\ntags:")
     + "~~~checks\n- contains: '{{capital}}'\n- {judge: Is it the capital?, prompt: strict}\n~~~\n",
     "tests/hi.md": "# 👤\n\nHi\n\n---\n\nA greeting.\n",
@@ -88,12 +88,12 @@ def test_a_shown_file_is_that_of_the_document_in_memory(
     streamed = capsys.readouterr().out
     output.document(item)
     assert streamed == capsys.readouterr().out
-    assert len(json.loads(streamed)["cases"]) == 150
+    assert len(json.loads(streamed)["cases"]) == 75
 
     printed = [evalstore("show", *words, *model, *options) for options in ((), ("-v",))]
     monkeypatch.setattr(shown_item, "show_to_people", lambda *_args, **_options: item)
     assert [evalstore("show", *words, *model, *options) for options in ((), ("-v",))] == printed
-    assert printed[1].stdout.count("\nrow country=land ") == 150
+    assert printed[1].stdout.count("\nrow country=land ") == 75
 
 
 def test_ls_lists_cases_alike_in_all_formats(
@@ -116,12 +116,12 @@ def test_ls_lists_cases_alike_in_all_formats(
     assert print_all() == in_files
     rows = json.loads(in_files[1])["cases"]
     assert [json.loads(line) for line in in_files[2].splitlines()] == rows
-    assert [row["file"] for row in rows] == ["tests/hi.md"] + [LANDS] * 150
-    assert len(in_files[0].splitlines()) == len(in_files[3].splitlines()) == 1 + 151
+    assert [row["file"] for row in rows] == ["tests/hi.md"] + [LANDS] * 75
+    assert len(in_files[0].splitlines()) == len(in_files[3].splitlines()) == 1 + 76
     full = json.loads(in_files[6])["cases"]
     texts = [case["messages"][0][0]["content"] for case in full]
     assert texts[:2] == ["Hi", "Where is land 0?"]
-    assert [case["checks"][0]["expected"] for case in full[1:]] == [["Oslo"]] * 150
+    assert [case["checks"][0]["expected"] for case in full[1:]] == [["Oslo"]] * 75
 
 
 def test_a_file_without_cases_has_none(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +142,7 @@ def test_cells_that_are_cut_for_a_terminal_stay_distinct(
     table = evalstore("ls", "cases", LANDS)
     lines = table.stdout.splitlines()[1:]
     assert max(map(len, lines)) <= 40
-    assert len({line.rstrip() for line in lines}) == 150
+    assert len({line.rstrip() for line in lines}) == 75
     assert "long cells are cut" in table.stderr or "left out" in table.stderr
 
 
@@ -162,7 +162,7 @@ def test_few_versions_are_read_at_once(
     for command in (["ls", "cases", "--full"], ["show", f"@work:{LANDS}", "--json"]):
         read.clear()
         assert evalstore(*command).exit_code == OK
-        assert sum(read) > 150
+        assert sum(read) > 75
         assert max(read) <= _BATCH
 
 
@@ -272,7 +272,7 @@ def test_results_with_former_system_prompts_are_found_in_older_runs(
     item = shown_item.describe_shown(Location(place), LANDS)
     assert isinstance(item, ShownItem)
     results, run = item.related["results"], item.related["run"]
-    assert len(results) == 140 * 2 * 2  # ten rows are as others
+    assert len(results) == 64 * 2 * 2  # eleven rows are as others
     was = [result for result in results if "run" in result]
     assert run not in {result["run"] for result in was}
     assert len({result["prompt"] for result in results}) == 3

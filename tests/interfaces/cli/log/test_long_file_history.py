@@ -38,10 +38,10 @@ class Workspace:
     def __init__(self, roots: tuple[Path, Path], chance: random.Random) -> None:
         self.roots, self.chance = roots, chance
         self.files: dict[str, list[Json]] = {
-            "tests/a/rows.md": [self._row(number) for number in range(chance.randrange(130, 200))]
+            "tests/a/rows.md": [self._row(number) for number in range(chance.randrange(65, 100))]
         }
         if chance.random() < 0.5:
-            self.files["tests/b/rows.md"] = [self._row(number + 500) for number in range(100)]
+            self.files["tests/b/rows.md"] = [self._row(number + 500) for number in range(50)]
         self.heads = dict.fromkeys(
             self.files, chance.choice(["", "", "systemPrompts: [one, two]\n"])
         )

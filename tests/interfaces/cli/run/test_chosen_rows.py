@@ -31,7 +31,7 @@ FILES = {
     "models/judge.yaml": JUDGE.replace(
         "responses: [", "responses: [{when: 'land 5', error: 500}, "
     ),
-    "tests/data.jsonl": ROWS.replace("land 14", "land 1"),  # several rows ask the same
+    "tests/data.jsonl": ROWS.replace("land 6", "land 1"),  # several rows ask the same
     LANDS: CHECKED + "Is it the capital of {{country}}?\n\n" + CHECK,
     "tests/hi.md": "# 👤\n\nHi\n\n---\n\nA greeting.\n",
 }
@@ -45,7 +45,7 @@ CHOICES = [
     ["--last-failed", "--sample", "40"],
     ["--retry-errors", "--shard", "1/2"],
     ["--changed", "--sample", "7", "-m", "two"],
-    ["--limit", "100"],
+    ["--limit", "50"],
     ["--limit", "90", "-m", "two", "--tag", "b"],
 ]
 
@@ -55,15 +55,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
     """A workspace with a long file that was edited and renamed after a run."""
     treat_as_long(monkeypatch)
     monkeypatch.setattr(batches, "SIZE", 40)
-    monkeypatch.setattr(cells, "BATCH", 30)
     root = tree(tmp_path / "ws", FILES)
     monkeypatch.chdir(root)
     assert "answers" in evalstore("run", "--yes", "--fail-on", "none").stdout
     assert evalstore("run", "--yes", "--fail-on", "none", "-k", "3").exit_code in (0, 3)
     (root / LANDS).rename(root / "tests/renamed.md")
     lines = (root / "tests/data.jsonl").read_text().splitlines(keepends=True)
-    edited = [line.replace('"Oslo"', '"Rome"') for line in lines[130:]]
-    (root / "tests/data.jsonl").write_text("".join([*lines[1:130], *edited]))
+    edited = [line.replace('"Oslo"', '"Rome"') for line in lines[65:]]
+    (root / "tests/data.jsonl").write_text("".join([*lines[1:65], *edited]))
     return root
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.extended
 
 Files = dict[str, str]
 Edit = Callable[[Files, random.Random], None]
-_ROWS = 90
+_ROWS = 45
 _SETTINGS = "evalstore.yaml"
 _TEST = "tests/rows.md"
 _ANSWERS = "answer: '{{capital}}'\n"
@@ -287,7 +287,7 @@ def test_a_mean_price_and_what_conversations_share_are_those_of_all_batches(
     compared = 0
     for _ in range(4):
         place.write()
-        for limits in (("--limit", str(choice.randrange(20, 60))), ("-m", "one,two")):
+        for limits in (("--limit", str(choice.randrange(10, 30))), ("-m", "one,two")):
             place.evalstore("run", "--yes", "--fail-on", "none", *limits)
             for name in ("version", choice.choice(("judge", "turns", "criteria", "all attempts"))):
                 EDITS[name](place.files, choice)

@@ -124,10 +124,10 @@ def test_what_is_printed_is_that_of_the_whole_plan(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = evalstore("status")
-    assert "150 answers" in quick.stdout
+    assert "75 answers" in quick.stdout
     again = evalstore("status")
     listed = evalstore("status", "--json")
-    assert listed.stdout.count('"kind": "ask"') == 150
+    assert listed.stdout.count('"kind": "ask"') == 75
     monkeypatch.setattr(cells, "BATCH", 10**9)
     assert evalstore("status") == quick == again
     assert evalstore("status", "--json") == listed

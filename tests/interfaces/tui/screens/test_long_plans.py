@@ -39,7 +39,7 @@ _SECONDS = 60
 
 @pytest.fixture
 def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace of 150 rows, two candidates and no run, of which nothing may be listed."""
+    """A workspace of 75 rows, two candidates and no run, of which nothing may be listed."""
     treat_as_long(monkeypatch)
     monkeypatch.setattr(batches, "SIZE", 16)
     monkeypatch.setattr(status_page, "_SAMPLE", 10)
@@ -64,12 +64,12 @@ def test_the_status_of_the_library_has_items_that_are_read_when_they_are_needed(
 ) -> None:
     status = evalstore.Workspace(long).status()
     assert isinstance(status.items, FiledItems)
-    assert (len(status.items), status.ask, status.judge) == (600, 300, 300)
+    assert (len(status.items), status.ask, status.judge) == (300, 150, 150)
     assert status.items[0].kind == "ask"
-    assert status.items[-1].row == status.items[299].row
-    assert [item.kind for item in status.items[299:301]] == ["ask", "judge"]
+    assert status.items[-1].row == status.items[149].row
+    assert [item.kind for item in status.items[149:151]] == ["ask", "judge"]
     document = json.loads(json.dumps(evalstore.to_json(status)))
-    assert len(document["items"]) == 600
+    assert len(document["items"]) == 300
 
 
 def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
@@ -78,13 +78,13 @@ def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
         page = pilot.app.screen
         assert isinstance(page, StatusPage)
         grid = page.query_one(Grid)
-        assert grid.row_count == 602
-        assert "ask 300 answers" in screen(pilot)
-        assert screen(pilot).startswith(" pending work › 300 to ask, 300 to judge")
+        assert grid.row_count == 302
+        assert "ask 150 answers" in screen(pilot)
+        assert screen(pilot).startswith(" pending work › 150 to ask, 150 to judge")
         await press(pilot, "G")
-        assert "land 149" in screen(pilot)
+        assert "land 74" in screen(pilot)
         assert page.edited_place is not None
-        assert page.edited_place.row == "country=land 149"
+        assert page.edited_place.row == "country=land 74"
         for _ in range(60):
             await press(pilot, "pageup")
         assert "land 0" in screen(pilot)
@@ -93,20 +93,20 @@ def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
         place = page.edited_place
         tree(long, {"tests/new.md": "# 👤\n\nNew?\n\n---\n\n~~~checks\n- contains: a\n~~~\n"})
         await press(pilot, "r")
-        assert grid.row_count > 602
+        assert grid.row_count > 302
         assert page.edited_place == place
 
     drive(scenario, size=(120, 30))
 
 
 def test_a_list_that_is_too_long_is_not_saved(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_page, "_MOST_SAVED", 601)
+    monkeypatch.setattr(status_page, "_MOST_SAVED", 301)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w", "o")
         assert isinstance(pilot.app.screen, StatusPage)
         text = " ".join(screen(pilot).split())
-        assert "602 lines are too many to be saved here" in text
+        assert "302 lines are too many to be saved here" in text
         assert "'evalstore status --json' writes all of them" in text
 
     drive(scenario, size=(120, 30), messages=True)
@@ -123,25 +123,25 @@ def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(
     monkeypatch.setattr(SummedItems, "__init__", refuse)
     preview = interactive_run.plan(Location(long), interactive_run.ALL)
     assert preview.status.items == []
-    assert (preview.status.ask, preview.agreed.asks) == (300, 300)
+    assert (preview.status.ask, preview.agreed.asks) == (150, 150)
     asks = preview.reasons["ask"]
-    assert (asks.total, dict(asks.models)) == (300, {"one": 150, "two": 150})
-    assert dict(asks.reasons) == {("new test", ()): 300}
+    assert (asks.total, dict(asks.models)) == (150, {"one": 75, "two": 75})
+    assert dict(asks.reasons) == {("new test", ()): 150}
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
         text = screen(pilot)
-        assert "one 150, two 150" in text
-        assert "300x  new test" in text
+        assert "one 75, two 75" in text
+        assert "150x  new test" in text
         await press(pilot, "enter")
-        assert "incomplete: 276 new answers" in screen(pilot)
+        assert "incomplete: 138 new answers" in screen(pilot)
 
     drive(scenario, size=(120, 30))
 
 
 def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None:
     preview = interactive_run.plan(Location(long), interactive_run.ALL)
-    rows = ROWS.replace("land 149", "isle 149")
+    rows = ROWS.replace("land 74", "isle 74")
     tree(long, {"tests/data.jsonl": rows})
     with pytest.raises(evalstore.EvalstoreError, match="4 items of the new plan had not"):
         interactive_run.carry_out_request(
@@ -191,7 +191,7 @@ def test_reading_pending_work_stops_when_its_page_is_left(
     async def scenario(pilot: Pilot[None]) -> None:
         held.begins.set()
         await pilot.press("w")
-        await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot))
+        await until(pilot, lambda: "reading … 60 of 150 cases" in screen(pilot))
         await until(pilot, held.waits.is_set)
         await pilot.press("escape")
         held.goes_on.set()
@@ -209,10 +209,10 @@ def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
     async def scenario(pilot: Pilot[None]) -> None:
         held.begins.set()
         await pilot.press("R")
-        await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot))
+        await until(pilot, lambda: "reading … 60 of 150 cases" in screen(pilot))
         held.goes_on.set()
         await settled(pilot)
-        assert "300x  new test" in screen(pilot)
+        assert "150x  new test" in screen(pilot)
 
     drive(scenario, size=(120, 30))
 
@@ -236,12 +236,12 @@ def test_pending_work_is_read_once_after_an_edit(
         await look(pilot)  # the store was made meanwhile
         await press(pilot, "w")
         assert begun == ["only read"]
-        tree(long, {"tests/data.jsonl": ROWS.replace("land 149", "isle 149")})
+        tree(long, {"tests/data.jsonl": ROWS.replace("land 74", "isle 74")})
         for _ in range(3):
             await look(pilot)
         assert begun == ["only read", "wrote"]
         await press(pilot, "G")
-        assert "isle 149" in screen(pilot)
+        assert "isle 74" in screen(pilot)
         await asyncio.to_thread(main, ["run", "--quiet", "--limit", "1", "--fail-on", "none"])
         await look(pilot)
         assert len(begun) == 3
@@ -266,12 +266,12 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
         held.goes_on.clear()
         held.made.clear()
         await pilot.press("r")
-        await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot).splitlines()[1])
+        await until(pilot, lambda: "reading … 60 of 150 cases" in screen(pilot).splitlines()[1])
         assert "workspace  reading …" in screen(pilot)
         held.goes_on.set()
         await settled(pilot)
         assert "reading" not in screen(pilot)
-        assert screen(pilot).splitlines()[2].startswith(" pending     ask for 300 answers")
+        assert screen(pilot).splitlines()[2].startswith(" pending     ask for 150 answers")
 
     drive(scenario, size=(120, 30))
 
@@ -285,9 +285,9 @@ def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
         return [worker.group for worker in pilot.app.workers if not worker.is_finished]
 
     async def scenario(pilot: Pilot[None]) -> None:
-        head = "pending     ask for 300 answers"
+        head = "pending     ask for 150 answers"
         assert head in screen(pilot)
-        rows = ROWS.replace("land 149", "isle 149") + ROWS.replace("land", "isle")
+        rows = ROWS.replace("land 74", "isle 74") + ROWS.replace("land", "isle")
         tree(long, {"tests/data.jsonl": rows})
         held.begins.set()
         await pilot.press("r")
@@ -298,8 +298,8 @@ def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
         assert readings(pilot) == ["read"]
         held.goes_on.set()
         await settled(pilot)
-        assert "598x  new test" in screen(pilot)
-        assert "pending     ask for 598 answers" in screen(pilot)
+        assert "298x  new test" in screen(pilot)
+        assert "pending     ask for 298 answers" in screen(pilot)
         assert readings(pilot) == []
 
     drive(scenario, size=(120, 40))
