@@ -124,6 +124,7 @@ def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version_of, versions = migrations.version_of, []
+    path.touch()
 
     def find(connection: sqlite3.Connection) -> str | None:
         versions.append(version_of(connection))
