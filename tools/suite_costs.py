@@ -14,6 +14,7 @@ import ast
 import ctypes
 import os
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -50,6 +51,7 @@ class _Costs:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._before = 0.0
+        self._of_measuring = 0.0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._note("collecting")
@@ -59,7 +61,9 @@ class _Costs:
             self._note(report.nodeid)
 
     def _note(self, name: str) -> None:
-        now = _cpu_seconds()
+        began = time.thread_time()
+        now = _cpu_seconds() - self._of_measuring
+        self._of_measuring += time.thread_time() - began
         with self._path.open("a", encoding="utf-8") as out:
             out.write(f"{now - self._before:.3f}\t{name}\n")
         self._before = now
