@@ -15,7 +15,7 @@ NewUrl = Callable[[], str | None]
 
 def examples_of(new_url: NewUrl) -> int:
     """How many random histories have stores there: what decides is the same in both databases."""
-    return settings().max_examples // (1 if new_url() is None else 3)
+    return settings().max_examples // (1 if new_url() is None else 5)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
