@@ -35,6 +35,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.url()
 
 
+_EACH_DATABASE_ONCE = pytest.mark.parametrize(
+    ("place", "seed"), [("sqlite", 1), ("postgresql", 2)], indirect=["place"]
+)
+"""What a seed decides, the kills and sleeps, does not depend on the database."""
+
+
 def simulate(place: str, **scenario: float) -> dict[str, Any]:
     """Return what came of a simulation."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in scenario.items()]
@@ -60,7 +66,7 @@ def test_two_runs_keep_to_the_limit_a_minute_of_one_account(place: str) -> None:
     assert came["calls"] / came["answered"] > 0.8  # of one a second
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@_EACH_DATABASE_ONCE
 def test_runners_that_are_lost_cost_their_calls_in_flight_at_most(place: str, seed: int) -> None:
     came = simulate(
         place,
@@ -77,7 +83,7 @@ def test_runners_that_are_lost_cost_their_calls_in_flight_at_most(place: str, se
     assert came["peak"] <= MOST
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@_EACH_DATABASE_ONCE
 def test_judgements_are_paid_once_and_within_the_limit_of_the_judge(place: str, seed: int) -> None:
     came = simulate(
         place,
