@@ -12,6 +12,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from evalstore.remotes.layout import FolderFiles, index_name, sha256
 from evalstore.remotes.packs import (
     NO_KEY,
     TABLE_NUMBERS,
@@ -21,7 +22,6 @@ from evalstore.remotes.packs import (
     PackEntry,
     write_index,
 )
-from evalstore.remotes.places.layout import FolderFiles, index_name, sha256
 
 _TABLES = ("tests", "evaluation_versions")
 _CREATED = 1_700_000_000_000_000

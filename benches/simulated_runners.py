@@ -43,8 +43,8 @@ from evalstore.runs.execution.limits.rate_limiter import Account
 from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment
 from evalstore.runs.execution.sharing.run_share import SharedWork, add_shares
 from evalstore.store import Store
+from evalstore.store.leases import SILENT_SECONDS, LeaseHolder
 from evalstore.store.location import read_location
-from evalstore.store.work.leases import SILENT_SECONDS, LeaseHolder
 
 if TYPE_CHECKING:
     from evalstore.providers.price_table import Price

@@ -16,8 +16,8 @@ from evalstore.core.results import Session
 from evalstore.core.values import Question, Reply, Usage
 from evalstore.store import Store
 from evalstore.store.events import LeaseChange
+from evalstore.store.leases import Leases, OfferedItem, WorkRows
 from evalstore.store.location import read_location
-from evalstore.store.work.leases import Leases, OfferedItem, WorkRows
 
 _AT_ONCE = 50
 _ANSWER = "An answer of some length. " * 60

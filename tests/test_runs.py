@@ -22,7 +22,7 @@ from evalstore.core.runs import (
     restore_run,
     restore_sources,
 )
-from evalstore.store.schema.content_schemas import SHAPES, make_validator
+from evalstore.store.contents import SHAPES, make_validator
 
 SNAPSHOT, RESULTS, MODEL, EVALUATOR = ("1" * 32, "2" * 32, "3" * 32, "4" * 32)
 VERDICTS = {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 2}

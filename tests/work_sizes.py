@@ -43,7 +43,7 @@ files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
 remotes.pack_reader: _GAP
 remotes.packs: LARGEST_PACK _LONG
-remotes.places.sftp: _AT_ONCE
+remotes.sftp: _AT_ONCE
 results.equal_parts: _FEW
 store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
@@ -82,12 +82,11 @@ FIXED = {
     "results.table.editable_files._MOST_ROWS": "what is looked up at most",
     "runs.status.status_text._FEW_CALLS": "a limit that is remarked on",
     "planning.selection._KEPT": "characters of a shown name",
-    "remotes.places.buckets._CHUNK": "bytes of a network's request, of which each costs money",
-    "remotes.places.buckets._LARGE": "bytes from which on a question is worth its price",
+    "remotes.buckets._CHUNK": "bytes of a network's request, of which each costs money",
+    "remotes.buckets._LARGE": "bytes from which on a question is worth its price",
     "remotes.bundle_files._PIECE": "bytes: pieces of one byte take minutes",
-    "remotes.places.sftp._LARGE": "bytes from which on a question of a server is worth its time",
-    "store.trees.case_chunks._LEVEL_OF_PARTS": "a level of a tree",
-    "store.trees.case_files._LEVEL_OF_PARTS": "a level of a tree",
+    "remotes.sftp._LARGE": "bytes from which on a question of a server is worth its time",
+    "store.trees.case_chunks.LEVEL_OF_PARTS": "a level of a tree",
     "store.contents._LARGE": "bytes of a value that is checked more thoroughly",
     "store.postgresql.connection._KEPT_MICROSECONDS": "a time",
     "store.search.tables._LOOKED_UP": "words of a phrase: fewer find more texts to compare",

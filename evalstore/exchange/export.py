@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports import (
-    answers,
-    every_eval_ever,
-    inspect_logs,
-    parquet,
-    rows,
-    writers,
-)
+from evalstore.exchange.exports import answers, every_eval_ever, inspect_logs, rows, writers
 from evalstore.exchange.exports.rows import open_export
 from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Format, Writer
 from evalstore.planning.options import Location
@@ -23,7 +16,7 @@ from evalstore.workspace.output_paths import require_new_folder, require_writabl
 _WRITERS: dict[Format, Writer] = {
     "jsonl": writers.write_json_lines,
     "csv": writers.write_csv,
-    "parquet": parquet.write_parquet,
+    "parquet": rows.write_parquet,
     "json": writers.write_json,
     "md": writers.write_markdown,
     "junit": rows.write_junit,
@@ -61,7 +54,7 @@ def find_format(path: Path, format: Format | None = None) -> Format:
             hint = f"'evalstore report -o {path}' writes a page"
         raise EvalstoreError(f"the suffix of '{path}' names no format", hint=hint)
     if chosen == "parquet":
-        parquet.require_pyarrow()
+        rows.require_pyarrow()
     return chosen
 
 
@@ -97,7 +90,7 @@ def write_export(location: Location, revision: str, format: Format, file: ByteWr
             hint="name a folder with -o",
         )
     if format == "parquet":
-        parquet.require_pyarrow()
+        rows.require_pyarrow()
     with without_garbage_collection(), open_export(location, revision) as export:
         _WRITERS[format](export, file)
 

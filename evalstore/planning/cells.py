@@ -28,7 +28,7 @@ from evalstore.comparison.comparison import PlacedCell
 from evalstore.core import hashing
 from evalstore.core.values import RECORDED, Case, CaseFile, Question
 from evalstore.planning.selection import suits
-from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of
 
 Subject = tuple[str, ...]

@@ -25,8 +25,7 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, SourcesReader
-from evalstore.store.trees.case_files import CaseFinder, RowIndex
-from evalstore.store.trees.tree_nodes import find_entries, read_tree
+from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, find_entries, read_tree
 from evalstore.workspace.reader import read_sources
 
 RunFilter: TypeAlias = "Callable[[Run], bool]"

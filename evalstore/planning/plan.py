@@ -24,7 +24,7 @@ from evalstore.core.values import Evaluator, Question, Verdict, Word
 from evalstore.files.temporary_list import FiledSequence, NumberedSequence, PackedSequence
 from evalstore.planning.cells import Cell, EarlierWork, Judge, Subject, ask_of, limit_of
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.store.wanted import refuse_unwanted
+from evalstore.store.driver import refuse_unwanted
 
 
 class AgeLimit(NamedTuple):

@@ -22,7 +22,7 @@ from evalstore.core.values import Case, CaseFile, Json
 from evalstore.files.fields import suggest, suggest_file
 from evalstore.planning.options import Location
 from evalstore.planning.version_reader import VersionReader
-from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 from evalstore.workspace.folder import WorkspaceFolder
 
 _MOST_WORDS = 200

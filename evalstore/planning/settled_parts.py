@@ -21,7 +21,7 @@ from evalstore.core.values import CaseFile, Verdict
 from evalstore.files.access import Boundary
 from evalstore.planning.options import SelectionOptions
 from evalstore.store.driver import Extent
-from evalstore.store.trees.case_files import CasePart, StoredCases
+from evalstore.store.trees.tree_nodes import CasePart, StoredCases
 from evalstore.workspace.digest_set import count_distinct, digest_of, find_repeated
 from evalstore.workspace.index import NumberLists, read_lists
 

@@ -22,7 +22,7 @@ from evalstore.planning.settled_parts import (
     long_files,
 )
 from evalstore.store.driver import Extent
-from evalstore.store.trees.case_files import CasePart, StoredCases
+from evalstore.store.trees.tree_nodes import CasePart, StoredCases
 from evalstore.workspace.digest_set import digest_of
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.planning.estimate import PricePart
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.project import Untrusted
-    from evalstore.store.work.shared_runs import RunInProgress
+    from evalstore.store.shared_runs import RunInProgress
 
 
 @dataclass(frozen=True, slots=True)

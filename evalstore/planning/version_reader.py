@@ -13,8 +13,8 @@ from evalstore.core.errors import StoreError
 from evalstore.core.values import CaseFile, FileVersion, Json
 from evalstore.store import Store
 from evalstore.store.contents import require
-from evalstore.store.trees.case_files import restore_case_files
-from evalstore.store.wanted import UnwantedError
+from evalstore.store.driver import UnwantedError
+from evalstore.store.trees.tree_nodes import restore_case_files
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading
 

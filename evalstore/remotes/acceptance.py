@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, RemoteError
 from evalstore.files.atomic_write import write_whole
-from evalstore.remotes.places.layout import sha256
+from evalstore.remotes.layout import sha256
 
 if TYPE_CHECKING:
     from evalstore.remotes.packs import IndexHeader

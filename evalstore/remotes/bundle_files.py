@@ -23,7 +23,7 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.files.fields import suggest_beside
-from evalstore.remotes.places.layout import (
+from evalstore.remotes.layout import (
     FORMAT_FILE,
     ListedFile,
     MissingFileError,

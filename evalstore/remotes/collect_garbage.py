@@ -19,26 +19,8 @@ from typing import NamedTuple
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE, Acceptance
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.pack_reader import read_checked
-from evalstore.remotes.packs import (
-    LARGEST_INDEX,
-    MOST_PACKS,
-    MOST_RECORDS,
-    MOST_REPLACED,
-    MOST_TIMES,
-    TABLE_NAMES,
-    DamagedIndexError,
-    IndexedPack,
-    IndexedRecord,
-    IndexHeader,
-    PackEntry,
-    is_small,
-    read_index,
-    write_index,
-)
-from evalstore.remotes.places.layout import (
+from evalstore.remotes.layout import (
     CLOCK,
     INDEXES,
     PACKS,
@@ -60,8 +42,25 @@ from evalstore.remotes.places.layout import (
     sha256,
     write_mark,
 )
+from evalstore.remotes.pack_reader import read_checked
+from evalstore.remotes.packs import (
+    LARGEST_INDEX,
+    MOST_PACKS,
+    MOST_RECORDS,
+    MOST_REPLACED,
+    MOST_TIMES,
+    TABLE_NAMES,
+    DamagedIndexError,
+    IndexedPack,
+    IndexedRecord,
+    IndexHeader,
+    PackEntry,
+    is_small,
+    read_index,
+    write_index,
+)
 from evalstore.remotes.push import IndexWriter, Sign, Written
-from evalstore.store.records import COPIED_TABLES
+from evalstore.store.records import COPIED_TABLES, CopyListener
 from evalstore.store.sqlite.connection import open_tables
 
 _ATTEMPTS = 3

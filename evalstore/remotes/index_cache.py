@@ -26,6 +26,16 @@ from evalstore.remotes.acceptance import (
     Acceptance,
     acceptance_of,
 )
+from evalstore.remotes.layout import (
+    INDEXES,
+    SIGNATURE,
+    ListedFile,
+    MissingFileError,
+    RemoteFiles,
+    digest_of_index,
+    reading_order,
+    sha256,
+)
 from evalstore.remotes.packs import (
     LARGEST_INDEX,
     NO_KEY,
@@ -37,16 +47,6 @@ from evalstore.remotes.packs import (
     NewerIndexError,
     PackEntry,
     read_index,
-)
-from evalstore.remotes.places.layout import (
-    INDEXES,
-    SIGNATURE,
-    ListedFile,
-    MissingFileError,
-    RemoteFiles,
-    digest_of_index,
-    reading_order,
-    sha256,
 )
 from evalstore.store.sqlite.connection import file_errors, harden, temporary_errors
 from evalstore.workspace.folder import WorkspaceFolder

@@ -18,21 +18,8 @@ from typing import NamedTuple
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.bundle_files import BundleFiles
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.packs import (
-    LARGEST_INDEX,
-    NO_KEY,
-    TABLE_NAMES,
-    DamagedIndexError,
-    DamagedPackError,
-    IndexedPack,
-    IndexedRecord,
-    PackEntry,
-    read_index,
-    read_record,
-)
-from evalstore.remotes.places.layout import (
+from evalstore.remotes.layout import (
     INDEXES,
     PACKS,
     SIGNATURE,
@@ -46,9 +33,20 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
-from evalstore.store.contents import not_readable
-from evalstore.store.records import CheckedRecord, check_record
-from evalstore.store.schema.content_schemas import find_unknown
+from evalstore.remotes.packs import (
+    LARGEST_INDEX,
+    NO_KEY,
+    TABLE_NAMES,
+    DamagedIndexError,
+    DamagedPackError,
+    IndexedPack,
+    IndexedRecord,
+    PackEntry,
+    read_index,
+    read_record,
+)
+from evalstore.store.contents import find_unknown, not_readable
+from evalstore.store.records import CheckedRecord, CopyListener, check_record
 from evalstore.store.sqlite.connection import open_tables
 
 _GAP = 16 * 1024

@@ -36,7 +36,7 @@ from struct import Struct, iter_unpack
 from typing import Any, NamedTuple
 
 from evalstore.core.canonical_json import canonical_json
-from evalstore.remotes.places.layout import digest_of_index, sha256
+from evalstore.remotes.layout import digest_of_index, sha256
 from evalstore.store.records import StoredRecord
 from evalstore.store.sqlite.connection import LARGEST_VALUE
 

@@ -20,19 +20,26 @@ from evalstore.core import batches
 from evalstore.core.batches import in_small_batches, in_weighed_batches
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.core.runs import restore_run
-from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import RemoteFiles
 from evalstore.remotes.pack_reader import PackReader
 from evalstore.remotes.packs import IndexedPack, IndexedRecord, PackEntry
-from evalstore.remotes.places.layout import RemoteFiles
 from evalstore.remotes.push import find_absent, iterate_records
 from evalstore.store import Store
-from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
+from evalstore.store.records import (
+    COPIED_TABLES,
+    CheckedRecord,
+    CopyListener,
+    MissingIds,
+    StoredRecord,
+    check_record,
+    count_ids,
+    split_ids,
+)
 from evalstore.store.schema.table_definitions import NODES, RUNS
 from evalstore.store.sqlite.connection import open_tables
 from evalstore.store.trees.case_chunks import has_parts
-from evalstore.store.trees.case_files import load_case_parts
-from evalstore.store.trees.tree_nodes import TreeSizes
+from evalstore.store.trees.tree_nodes import TreeSizes, load_case_parts
 
 _HELD = """
 CREATE TABLE held (

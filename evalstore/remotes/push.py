@@ -31,8 +31,16 @@ from evalstore.core.errors import RemoteError, StoreError
 from evalstore.providers.base_urls import is_secret_parameter
 from evalstore.providers.errors import names_secret
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
-from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import (
+    SIGNATURE,
+    MissingFileError,
+    RemoteFiles,
+    find_retired_packs,
+    index_name,
+    pack_name,
+    sha256,
+)
 from evalstore.remotes.packs import (
     MOST_PACKS,
     MOST_RECORDS,
@@ -43,24 +51,19 @@ from evalstore.remotes.packs import (
     PackWriter,
     write_index,
 )
-from evalstore.remotes.places.layout import (
-    SIGNATURE,
-    MissingFileError,
-    RemoteFiles,
-    find_retired_packs,
-    index_name,
-    pack_name,
-    sha256,
-)
 from evalstore.store import Store
 from evalstore.store.contents import ID_BYTES, decode_content
 from evalstore.store.records import (
     COPIED_TABLES,
     CheckedRecord,
+    CopyListener,
+    MissingIds,
     StoredRecord,
     check_record,
+    count_ids,
     iterate_joint_subjects,
     iterate_references,
+    split_ids,
 )
 from evalstore.store.schema.table_definitions import SESSIONS
 from evalstore.store.sqlite.connection import open_tables

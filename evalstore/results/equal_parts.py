@@ -15,13 +15,18 @@ from evalstore.files.temporary_list import NumberedSequence
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.edits.participant_edits import differ_participants
-from evalstore.store.trees.case_files import CasePart, StoredCases, long_parts_of
-from evalstore.store.trees.tree_nodes import find_entry, read_tree
+from evalstore.store.trees.tree_nodes import (
+    CasePart,
+    StoredCases,
+    find_entry,
+    long_parts_of,
+    read_tree,
+)
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.store import Store
-    from evalstore.store.trees.case_files import CaseFinder
+    from evalstore.store.trees.tree_nodes import CaseFinder
 
 
 def find_unchanged_parts(project: Project, selection: SelectionOptions) -> SettledParts:

@@ -17,7 +17,7 @@ from evalstore.planning.project import Project
 from evalstore.planning.reasons import Explainer
 from evalstore.planning.status_report import results_at
 from evalstore.results.growing_results import cell_of
-from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 
 
 class PlannedWork(NamedTuple):

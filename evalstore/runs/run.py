@@ -61,7 +61,7 @@ from evalstore.runs.status.work_reasons import KindReasons, WorkReasons
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import ensure_sources, iterate_results
-from evalstore.store.work.shared_runs import SharedRun, describe_unreadable
+from evalstore.store.shared_runs import SharedRun, describe_unreadable
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name
 from evalstore.workspace.reader import read_sources

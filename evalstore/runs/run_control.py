@@ -24,7 +24,7 @@ from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Limits, RunEnvironment
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_preview import PlanTotals, most_cost
-from evalstore.store.work.shared_runs import RunShare
+from evalstore.store.shared_runs import RunShare
 
 _GRACE_SECONDS = 10.0
 

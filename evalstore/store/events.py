@@ -26,10 +26,10 @@ from evalstore.store.contents import (
 from evalstore.store.costs import select_people
 from evalstore.store.database import NO_LIMIT, Database, append, ensure
 from evalstore.store.driver import Connection
+from evalstore.store.leases import delete_leases, delete_work, take_leases, write_counts
 from evalstore.store.records import make_rows
 from evalstore.store.schema.table_definitions import EVALUATIONS, FAILURES, RUNS, SESSIONS
 from evalstore.store.trees.tree_nodes import NodeQueries
-from evalstore.store.work.leases import delete_leases, delete_work, take_leases, write_counts
 
 RUNS_SEARCHED = 100
 """The number of newest runs that are searched for an earlier version or result of a case."""

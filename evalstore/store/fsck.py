@@ -12,13 +12,12 @@ from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import FileVersion, Json
-from evalstore.store.contents import all_as_bytes, is_of_kind
+from evalstore.store.contents import all_as_bytes, find_unknown, find_unknown_form, is_of_kind
 from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.records import derive_columns, iterate_references
 from evalstore.store.rows.columns import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
-from evalstore.store.schema.content_schemas import find_unknown, find_unknown_form
 from evalstore.store.schema.table_definitions import (
     EVENTS,
     RUN_SHARES,

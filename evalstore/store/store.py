@@ -48,6 +48,7 @@ from evalstore.store.schema.table_definitions import (
     VERSIONS,
     TableColumns,
 )
+from evalstore.store.shared_runs import SharedRunQueries
 from evalstore.store.sqlite.connection import (
     SCHEMA,
     Pool,
@@ -56,7 +57,6 @@ from evalstore.store.sqlite.connection import (
     find_foreign,
 )
 from evalstore.store.trees.tree_nodes import NodeQueries
-from evalstore.store.work.shared_runs import SharedRunQueries
 
 
 class VersionQueries(NodeQueries):

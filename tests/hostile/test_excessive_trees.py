@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store.fsck import check_store
 from tests.builders import tree
 from tests.hostile.excessive_runs import FORMS, add_run

@@ -23,8 +23,8 @@ from evalstore.exchange.sync.fsck import fsck
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.runs.status.status import status as status
+from evalstore.store import leases
 from evalstore.store.location import StoreLocation
-from evalstore.store.work import leases
 from tests import endpoint
 from tests.builders import tree
 from tests.forked_programs import RunningProgram, Starter

@@ -21,9 +21,9 @@ from evalstore.planning.cells import (
 )
 from evalstore.planning.selection import Selection
 from evalstore.store.contents import decode_content
-from evalstore.store.trees import case_chunks, case_files
+from evalstore.store.trees import case_chunks, tree_nodes
 from evalstore.store.trees.case_chunks import build_case_tree, collect
-from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 from tests.builders import build_cells
 
 IDS = [hashing.hash_content(str(number)) for number in range(400)]
@@ -38,7 +38,7 @@ JUDGES = (Judge("judge", "e1", "p"), Judge("other", "e2", "p", prohibited_tags=(
 
 def treat_as_long(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cells, "BATCH", 10)
-    for module in (case_chunks, case_files):
+    for module in (case_chunks, tree_nodes):
         patch.setattr(module, "MAX_PART", 8)
 
 

@@ -12,7 +12,7 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
 from evalstore.planning.version_reader import VersionBuffer
 from evalstore.store import Store
-from evalstore.store.wanted import UnwantedError
+from evalstore.store.driver import UnwantedError
 from tests.builders import tree
 from tests.interfaces.cli.long_files import CHECK, CHECKED, ROWS, treat_as_long
 

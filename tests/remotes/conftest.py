@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.builders import tree

@@ -14,9 +14,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from evalstore.remotes.places.buckets import BucketFiles, open_bucket
-from evalstore.remotes.places.layout import FolderFiles, RemoteFiles
-from evalstore.remotes.places.sftp import SftpFiles
+from evalstore.remotes.buckets import BucketFiles, open_bucket
+from evalstore.remotes.layout import FolderFiles, RemoteFiles
+from evalstore.remotes.sftp import SftpFiles
 from evalstore.workspace.settings.remote_urls import read_url
 
 RecordPlace = Callable[[], RemoteFiles]

@@ -12,14 +12,20 @@ import pytest
 
 from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
-from evalstore.remotes.differences import CopyListener, count_by_table, find_missing
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import FolderFiles, RemoteFiles, make_remote, require_remote
 from evalstore.remotes.packs import IndexHeader
-from evalstore.remotes.places.layout import FolderFiles, RemoteFiles, make_remote, require_remote
 from evalstore.remotes.pull import Pulled, pull_records
 from evalstore.remotes.push import IndexWriter, Sign, Written, push_records
 from evalstore.store import Store
-from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
+from evalstore.store.records import (
+    COPIED_TABLES,
+    CheckedRecord,
+    CopyListener,
+    check_record,
+    count_by_table,
+    find_missing,
+)
 
 CREATED = 1_700_000_000_000_000
 """The time of all pushes, so that they make the same files."""

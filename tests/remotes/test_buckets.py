@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.places.layout import RemoteFiles
+from evalstore.remotes.layout import RemoteFiles
 from evalstore.workspace.settings.remote_urls import read_url
 from tests import raw_http_server
 from tests.raw_http_server import RawServer, response

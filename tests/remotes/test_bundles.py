@@ -18,7 +18,7 @@ from evalstore.exchange.sync.push import create_bundle, push
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.remotes.bundle_files import BundleFiles
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.push import find_reached
 from evalstore.store import Store
 from evalstore.store.fsck import check_store

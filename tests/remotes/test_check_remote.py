@@ -12,12 +12,11 @@ import pytest
 
 from evalstore.core.errors import RemoteError
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.layout import FolderFiles, ListedFile, sha256
 from evalstore.remotes.pack_reader import RemoteCheck, check_remote
-from evalstore.remotes.places.layout import FolderFiles, ListedFile, sha256
-from evalstore.remotes.places.sftp import SftpSession
+from evalstore.remotes.sftp import SftpSession
 from evalstore.store import Store
-from evalstore.store.records import CheckedRecord
+from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import places, stores
 
 

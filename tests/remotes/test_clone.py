@@ -11,7 +11,7 @@ from evalstore.exchange.sync.pull import clone, pull
 from evalstore.exchange.sync.push import create_bundle
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
 

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes import index_cache, pack_reader, pull
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
 

@@ -19,8 +19,17 @@ from evalstore.core.errors import RemoteError
 from evalstore.remotes import packs
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.collect_garbage import FileCounts, SurveyedIndex, choose_indexes
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import (
+    FolderFiles,
+    RemoteFiles,
+    digest_of_index,
+    index_name,
+    make_remote,
+    pack_name,
+    sha256,
+    write_mark,
+)
 from evalstore.remotes.pack_reader import check_remote
 from evalstore.remotes.packs import (
     MAGIC,
@@ -32,18 +41,8 @@ from evalstore.remotes.packs import (
     read_index,
     write_index,
 )
-from evalstore.remotes.places.layout import (
-    FolderFiles,
-    RemoteFiles,
-    digest_of_index,
-    index_name,
-    make_remote,
-    pack_name,
-    sha256,
-    write_mark,
-)
 from evalstore.store import Store
-from evalstore.store.records import CheckedRecord
+from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import stores
 
 pytestmark = pytest.mark.extended

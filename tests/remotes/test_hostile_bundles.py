@@ -21,7 +21,7 @@ from evalstore.remotes.bundle_files import (
     BundleWriter,
     write_description,
 )
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import stores

@@ -13,8 +13,8 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.remotes import packs
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import FolderFiles, index_name, make_remote, pack_name, sha256
 from evalstore.remotes.pack_reader import check_remote
 from evalstore.remotes.packs import (
     NO_KEY,
@@ -25,11 +25,10 @@ from evalstore.remotes.packs import (
     PackWriter,
     write_index,
 )
-from evalstore.remotes.places.layout import FolderFiles, index_name, make_remote, pack_name, sha256
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.records import CheckedRecord, StoredRecord, check_record
+from evalstore.store.records import CheckedRecord, CopyListener, StoredRecord, check_record
 from tests.remotes import stores
 
 pytestmark = pytest.mark.extended

@@ -15,11 +15,10 @@ from evalstore.core.clock import now
 from evalstore.exchange.sync.open_remote import OpenRemote
 from evalstore.exchange.sync.pull import pull_missing
 from evalstore.remotes.acceptance import Acceptance
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.pack_reader import check_remote
-from evalstore.remotes.places.layout import FolderFiles
-from evalstore.store.records import CheckedRecord
+from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import stores
 from tests.remotes.test_interruptions import MOST, Killed, Scheduled
 

@@ -13,13 +13,12 @@ from evalstore.exchange.sync.pull import PullReport, pull_for_plan
 from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.planning.options import Location
 from evalstore.remotes import packs, pull
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.places.layout import FolderFiles, ListedFile
+from evalstore.remotes.layout import FolderFiles, ListedFile
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.records import CheckedRecord, check_record
+from evalstore.store.records import CheckedRecord, CopyListener, check_record
 from tests.remotes import stores
 
 pytestmark = pytest.mark.extended

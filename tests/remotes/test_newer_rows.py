@@ -16,14 +16,12 @@ from evalstore.core import hashing
 from evalstore.core.errors import NO, OK, STORE_UNUSABLE, NewerError, StoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes import push
-from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.pack_reader import check_remote
-from evalstore.remotes.places.layout import FolderFiles
 from evalstore.store import Store, contents
+from evalstore.store.contents import find_unknown
 from evalstore.store.fsck import check_store
-from evalstore.store.records import CheckedRecord, StoredRecord, check_record
-from evalstore.store.schema import content_schemas
-from evalstore.store.schema.content_schemas import find_unknown
+from evalstore.store.records import CheckedRecord, CopyListener, StoredRecord, check_record
 from evalstore.store.schema.table_definitions import NODES, TABLES, VERSIONS
 from tests.remotes import stores
 from tests.store import old_rows
@@ -61,7 +59,7 @@ def upgraded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know the kind `weights` for a while."""
     with monkeypatch.context() as patch:
         patch.setitem(VERSIONS, "weights", NODES)
-        patch.setitem(content_schemas.SHAPES, "weights", content_schemas.SHAPES["sources"])
+        patch.setitem(contents.SHAPES, "weights", contents.SHAPES["sources"])
         contents.kinds_of.cache_clear()
         yield
     contents.kinds_of.cache_clear()

@@ -14,8 +14,8 @@ import pytest
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.places.layout import FolderFiles, MissingFileError, RemoteFiles
-from evalstore.remotes.places.sftp import latest_time
+from evalstore.remotes.layout import FolderFiles, MissingFileError, RemoteFiles
+from evalstore.remotes.sftp import latest_time
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import places, stores

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.places import sftp
-from evalstore.remotes.places.layout import MissingFileError
-from evalstore.remotes.places.sftp import SftpFiles, open_sftp, sftp_command
+from evalstore.remotes import sftp
+from evalstore.remotes.layout import MissingFileError
+from evalstore.remotes.sftp import SftpFiles, open_sftp, sftp_command
 from evalstore.workspace.settings.remote_urls import read_url
 from tests.remotes import places
 

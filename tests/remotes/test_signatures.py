@@ -17,8 +17,8 @@ from evalstore.remotes.acceptance import (
     find_public_half,
 )
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import FolderFiles, RemoteFiles, index_name, sha256
 from evalstore.remotes.packs import IndexHeader, read_index, write_index
-from evalstore.remotes.places.layout import FolderFiles, RemoteFiles, index_name, sha256
 from evalstore.store import Store
 from tests.remotes import keys, places, stores
 

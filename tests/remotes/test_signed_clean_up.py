@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import keys, stores

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store.fsck import check_store
 from tests import endpoint
 from tests.builders import tree

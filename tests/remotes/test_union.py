@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalstore.core.errors import StoreError
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord

@@ -24,7 +24,7 @@ from evalstore.store.trees.case_chunks import (
     find_same,
     is_tree,
 )
-from evalstore.store.trees.case_files import StoredCases, restore_case_files
+from evalstore.store.trees.tree_nodes import StoredCases, restore_case_files
 
 Contents = dict[str, tuple[str, str]]
 

@@ -12,7 +12,7 @@ from evalstore.results.equal_parts import leave_out_same
 from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.trees.case_chunks import build_case_tree, collect
-from evalstore.store.trees.case_files import CaseFinder, StoredCases
+from evalstore.store.trees.tree_nodes import CaseFinder, StoredCases
 from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended

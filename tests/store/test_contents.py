@@ -15,12 +15,12 @@ from evalstore.core.errors import StoreError
 from evalstore.core.values import Json
 from evalstore.store import Store
 from evalstore.store.contents import (
+    SHAPES,
     as_time,
     decode_content,
     is_of_kind,
     require_number,
 )
-from evalstore.store.schema.content_schemas import SHAPES
 from evalstore.store.schema.table_definitions import EVENTS, TABLES, VERSIONS
 from tests.store.sessions import fill, run_content
 

@@ -17,11 +17,10 @@ from typing import Any, cast
 import pytest
 
 from evalstore.core.errors import StoreLockedError
-from evalstore.store import Store
+from evalstore.store import Store, leases
+from evalstore.store import leases as module
 from evalstore.store.driver import Connection
-from evalstore.store.work import leases
-from evalstore.store.work import leases as module
-from evalstore.store.work.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
+from evalstore.store.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
 from tests.stored_rows import count_rows
 
 A, B, C = ("a" * 32, "b" * 32, "c" * 32)
@@ -75,7 +74,7 @@ def test_the_leases_of_a_process_that_was_killed_are_free_at_once(
     program = (
         "import os, signal\n"
         "from evalstore.store import Store\n"
-        "from evalstore.store.work.leases import Leases\n"
+        "from evalstore.store.leases import Leases\n"
         "from evalstore.store.location import read_location\n"
         f"Leases(Store.open(read_location({store.path!r}))).claim([{A!r}])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -90,7 +89,7 @@ def test_who_leaves_removes_a_program_that_was_killed_before_it_took_anything(st
     program = (
         "import os, signal\n"
         "from evalstore.store import Store\n"
-        "from evalstore.store.work.leases import Leases\n"
+        "from evalstore.store.leases import Leases\n"
         "from evalstore.store.location import read_location\n"
         f"Leases(Store.open(read_location({store.path!r}))).register()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -11,8 +11,8 @@ import pytest
 from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.work.leases import Leases, has_process, machine_id
-from evalstore.store.work.shared_runs import SharedRun
+from evalstore.store.leases import Leases, has_process, machine_id
+from evalstore.store.shared_runs import SharedRun
 from tests.store.test_run_documents import DESCRIPTION
 
 RUN, ODD, A, B = ("1" * 32, "0751" + "2" * 28, "a" * 32, "b" * 32)

@@ -13,8 +13,8 @@ from evalstore.core.results import Failure
 from evalstore.core.values import Question
 from evalstore.store import Store
 from evalstore.store.events import LeaseChange
+from evalstore.store.leases import Leases, OfferedItem, WorkRows
 from evalstore.store.location import read_location
-from evalstore.store.work.leases import Leases, OfferedItem, WorkRows
 from tests.postgresql_server import PostgreSQLServer, why_not
 from tests.store.sessions import a_session
 

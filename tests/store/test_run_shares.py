@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.work.leases import Leases, release_items
+from evalstore.store.leases import Leases, release_items
 
 RUN, A, B = "1" * 32, "a" * 32, "b" * 32
 

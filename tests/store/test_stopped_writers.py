@@ -9,9 +9,9 @@ import pytest
 from evalstore.core.errors import StoreError, StoreLockedError
 from evalstore.store import Store
 from evalstore.store.driver import Connection
+from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS
 from evalstore.store.location import read_location
 from evalstore.store.postgresql import connection as connections
-from evalstore.store.work.leases import BEAT_SECONDS, SILENT_SECONDS
 from tests.postgresql_server import PostgreSQLServer
 
 RUN, A = "1" * 32, "a" * 32

@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.wanted import UnwantedError, is_unwanted, may_end, while_wanted
+from evalstore.store.driver import UnwantedError, is_unwanted, may_end, while_wanted
 from tests.store.sessions import a_run
 
 ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT 1 - x FROM n) SELECT max(x) FROM n"

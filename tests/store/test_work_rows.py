@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.work.leases import HUNG_SECONDS, Leases, OfferedItem, WorkRows
+from evalstore.store.leases import HUNG_SECONDS, Leases, OfferedItem, WorkRows
 
 BATCH = "b" * 32
 KEYS = [f"{number:032x}" for number in (7, 3, 9, 1, 5)]

@@ -31,9 +31,9 @@ from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import case_name
 from evalstore.core.results import Evaluation, Result, Session, Vote
 from evalstore.core.values import SPECIAL_TAGS, Case, Json, Message, Reply
-from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import (
     ByteWriter,
+    Export,
     RecordWriter,
     make_encoder,
     make_record_writer,

@@ -1,8 +1,10 @@
-"""Yields the rows of an export, while the results are read from the store, also as JUnit XML.
+"""Yields the rows of an export, while the results are read, and writes JUnit XML and Parquet.
 
 CI systems show JUnit XML as tests. Elements and attributes are those of the schema of Jenkins
 (junit-10.xsd): a suite for each test file, and a test case for each case and candidate. A test case
 of that schema has no properties, so its ids and its cost are in `system-out`.
+
+Parquet and Arrow are written by pyarrow, which no other module imports.
 """
 
 from __future__ import annotations
@@ -10,19 +12,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from evalstore.core.batches import in_small_batches
 from evalstore.core.clock import iso
 from evalstore.core.display import case_name, money
+from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
-from evalstore.exchange.exports.writers import SCHEMA_VERSION, ByteWriter, Row, cut
+from evalstore.exchange.exports.writers import COLUMNS, SCHEMA_VERSION, ByteWriter, Export, Row, cut
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
@@ -33,17 +36,6 @@ from evalstore.results.show.revision_results import find_marked_results, open_re
 from evalstore.results.stats.groups import CostReader
 from evalstore.results.table.editable_files import TestLines
 from evalstore.store.costs import Spent
-
-
-class Export(NamedTuple):
-    """The results of a revision, which are read one after the other."""
-
-    project: Project
-    run: Run
-    """The run; for the workspace, one that is not stored."""
-    results: Iterator[tuple[Result, Case]]
-    """The results with their cases; each is in `rows`, too, and is read only once."""
-    rows: Iterator[Row]
 
 
 @contextmanager
@@ -242,3 +234,76 @@ def _text(text: str) -> str:
 def _valid(text: str) -> str:
     """Return the text without the characters that XML cannot contain."""
     return _INVALID.sub("", text)
+
+
+_IN_A_GROUP = 6_000
+"""Rows of a group of the file."""
+_MOST_BYTES = 64 * 2**20
+"""Bytes of text after which a group ends, however few rows it has."""
+
+
+def require_pyarrow(format: str = "Parquet") -> None:
+    """Raise `EvalstoreError` when pyarrow is not installed."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise EvalstoreError(
+            f"{format} needs pyarrow, which is not installed",
+            hint="install the extra: pip install 'evalstore[parquet]'",
+        ) from error
+
+
+def read_table(export: Export) -> Any:
+    """Return the rows as a `pyarrow.Table`; raises `EvalstoreError` without pyarrow."""
+    require_pyarrow("an Arrow table")
+    import pyarrow as arrow
+
+    schema = _make_schema()
+    return arrow.Table.from_batches(_read_batches(export, schema), schema)
+
+
+def write_parquet(export: Export, file: ByteWriter) -> None:
+    """Write the rows in groups, so that few of them are in memory."""
+    from pyarrow import parquet
+
+    schema = _make_schema()
+    with parquet.ParquetWriter(file, schema) as writer:
+        for batch in _read_batches(export, schema):
+            writer.write_batch(batch)
+
+
+def _make_schema() -> Any:
+    """Return the columns with their types, as a `pyarrow.Schema`."""
+    import pyarrow as arrow
+
+    types: dict[str, Any] = {
+        "integer": arrow.int64(),
+        "number": arrow.float64(),
+        "text": arrow.string(),
+        "list of texts": arrow.list_(arrow.string()),
+    }
+    return arrow.schema(
+        [(column.name, types[column.type]) for column in COLUMNS],
+        metadata={"evalstore.schemaVersion": str(SCHEMA_VERSION)},
+    )
+
+
+def _read_batches(export: Export, schema: Any) -> Iterator[Any]:
+    """Yield the rows as `pyarrow.RecordBatch`es."""
+    import pyarrow as arrow
+
+    type = arrow.struct(schema)
+    while rows := _take_rows(export):
+        yield arrow.RecordBatch.from_struct_array(arrow.array(rows, type))
+
+
+def _take_rows(export: Export) -> list[dict[str, Any]]:
+    """Return the next rows for a group: many short ones, or few long ones."""
+    rows: list[dict[str, Any]] = []
+    size = 0
+    for row in islice(export.rows, _IN_A_GROUP):
+        rows.append(row)
+        size += len(row["answer"] or "") + len(row["feedback"])
+        if size > _MOST_BYTES:
+            break
+    return rows

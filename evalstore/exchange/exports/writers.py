@@ -22,7 +22,10 @@ from evalstore.core.display import safe
 from evalstore.core.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.exchange.exports.rows import Export
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case
+    from evalstore.planning.project import Project
 
 Format = Literal[
     "jsonl",
@@ -189,9 +192,20 @@ class ByteWriter(Protocol):
         """Write bytes."""
 
 
-Writer = Callable[["Export", ByteWriter], None]
+class Export(NamedTuple):
+    """The results of a revision, which are read one after the other."""
+
+    project: Project
+    run: Run
+    """The run; for the workspace, one that is not stored."""
+    results: Iterator[tuple[Result, Case]]
+    """The results with their cases; each is in `rows`, too, and is read only once."""
+    rows: Iterator[Row]
+
+
+Writer = Callable[[Export, ByteWriter], None]
 """Writes all rows to a file."""
-FolderWriter = Callable[["Export", "Path"], None]
+FolderWriter = Callable[[Export, Path], None]
 """Writes the files of a format into an empty folder."""
 RecordWriter = Callable[[Iterable[Json]], None]
 """Writes a record of CSV."""

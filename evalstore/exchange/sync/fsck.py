@@ -15,11 +15,11 @@ from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import CACHE
-from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.pack_reader import RemoteCheck, check_remote
 from evalstore.store.events import LEFT_OUT
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url
+from evalstore.store.records import CopyListener
 from evalstore.store.trees.tree_nodes import find_excessive
 
 

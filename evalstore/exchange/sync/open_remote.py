@@ -23,12 +23,11 @@ from evalstore.planning.open_project import (
 )
 from evalstore.planning.options import Location
 from evalstore.remotes.acceptance import SigningKey, acceptance_of, signing_key_of
-from evalstore.remotes.differences import IdSource
 from evalstore.remotes.index_cache import IndexCache, cache_path
-from evalstore.remotes.places.layout import FolderFiles, RemoteFiles
+from evalstore.remotes.layout import FolderFiles, RemoteFiles
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
-from evalstore.store.records import COPIED_TABLES
+from evalstore.store.records import COPIED_TABLES, IdSource
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE, is_database, is_folder, path_of
@@ -120,10 +119,10 @@ def open_typed(address: str) -> RemoteFiles:
 
 def _open_url(url: RemoteUrl) -> RemoteFiles:
     if url.scheme in BUCKETS:
-        from evalstore.remotes.places.buckets import open_bucket
+        from evalstore.remotes.buckets import open_bucket
 
         return open_bucket(url, os.environ)
-    from evalstore.remotes.places.sftp import open_sftp
+    from evalstore.remotes.sftp import open_sftp
 
     return open_sftp(url)
 

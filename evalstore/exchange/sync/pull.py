@@ -42,13 +42,13 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result, compute_results
-from evalstore.remotes.differences import CopyListener, MissingIds, count_by_table, find_missing
 from evalstore.remotes.index_cache import IndexCache, cache_path
-from evalstore.remotes.places.layout import require_remote
+from evalstore.remotes.layout import require_remote
 from evalstore.remotes.pull import Pulled, ReferencedPull, copy_records, pull_records
 from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects
 from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.records import CopyListener, MissingIds, count_by_table, find_missing
 from evalstore.store.revisions import resolve_remote_run
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.settings.remote_names import (

@@ -27,17 +27,9 @@ from evalstore.exchange.sync.open_remote import (
 from evalstore.files.fields import nearest, suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.remotes.differences import (
-    CopyListener,
-    IdSource,
-    MissingIds,
-    count_by_table,
-    count_ids,
-    find_missing,
-)
 from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.layout import is_remote, make_remote
 from evalstore.remotes.packs import IndexHeader
-from evalstore.remotes.places.layout import is_remote, make_remote
 from evalstore.remotes.push import (
     Announce,
     FoundSecret,
@@ -56,6 +48,12 @@ from evalstore.store.records import (
     COPIED_TABLES,
     OF_SESSIONS,
     OF_VERSIONS,
+    CopyListener,
+    IdSource,
+    MissingIds,
+    count_by_table,
+    count_ids,
+    find_missing,
     iterate_case_references,
     iterate_references,
 )
@@ -68,8 +66,7 @@ from evalstore.store.schema.table_definitions import (
     SESSIONS,
     VERSIONS,
 )
-from evalstore.store.trees.case_files import iterate_unseen
-from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.store.trees.tree_nodes import iterate_unseen, read_tree
 from evalstore.workspace.git.status import name_of_writer
 from evalstore.workspace.output_paths import require_writable
 from evalstore.workspace.settings.env_files import variables_of

@@ -26,10 +26,10 @@ from evalstore.exchange.sync.push import (
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
-from evalstore.remotes.differences import CopyListener, count_by_table, find_missing
 from evalstore.remotes.index_cache import IndexCache, absolute_address
-from evalstore.remotes.places.layout import INDEXES, require_remote
+from evalstore.remotes.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
+from evalstore.store.records import CopyListener, count_by_table, find_missing
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings.remote_names import (
     is_database,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evalstore.core.display import bytes_text
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import Globals
-from evalstore.remotes.differences import CopyListener
+from evalstore.store.records import CopyListener
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

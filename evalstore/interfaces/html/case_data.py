@@ -29,8 +29,8 @@ from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
 from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
+from evalstore.store.driver import note_reached
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.store.wanted import note_reached
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import CellIndex, Pair

@@ -26,7 +26,7 @@ from evalstore.results.labels.labels import LabelIndex
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine
 from evalstore.store.driver import Extent
-from evalstore.store.work.shared_runs import RunInProgress
+from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
@@ -288,7 +288,7 @@ class StoreWatch:
 
         Raises `StoreError` when the store is gone or cannot be read.
         """
-        from evalstore.store.work.shared_runs import find_runs_of_others
+        from evalstore.store.shared_runs import find_runs_of_others
 
         stamp, before = self._workspace.stamp(), self._stamp
         # A program that was killed writes nothing.

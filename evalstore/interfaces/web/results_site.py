@@ -58,8 +58,8 @@ from evalstore.results.stats.trend import add_rates, count_rates, count_results,
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import describe_lost_labels
+from evalstore.store.driver import Reached, telling
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
-from evalstore.store.wanted import Reached, telling
 from evalstore.workspace.git.status import name_of_user
 from evalstore.workspace.settings.settings import candidate_order
 

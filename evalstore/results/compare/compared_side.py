@@ -30,7 +30,7 @@ from evalstore.results.growing_results import GrowingResults
 from evalstore.results.prompt_names import PromptPlace
 from evalstore.store import Store
 from evalstore.store.results import RowResults, SourcesReader
-from evalstore.store.trees.case_files import CaseFinder
+from evalstore.store.trees.tree_nodes import CaseFinder
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 OTHER = "\0"

@@ -58,7 +58,7 @@ from evalstore.results.prompt_names import (
     prompts_of,
 )
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.case_files import CaseFinder
+from evalstore.store.trees.tree_nodes import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
 
 

@@ -40,7 +40,7 @@ from evalstore.results.attempts import (
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.judgement_changes import NO_LONGER, judging_causes, label_cause
 from evalstore.store import Store
-from evalstore.store.trees.case_files import CaseFinder
+from evalstore.store.trees.tree_nodes import CaseFinder
 
 _NO_EDITS = (ANOTHER, OLDER, ASKED_AGAIN, "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""

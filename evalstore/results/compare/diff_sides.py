@@ -56,8 +56,7 @@ from evalstore.store import Store
 from evalstore.store.results import SourcesReader, iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_queries import VerdictsOfCases
-from evalstore.store.trees.case_files import CaseFinder, StoredCases
-from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.store.trees.tree_nodes import CaseFinder, StoredCases, read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.reader import read_sources
 

@@ -41,7 +41,7 @@ from evalstore.results.prompt_names import PromptNames
 from evalstore.results.rendering import answer_text
 from evalstore.store import Store
 from evalstore.store.results import RowResults
-from evalstore.store.trees.case_files import CaseFinder
+from evalstore.store.trees.tree_nodes import CaseFinder
 
 _FLIPS = ("broke", "fixed", "changed")
 _EQUAL = "equal"

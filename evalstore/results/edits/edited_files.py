@@ -35,8 +35,13 @@ from evalstore.results.edits.participant_edits import find_participant_edits
 from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
-from evalstore.store.trees.case_files import CaseFinder, RowIndex, StoredCases
-from evalstore.store.trees.tree_nodes import find_entries, read_trees
+from evalstore.store.trees.tree_nodes import (
+    CaseFinder,
+    RowIndex,
+    StoredCases,
+    find_entries,
+    read_trees,
+)
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from evalstore.core.batches import in_batches
 from evalstore.core.values import Case, CaseFile
 from evalstore.planning.path_history import ROWS, SourceChanges
 from evalstore.results.equal_parts import leave_out_same
-from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 
 if TYPE_CHECKING:
     from evalstore.planning.version_reader import VersionReader
-    from evalstore.store.trees.case_files import CaseFinder
+    from evalstore.store.trees.tree_nodes import CaseFinder
 
 CASES = "cases of "
 """Begins the name of a test file of which it is not known what was edited."""

@@ -20,8 +20,7 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import EditedFile, FileItems, WasRun
 from evalstore.results.edits.edited_sources import EditedSources, Versions, name_by_bytes
 from evalstore.store.results import SourcesReader
-from evalstore.store.trees.case_files import CaseFinder
-from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.store.trees.tree_nodes import CaseFinder, read_tree
 from evalstore.workspace.reader import read_sources
 
 _MOST_READ = 50

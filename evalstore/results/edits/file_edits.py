@@ -25,7 +25,7 @@ from evalstore.results.equal_parts import leave_out_same
 
 if TYPE_CHECKING:
     from evalstore.planning.version_reader import VersionReader
-    from evalstore.store.trees.case_files import CaseFinder
+    from evalstore.store.trees.tree_nodes import CaseFinder
 
 
 _OF_USED = re.compile(

@@ -25,8 +25,7 @@ from evalstore.results.prompt_names import name_prompts
 from evalstore.results.result_version import BrokenResults, ResultVersion, version_of
 from evalstore.store import Store
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.case_files import CaseFinder, RowIndex
-from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:

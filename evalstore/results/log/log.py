@@ -48,8 +48,15 @@ from evalstore.store.revisions import (
 )
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
-from evalstore.store.trees.case_files import CaseFinder, RowIndex, StoredCases, long_parts_of
-from evalstore.store.trees.tree_nodes import find_entry, find_leaves, read_tree
+from evalstore.store.trees.tree_nodes import (
+    CaseFinder,
+    RowIndex,
+    StoredCases,
+    find_entry,
+    find_leaves,
+    long_parts_of,
+    read_tree,
+)
 from evalstore.workspace.git.status import name_of_user
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import ago, plural, safe, short
 
 if TYPE_CHECKING:
-    from evalstore.store.work.shared_runs import RunInProgress
+    from evalstore.store.shared_runs import RunInProgress
 
 
 def in_progress_text(run: RunInProgress) -> str:

@@ -35,8 +35,7 @@ from evalstore.results.judgement_changes import differ_evaluators
 from evalstore.results.prompt_names import PromptNames, label_prompts
 from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
-from evalstore.store.trees.case_files import CaseFinder, RowIndex
-from evalstore.store.trees.tree_nodes import find_leaves
+from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, find_leaves
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:

@@ -45,8 +45,7 @@ from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import Cells, RowResults, iterate_entries, iterate_results
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.trees.tree_nodes import find_entry, read_tree
+from evalstore.store.trees.tree_nodes import StoredCases, find_entry, read_tree
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
 

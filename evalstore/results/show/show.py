@@ -38,9 +38,9 @@ from evalstore.store.costs import is_by_script
 from evalstore.store.events import LoggedFailure
 from evalstore.store.results import SessionResults, iterate_results, load_whole, read_cells
 from evalstore.store.revisions import names_of_runs, resolve_run
+from evalstore.store.shared_runs import RunInProgress, load_run_in_progress
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.store.work.shared_runs import RunInProgress, load_run_in_progress
 
 IN_PROGRESS = "run in progress"
 """The kind of a run that programs carry out at this moment, and that is not stored yet."""

@@ -36,7 +36,7 @@ from evalstore.runs.execution.writer import BurstLimit
 from evalstore.store import Store
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.run_documents import ENDED, LEADS, RECORDS
-from evalstore.store.work.shared_runs import RunShare
+from evalstore.store.shared_runs import RunShare
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
 

@@ -44,7 +44,7 @@ from evalstore.runs.execution.limits.budget import (
 from evalstore.runs.execution.limits.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
 from evalstore.runs.execution.limits.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
 from evalstore.store.costs import OutputTokens
-from evalstore.store.work.leases import LeaseHolder, this_program
+from evalstore.store.leases import LeaseHolder, this_program
 from evalstore.workspace.model_files import Model
 
 Change = Literal["limit", "system"]

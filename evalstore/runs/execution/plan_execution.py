@@ -36,7 +36,7 @@ from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, grou
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.runs.execution.writer import BurstLimit, run_in_thread
-from evalstore.store.work.leases import OfferedItem, WorkRows
+from evalstore.store.leases import OfferedItem, WorkRows
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from evalstore.runs.runners.shared_run import RestoredRun, require_joinable, res
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.revisions import find_recorded
-from evalstore.store.work.shared_runs import SharedRun
+from evalstore.store.shared_runs import SharedRun
 
 NEWEST = "@"
 """Names the newest run in progress."""

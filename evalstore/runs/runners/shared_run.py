@@ -32,8 +32,8 @@ from evalstore.runs.run_preview import Plans, PlanTotals, most_cost
 from evalstore.runs.run_totals import RunTotals
 from evalstore.store import Store
 from evalstore.store.run_documents import FORMAT, LARGEST, quoted
+from evalstore.store.shared_runs import SharedRun
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.store.work.shared_runs import SharedRun
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 

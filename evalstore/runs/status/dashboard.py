@@ -26,8 +26,8 @@ from evalstore.results.result_version import version_of
 from evalstore.results.table.file_verdicts import RunFiles, list_files
 from evalstore.runs.status.status import status as read_status
 from evalstore.store import Store
-from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.wanted import UnwantedError, refuse_unwanted
+from evalstore.store.driver import UnwantedError, refuse_unwanted
+from evalstore.store.trees.tree_nodes import StoredCases
 
 _UNDECIDED = " (undecided now)"
 """Behind the name of a case that broke, and neither fails nor is fixed now."""

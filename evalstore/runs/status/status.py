@@ -24,10 +24,9 @@ from evalstore.runs.status.status_sums import StatusSums
 from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.runs.status.work_reasons import WorkReasons
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
-from evalstore.store.trees.case_files import CaseFinder, RowIndex, StoredCases
-from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.store.wanted import note_reached
-from evalstore.store.work.shared_runs import find_runs_in_progress
+from evalstore.store.driver import note_reached
+from evalstore.store.shared_runs import find_runs_in_progress
+from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, StoredCases, read_tree
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:

@@ -31,13 +31,15 @@ from evalstore.store.driver import (
     Extent,
     QueryError,
     QueryRows,
+    is_unwanted,
+    may_end,
+    refuse_unwanted,
     refuse_writing,
     took_too_long,
 )
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, TYPES, value_type
 from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES, TableColumns
-from evalstore.store.wanted import is_unwanted, may_end, refuse_unwanted
 
 _LONGEST = 300
 """The most characters of a message of the server, which may quote a whole value."""

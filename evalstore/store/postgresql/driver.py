@@ -16,10 +16,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissingError
-from evalstore.store.driver import PATIENCE_SECONDS, UnexpectedObject, refuse_foreign
+from evalstore.store.driver import (
+    PATIENCE_SECONDS,
+    UnexpectedObject,
+    UnwantedError,
+    is_unwanted,
+    refuse_foreign,
+    refuse_unwanted,
+    while_wanted,
+)
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import RESULTS, TABLES
-from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
 
 try:
     import psycopg

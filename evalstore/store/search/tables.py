@@ -23,7 +23,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.store.contents import ID_BYTES, as_bytes, as_digits, as_id, decode_row
 from evalstore.store.database import again_when_lost, select_each
-from evalstore.store.driver import Connection, Extent
+from evalstore.store.driver import Connection, Extent, UnwantedError, while_wanted
 from evalstore.store.postgresql.schema import (
     GROWTH_MARKS,
     SEARCH_COLUMNS,
@@ -54,7 +54,6 @@ from evalstore.store.search.texts import (
     stored_texts,
 )
 from evalstore.store.store import Store
-from evalstore.store.wanted import UnwantedError, while_wanted
 
 _LONGEST_PART = 200_000
 """Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""

@@ -18,7 +18,15 @@ from typing import Any, Self, TypeVar
 
 from evalstore.core.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
-from evalstore.store.driver import UnexpectedObject, refuse_foreign
+from evalstore.store.driver import (
+    UnexpectedObject,
+    UnwantedError,
+    is_unwanted,
+    may_end,
+    refuse_foreign,
+    refuse_unwanted,
+    while_wanted,
+)
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import MIGRATION, RESULTS, TABLES
@@ -35,13 +43,6 @@ from evalstore.store.sqlite.connection import (
     is_interrupt,
     is_locked,
     is_on_read_only_media,
-)
-from evalstore.store.wanted import (
-    UnwantedError,
-    is_unwanted,
-    may_end,
-    refuse_unwanted,
-    while_wanted,
 )
 
 T = TypeVar("T")

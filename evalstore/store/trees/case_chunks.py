@@ -29,7 +29,7 @@ MOST_CASES = 10_000_000
 _MIN_PART = 8
 _BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
 """The pairs of digits after which a part ends: one in 32 of all pairs."""
-_LEVEL_OF_PARTS = 1
+LEVEL_OF_PARTS = 1
 """The level of a node whose parts have cases or cells."""
 T = TypeVar("T")
 
@@ -275,7 +275,7 @@ class ResultBuilder:
         """
         while first >= self._end:
             self._close()
-        while self._open[-1].content["level"] > _LEVEL_OF_PARTS + 1:
+        while self._open[-1].content["level"] > LEVEL_OF_PARTS + 1:
             self._descend(first)
         above = self._open[-1]
         counts = above.content["counts"]
@@ -310,7 +310,7 @@ class ResultBuilder:
         """Store the open part, whose results are complete."""
         part = self._open.pop()
         id = self._keep(part.describe())
-        if part.content is not None and part.content["level"] == _LEVEL_OF_PARTS:
+        if part.content is not None and part.content["level"] == LEVEL_OF_PARTS:
             self._tell(part.node, id)
         self._open[-1].parts.append(id)
         self._end = self._open[-1].first + sum(self._open[-1].content["counts"])

@@ -21,8 +21,8 @@ from evalstore.core.errors import FileProblem, LimitProblem, Problem
 from evalstore.core.values import CaseFile
 from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.fields import suggest
+from evalstore.store.driver import note_reached
 from evalstore.store.trees.case_chunks import CaseTreeBuilder
-from evalstore.store.wanted import note_reached
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from evalstore.remotes.places.layout import sha256
+from evalstore.remotes.layout import sha256
 from tests.builders import tree
 from tests.hostile.campaign import stores
 from tests.hostile.campaign.trial import Attack, Trial

@@ -33,7 +33,7 @@ from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
 from evalstore.store import Store
-from evalstore.store.wanted import UnwantedError, while_wanted
+from evalstore.store.driver import UnwantedError, while_wanted
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, show_changes, until

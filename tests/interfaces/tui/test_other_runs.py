@@ -16,8 +16,8 @@ from textual.pilot import Pilot
 
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.planning.options import Location
+from evalstore.store.leases import start_time
 from evalstore.store.location import StoreLocation
-from evalstore.store.work.leases import start_time
 from tests import endpoint
 from tests.interfaces.tui.driving import drive, look, press, resized, screen
 from tests.runs.execution.loopback.team import SECONDS, Team, team_at, wait_until

@@ -29,8 +29,8 @@ from evalstore.interfaces.web.results_site import BuiltPage, BuiltPages, Results
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.table.list import list_things
+from evalstore.store.driver import note_reached
 from evalstore.store.results import iterate_results
-from evalstore.store.wanted import note_reached
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, scripted
 from tests.interfaces.html.test_hostile import require_harmless
 from tests.interfaces.html.test_report import edit

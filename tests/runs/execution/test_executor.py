@@ -40,10 +40,9 @@ from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpen
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment
 from evalstore.runs.execution.sharing.run_share import SharedWork
-from evalstore.store import Store
+from evalstore.store import Store, leases
 from evalstore.store.fsck import check_store
-from evalstore.store.work import leases
-from evalstore.store.work.leases import Leases
+from evalstore.store.leases import Leases
 from evalstore.workspace.model_files import Model, ProviderFile
 from tests.builders import build_cells
 from tests.stored_rows import count_rows, read_contents

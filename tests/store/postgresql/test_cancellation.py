@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from evalstore.store import Store
+from evalstore.store.driver import UnwantedError, while_wanted
 from evalstore.store.postgresql.connection import CancellingConnection
 from evalstore.store.search.tables import SearchTables
-from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.store.postgresql.conftest import Admin
 
 _SECONDS = 60.0

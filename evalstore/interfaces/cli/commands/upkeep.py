@@ -15,7 +15,7 @@ from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.output import for_here
 from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
-from evalstore.remotes.places.layout import repair_hint
+from evalstore.remotes.layout import repair_hint
 from evalstore.results.edits.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_text import run_counts_text
 from evalstore.runs.status.status_text import pending_text, remote_texts
-from evalstore.store.work.shared_runs import RunInProgress
+from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
     from evalstore.results.flips.broken_results import BrokenCase

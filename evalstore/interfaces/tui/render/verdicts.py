@@ -41,7 +41,7 @@ from evalstore.results.labels.labels import LabelIndex, PersonLabel
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import PERSON, SIGNS
-from evalstore.store.wanted import Reached
+from evalstore.store.driver import Reached
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff

@@ -35,7 +35,7 @@ from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
 from evalstore.results.verdict_order import SIGNS, verdict_counts
-from evalstore.store.work.shared_runs import RunInProgress
+from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts

@@ -33,7 +33,7 @@ from evalstore.interfaces.tui.render.run import end_summary, run_texts
 from evalstore.interfaces.tui.render.verdicts import READING, problem_text, reading_text
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.case_rows import CaseRow
-from evalstore.store.wanted import Reached, telling, while_wanted
+from evalstore.store.driver import Reached, telling, while_wanted
 
 if TYPE_CHECKING:
     from evalstore.runs.interactive_run import RunRequest

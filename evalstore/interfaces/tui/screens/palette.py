@@ -40,7 +40,7 @@ from evalstore.interfaces.tui.screens.base import BrowserApp
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, CaseWindow
-from evalstore.store.wanted import while_wanted
+from evalstore.store.driver import while_wanted
 
 _WIDTH = 200
 """Longer names are cut."""

@@ -25,7 +25,7 @@ from evalstore.store.run_documents import (
     NUMBERS,
     RECORDS,
 )
-from evalstore.store.work.shared_runs import RunShare
+from evalstore.store.shared_runs import RunShare
 
 
 class RunnerLauncher(Protocol):

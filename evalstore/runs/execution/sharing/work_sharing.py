@@ -25,7 +25,7 @@ from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import RunEnvironment
 from evalstore.runs.execution.writer import run_in_thread, run_short_transaction
 from evalstore.store import Store
-from evalstore.store.work.leases import (
+from evalstore.store.leases import (
     BEAT_SECONDS,
     SILENT_SECONDS,
     LeaseHolder,

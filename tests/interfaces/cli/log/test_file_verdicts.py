@@ -14,8 +14,8 @@ from evalstore.results.flips.run_differences import read_run_differences
 from evalstore.results.table import file_verdicts
 from evalstore.results.table.file_verdicts import read_file_verdicts
 from evalstore.store import Store
+from evalstore.store.driver import UnwantedError, while_wanted
 from evalstore.store.results import read_results
-from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
-from evalstore.remotes.places.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.push_notes import (
     note_excluded_tags,
     note_own_name,

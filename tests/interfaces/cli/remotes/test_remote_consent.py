@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.remotes.places.sftp import SftpFiles
+from evalstore.remotes.sftp import SftpFiles
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from tests.interfaces.cli.conftest import Evalstore
 from tests.remotes import places
@@ -26,7 +26,7 @@ def named(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         file.write(f"remotes: {{origin: '{URL}/'}}\n")
     folder = tmp_path / "elsewhere"
     monkeypatch.setattr(
-        "evalstore.remotes.places.sftp.open_sftp",
+        "evalstore.remotes.sftp.open_sftp",
         lambda url: SftpFiles(url.address, str(folder), places.sftp_command()),
     )
     return folder

@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.core.display import columns_of
 from evalstore.interfaces.tui.render.run_details import other_run_lines, other_run_texts
-from evalstore.store.work.shared_runs import RunInProgress
+from evalstore.store.shared_runs import RunInProgress
 
 ANNA = RunInProgress("7f3c" * 8, "Anna", 130, 2, 1_040, 12, joinable=True)
 LEFT = RunInProgress("1234" * 8, None, 7200, 0, 1, 0, joinable=True)

@@ -31,7 +31,7 @@ from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.verdict_order import MEANINGS, SIGNS
-from evalstore.store.wanted import UnwantedError, note_reached
+from evalstore.store.driver import UnwantedError, note_reached
 from tests.interfaces.tui.conftest import HOSTILE
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
 

@@ -27,7 +27,7 @@ from evalstore.planning.plan import FiledItems, Plan, SummedItems
 from evalstore.planning.status_report import Status
 from evalstore.runs import interactive_run
 from evalstore.runs.status import status as plan_status
-from evalstore.store.wanted import UnwantedError
+from evalstore.store.driver import UnwantedError
 from tests.builders import tree
 from tests.interfaces.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
 from tests.interfaces.tui.driving import drive, look, press, screen, settled, until

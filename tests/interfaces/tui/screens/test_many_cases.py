@@ -26,7 +26,7 @@ from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.planning.options import Location
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow
-from evalstore.store.wanted import UnwantedError
+from evalstore.store.driver import UnwantedError
 from tests.builders import tree
 from tests.interfaces.tui.driving import drive, press, screen, settled
 

@@ -16,10 +16,10 @@ import pytest
 
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
+from evalstore.store.leases import Leases
 from evalstore.store.location import StoreLocation
 from evalstore.store.run_documents import LEADS
-from evalstore.store.work.leases import Leases
-from evalstore.store.work.shared_runs import ABANDONED_SECONDS, SILENT_SECONDS
+from evalstore.store.shared_runs import ABANDONED_SECONDS, SILENT_SECONDS
 from tests import endpoint
 from tests.builders import tree
 from tests.runs.execution.loopback.team import PRICE, SECONDS, Team, team_at, wait_until

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.store import Store
 from evalstore.store.location import read_address
-from evalstore.store.work.shared_runs import SharedRun
+from evalstore.store.shared_runs import SharedRun
 from tests.builders import tree
 from tests.forked_programs import Starter
 from tests.runs.execution.shared.test_shared_runs import ROWS, Team, reports

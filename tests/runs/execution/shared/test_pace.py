@@ -9,7 +9,7 @@ from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import RunEnvironment
 from evalstore.runs.execution.sharing.work_sharing import RunnerPresence
 from evalstore.store import Store
-from evalstore.store.work.leases import BEAT_SECONDS, Leases
+from evalstore.store.leases import BEAT_SECONDS, Leases
 
 ACCOUNT = "https://api.example.com account"
 A_MINUTE = 620

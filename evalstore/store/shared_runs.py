@@ -15,6 +15,7 @@ from evalstore.core.values import Json
 from evalstore.store.contents import as_any_digits, as_bytes
 from evalstore.store.database import Database, ensure
 from evalstore.store.driver import Connection, Dialect
+from evalstore.store.leases import has_process, remove_runner
 from evalstore.store.records import make_rows
 from evalstore.store.run_documents import (
     LEFT,
@@ -37,7 +38,6 @@ from evalstore.store.schema.table_definitions import (
     SHARED_RUNS,
     WORK,
 )
-from evalstore.store.work.leases import has_process, remove_runner
 
 _ID_DIGITS = 32
 _ROUNDING = 1e-9

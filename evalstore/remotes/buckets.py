@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.places.layout import ListedFile, MissingFileError, UnreadableFileError
+from evalstore.remotes.layout import ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from obstore import GetResult, ListStream, ObjectMeta

@@ -1,1 +1,0 @@
-"""Where the files of a remote are: a folder, a bucket or an SFTP server."""

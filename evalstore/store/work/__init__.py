@@ -1,1 +1,0 @@
-"""Runs that are in progress, and who does what."""
