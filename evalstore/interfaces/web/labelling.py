@@ -164,9 +164,8 @@ class LabelPages:
         ]
         offered = (each for each in self._offered(only) if not each.missing)
         earlier = [each for each in offered if each[:2] < answer[:2]]
-        texts, is_single = TextTable(), sum(len(each.answers) for each in shown) == 1
-        told = criteria.instructions if criteria else ""
-        if is_single:
+        texts, told = TextTable(), criteria.instructions if criteria else ""
+        if sum(len(each.answers) for each in shown) == 1:
             told = told.replace(str(AnswerRef(((0, 0),))), "[the answer]")
         return self._render(
             title=safe(answer.title),
@@ -174,8 +173,7 @@ class LabelPages:
             session=answer.session,
             place=answer.place,
             parts=[
-                _part(*both, sources, contents, texts, is_numbered=not is_single)
-                for both in zip(asked, shown, strict=True)
+                _part(*both, sources, contents, texts) for both in zip(asked, shown, strict=True)
             ],
             told=texts.add(told) if told else None,
             checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
@@ -362,8 +360,6 @@ def _part(
     sources: Mapping[str, Json],
     contents: Mapping[str, str],
     texts: TextTable,
-    *,
-    is_numbered: bool,
 ) -> tuple[list[tuple[str, int, list[Any]]], list[tuple[str, int]]]:
     """Return the turns of a conversation with its answers in their places, and those after them.
 
@@ -371,7 +367,7 @@ def _part(
     picture and the text, as far as it is shown.
     """
     left = [
-        (f"answer {number}" if is_numbered else "answer", texts.add(text))
+        ("answer" if len(session.answers) == 1 else f"answer {number}", texts.add(text))
         for number, text in enumerate(session.answers, start=1)
     ]
     turns: list[tuple[str, int, list[Any]]] = []
