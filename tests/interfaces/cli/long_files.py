@@ -10,7 +10,7 @@ from evalstore.core import batches
 from evalstore.files import temporary_list
 from evalstore.planning import cells
 from evalstore.results import equal_parts
-from evalstore.store.trees import case_chunks, case_files
+from evalstore.store.trees import case_chunks, tree_nodes
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
@@ -41,7 +41,7 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch, *, most: int = 8) -> None:
         (case_chunks, "_MIN_PART", most),
         (case_chunks, "MAX_UNDIVIDED", 2 * most),
         (case_chunks, "MAX_PART", most),
-        (case_files, "MAX_PART", most),
+        (tree_nodes, "MAX_PART", most),
         (cells, "BATCH", 15),
         (digest_set, "_BUCKET_BITS", 6),
     ):
