@@ -220,21 +220,27 @@ def _differ_prompts(
             yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now):
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
-    if moved := exchanged_prompts(was, now):
+    if moved := exchanged_prompts(was, now, name):
         yield Difference(exchange_text(moved, name, subject))
 
 
-def exchanged_prompts(was: Sequence[str | None], now: Sequence[str | None]) -> dict[str, int]:
-    """Return the prompts that have another place, with their number, if both have the same ones."""
-    if {*was} != {*now}:
-        return {}
-    pairs = enumerate(zip(now, was, strict=False))
-    return {id: number for number, (id, old) in pairs if id and id != old}
+def exchanged_prompts(
+    was: tuple[str | None, ...], now: tuple[str | None, ...], name: Name
+) -> list[str]:
+    """Return the prompts that have another place, if both have the same ones, or edits of them."""
+    pairs = former_prompts(was, now)
+    edited = [both for both in pairs.items() if both[0] != both[1]]
+    names = [[name("prompt", id) if id else None for id in both] for both in edited]
+    if not len(pairs) == len({*was}) == len({*now}) or any(
+        old != new or not old for old, new in names
+    ):
+        return []
+    return [id for id, old in zip(now, was, strict=False) if id and pairs[id] != old]
 
 
 def exchange_text(ids: Iterable[str], name: Name, subject: str = "system prompt") -> str:
     """Return that prompts have exchanged their places, or their files the contents."""
-    names = [name("prompt", id) or id[:8] for id in ids]
+    names = sorted(name("prompt", id) or id[:8] for id in ids)
     listed = f" {names[0]} and {names[1]}" if len(names) == 2 else ""
     return f"{subject}s{listed}{EXCHANGED}"
 

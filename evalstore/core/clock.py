@@ -70,7 +70,8 @@ def read_moment(text: str) -> int | None:
     """Return the microseconds since 1970 of a date, in the time zone of the system; None: none.
 
     A day, such as `monday`, `last friday`, `yesterday` or `2026-11-23`, is its beginning, and may
-    be followed by a time; `2.days`, `2d` and `2 weeks ago` count from now.
+    be followed by a time; `2.days`, `2d` and `2 weeks ago` count from now. On a Monday, `monday` is
+    today and `last monday` a week ago.
     """
     here = datetime.fromtimestamp(now() / 1e6).astimezone().replace(tzinfo=None)
     text = " ".join(text.lower().split())
@@ -84,9 +85,9 @@ def read_moment(text: str) -> int | None:
             return now() - round(timedelta(**span).total_seconds() * 1e6)
         if text == "now":
             return now()
-        day, _, hour = text.removeprefix("last ").rpartition(" ")
+        day, _, hour = text.rpartition(" ")
         if not (day and _TIME.fullmatch(hour)):
-            day, hour = text.removeprefix("last "), "00:00"
+            day, hour = text, "00:00"
             if _TIME.fullmatch(day):
                 day, hour = "today", day
         found = _day(day, here)
@@ -102,6 +103,7 @@ def _day(word: str, here: datetime) -> datetime | None:
     days = {"today": 0, "yesterday": 1}
     for number, name in enumerate(_WEEKDAYS):
         days[name] = days[name[:3]] = (here.weekday() - number) % 7
+        days[f"last {name}"] = days[f"last {name[:3]}"] = days[name] or 7
     return here - timedelta(days=days[word]) if word in days else None
 
 

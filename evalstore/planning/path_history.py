@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from evalstore.comparison.comparison import pair_alike, pair_files
-from evalstore.comparison.version_diff import Difference, in_place
+from evalstore.comparison.comparison import former_prompts, pair_alike, pair_files
+from evalstore.comparison.version_diff import Difference, Name, in_place
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.runs import SOURCE_TEST, Run, RunSources
@@ -334,6 +334,34 @@ def as_replaced(difference: Difference, changes: SourceChanges | None) -> Differ
         return difference
     found = replaced_by(kind, name, changes)
     return Difference(f"{match['place'] or ''}{found.subject}")
+
+
+def name_edited(
+    name: Name,
+    changes: SourceChanges | None,
+    was: tuple[str | None, ...],
+    now: tuple[str | None, ...],
+    kind: str = "system prompt",
+) -> Name:
+    """Return the names, with those that follow from whose bytes differ.
+
+    Prompts of files that both versions use are edits of each other. One without a name has that of
+    the only edited file that no other prompt has.
+    """
+    known: dict[str, str] = {}
+    unnamed: list[str] = []
+    for pair in former_prompts(was, now).items() if changes and was != now else ():
+        names = [name("prompt", id) for id in pair if id]
+        if pair[0] == pair[1] or len(names) < 2:
+            continue
+        if not any(names):
+            unnamed += filter(None, pair)
+        elif None in names or not (changes and changes.uses_another(kind, names[0] or "")):
+            known |= dict.fromkeys(filter(None, pair), names[0] or names[1] or "")
+    left = {*changes.names_of(f"{kind} ")} - {*known.values()} if changes else ()
+    if len(unnamed) == 2 and len(left) == 1:
+        known |= dict.fromkeys(unnamed, *left)
+    return lambda kind, id: known.get(id) or name(kind, id)
 
 
 def compare_sources(

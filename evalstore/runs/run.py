@@ -56,8 +56,7 @@ from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
 from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
-from evalstore.runs.status.status import describe_scope
-from evalstore.runs.status.work_reasons import KindReasons, WorkReasons
+from evalstore.runs.status.status import KindReasons, WorkReasons, describe_scope
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import ensure_sources, iterate_results

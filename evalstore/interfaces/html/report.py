@@ -44,7 +44,8 @@ from evalstore.results.show.revision_results import (
 )
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
 from evalstore.results.stats.trend import trend_until
-from evalstore.runs.status.status import describe_lost_labels
+from evalstore.runs.status.status import find_lost_labels
+from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.workspace.git import read_state
@@ -145,7 +146,7 @@ def build_report(
         later = describe_later_labels(project.store, stored) if stored else ()
         labelled = {cell_of(result): text for result, text in later}
         more_notes = [LABELLED_LATER] * bool(labelled)
-        if not stored and compared and (lost := describe_lost_labels(project, compared.edits)):
+        if not stored and compared and (lost := lost_labels_text(find_lost_labels(project))):
             more_notes = [lost]
         last = stored or (project.store.load_run(compared.was) if compared else None)
         if last and last.asked and last.selection.get("refresh"):

@@ -57,7 +57,8 @@ from evalstore.results.stats.stats import sum_spent
 from evalstore.results.stats.trend import add_rates, count_rates, count_results, rate_texts
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
-from evalstore.runs.status.status import describe_lost_labels
+from evalstore.runs.status.status import find_lost_labels
+from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.driver import Reached, telling
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.workspace.git.status import name_of_user
@@ -514,7 +515,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
-            lost = describe_lost_labels(project, compared.diff.edits) if compared.diff else ""
+            lost = lost_labels_text(find_lost_labels(project)) if compared.diff else ""
     except EvalstoreError as error:
         return {}, (), str(error)
     changes, labels = run_changes(None), 0

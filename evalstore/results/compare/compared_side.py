@@ -80,6 +80,8 @@ class Side:
     """Candidates of a run that only `-m` named."""
     earlier: Mapping[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
+    earlier_runs: Mapping[str, Run] = field(default_factory=dict)
+    """Those runs, by id."""
     sources: RunSources | None = None
     """The digests of its test files and of what they use."""
     former: Mapping[str, str] = field(default_factory=dict)
@@ -187,8 +189,8 @@ class _Filler:
         self._known = set(chain.from_iterable(was.results.places)) if self.removed else set[int]()
         """The places that have a result."""
         self._filled = GrowingResults()
-        self._runs, self._ids = DigestMap(), list[str]()
-        """The number of the run of each of these, by its digest; the ids of the runs."""
+        self._runs, self._past = DigestMap(), dict[str, Run]()
+        """The number of the run of each of these, by its digest; those runs, by id."""
         self._whole: dict[str, str] = {}
         """Files of which the older side has no results -> the node of their results elsewhere."""
         self._sources: dict[str, RunSources | None] = {}
@@ -237,7 +239,6 @@ class _Filler:
                 else:
                     left.append(number)
         self._add_removed(past, entries, same)
-        self._ids.append(past.id)
         return left
 
     def _add(
@@ -247,7 +248,8 @@ class _Filler:
         digest, path = digest_of_value(result), result.file
         if self._runs.get(digest) is None:
             self._filled.append(result)
-        self._runs.put(digest, len(self._ids))
+        self._past[past.id] = past
+        self._runs.put(digest, len(self._past) - 1)
         if path not in self._was.with_results:
             if path not in self._whole:  # it has the cases that the run has of the file
                 self._whole[path] = entries[path]
@@ -283,7 +285,8 @@ class _Filler:
             results=results,
             nodes=was.nodes | nodes,
             files=was.files | files,
-            earlier=EarlierResults(results, sum(kept), self._runs, self._ids),
+            earlier=EarlierResults(results, sum(kept), self._runs, [*self._past]),
+            earlier_runs=self._past,
             earlier_sources={
                 path: of_run
                 for path, of_run in self._sources.items()

@@ -17,13 +17,12 @@ from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Result
-from evalstore.core.runs import Run
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
 from evalstore.planning.project import Project
 from evalstore.planning.selection import Selection
-from evalstore.planning.status_report import has_edited_rows
+from evalstore.planning.status_report import has_edited_rows, workspace_as_run
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff_reasons import (
     PairReasons,
@@ -45,8 +44,7 @@ from evalstore.results.compare.diff_sides import (
     side_of_candidates,
 )
 from evalstore.results.compare.pair_sorter import FlipFinder, PairDetails, PairSorter, read_answers
-from evalstore.results.edits.edited_sources import EditedSources, Versions
-from evalstore.results.edits.file_edits import find_edits
+from evalstore.results.edits.edited_sources import EditedSources, Versions, find_edits
 from evalstore.results.edits.participant_edits import differ_participants, with_all_candidates
 from evalstore.results.prompt_names import (
     PromptNames,
@@ -97,13 +95,16 @@ def diff(
         earlier = None if first else store.find_run_before()
         runs = [earlier or resolve_run(store, first or "@")]
         runs += [resolve_run(store, second)] if second else []
+        is_reversed = len(runs) > 1 and runs[0].started > runs[1].started
+        runs.sort(key=attrgetter("started"))
         known = [each.name or each.id for each in project.settings.candidates]
         known += [each.id for run in runs for each in run.candidates]
         named = (match_models(name, known) or [name] for name in selection.models)
         selection = replace(selection, models=tuple(dict.fromkeys(chain(*named))))
         was, now = read_sides(project, runs, selection, workspace)
         for model in selection.models:
-            find_candidates(model, was, now)
+            if not any(model in (side.models or ()) for side in (was, now)):
+                find_candidates(model, was, now)
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)
@@ -147,11 +148,24 @@ def diff(
             if path in now.nodes and path != old and selected.covers_file(path):
                 renamed = Difference("renamed", old, path)
                 edits[path] = [renamed, *edits.get(path, ())]
-        both_runs = _runs_to_compare(project, runs, selection)
-        before, after = both_runs
-        both_defined = {new.id: (before.find_candidate(new.id), new) for new in after.candidates}
-        changed = {id: (a, b) for id, (a, b) in both_defined.items() if a and a != b}
-        is_other_temperature = any(a.temperature != b.temperature for a, b in changed.values())
+        after = runs[1] if len(runs) > 1 else workspace_as_run(project, selection)
+        befores = {
+            id: with_all_candidates(store, run)
+            for id, run in {"": runs[0], **filled.earlier_runs}.items()
+        }
+        changed = {
+            run_id: {
+                each.id: (was_defined, each)
+                for each in after.candidates
+                if (was_defined := run.find_candidate(each.id)) and was_defined != each
+            }
+            for run_id, run in befores.items()
+        }
+        there, back = dict[Difference, None](), dict[Difference, None]()
+        for before in befores.values():
+            of_candidates = project.versions.find, project.name_of_version
+            there |= dict.fromkeys(differ_participants(before, after, *of_candidates))
+            back |= dict.fromkeys(differ_participants(after, before, *of_candidates))
         found = Diff(
             was.name,
             now.name,
@@ -162,7 +176,7 @@ def diff(
                 project,
                 chain(places_in(filled.results), places_in(now.results), now.equal.prompts),
             ),
-            participants=_differ_participants(project, *both_runs),
+            participants=(tuple(there), tuple(back)),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
                 sorter.flips,
@@ -175,7 +189,7 @@ def diff(
                 {
                     path
                     for path, node in now.nodes.items()
-                    if is_other_temperature
+                    if any(changed.values())
                     and not finder.find_traits(now.files[node]).default_temperature
                 },
                 (was.rule, now.rule),
@@ -188,29 +202,8 @@ def diff(
             attempts=attempts,
             runs={run.id: run for run in runs},
         )
+        found = found.swapped() if is_reversed else found
         return add_answers(project, found) if answers else found
-
-
-def _runs_to_compare(
-    project: Project, runs: Sequence[Run], selection: SelectionOptions
-) -> tuple[Run, Run]:
-    """Return the runs of both sides; for the workspace, one that is not stored."""
-    was = with_all_candidates(project.store, runs[0])
-    if len(runs) > 1:
-        return was, runs[1]
-    from evalstore.planning.status_report import workspace_as_run
-
-    return was, workspace_as_run(project, selection)
-
-
-def _differ_participants(
-    project: Project, was: Run, now: Run
-) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Return how candidates, evaluators and attempts differ, and how the other way round."""
-    find, name = project.versions.find, project.name_of_version
-    sides = (was, now), (now, was)
-    there, back = (tuple(differ_participants(*each, find, name)) for each in sides)
-    return there, back
 
 
 def with_prompt_names(location: Location, diff: Diff) -> Diff:

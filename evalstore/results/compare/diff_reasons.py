@@ -49,6 +49,8 @@ LAPSED, BACK, JUDGES = "labels that no longer count", "labels that count again",
 """What changes a verdict without a new answer of the candidate."""
 PairIds = tuple[tuple[str, ...], tuple[str, ...]]
 """The sessions, or the judgements, of both sides of a pair."""
+CandidatePairs = Mapping[str, tuple[RunCandidate, RunCandidate]]
+"""Both definitions of candidates, by id."""
 Evaluations = tuple[str | None, str | None]
 """The evaluation versions of both sides of a pair."""
 
@@ -75,8 +77,9 @@ class PairReasons:
     """Other sessions of both sides with the same answers, in both directions."""
     shown_questions: Mapping[PairIds, bool] = field(default_factory=dict)
     """Judgements of both sides by a judge that is shown the question, in both directions."""
-    candidates: Mapping[str, tuple[RunCandidate, RunCandidate]] = field(default_factory=dict)
-    """The candidates that are defined otherwise on both sides, by id."""
+    candidates: Mapping[str, CandidatePairs] = field(default_factory=dict)
+    """Those that are defined otherwise on both sides, by the earlier run that results are taken
+    from; that of others is empty."""
     own_temperatures: Set[str] = frozenset()
     """Test files whose cases are not asked at the temperature of the candidate."""
     rules: tuple[str, str] = ("", "")
@@ -89,7 +92,10 @@ class PairReasons:
 
     def swapped(self) -> PairReasons:
         """Return what explains the same pairs with the sides exchanged."""
-        candidates = {id: both[::-1] for id, both in self.candidates.items()}
+        candidates = {
+            run: {id: both[::-1] for id, both in pairs.items()}
+            for run, pairs in self.candidates.items()
+        }
         return replace(self, rules=self.rules[::-1], candidates=candidates)
 
     def explain(self, pair: Pair) -> str:
@@ -126,7 +132,7 @@ class PairReasons:
         if not asked and (has_other_sessions(pair) or not judged):
             changes += self._other_answer(was, now)
         elif not was.sessions or not now.sessions:
-            changes += self._candidate_edits(now) if was.sessions != now.sessions else []
+            changes += self._candidate_edits(was, now) if was.sessions != now.sessions else []
         elif question and not question.startswith((ANOTHER, OLDER)):
             changes.append(question)
         if is_same:
@@ -159,14 +165,15 @@ class PairReasons:
             return []
         if not was.sessions or not now.sessions:
             word = "not answered" if was.sessions else "answered"
-            return self._candidate_edits(now) or [word]
+            return self._candidate_edits(was, now) or [word]
         return [self.questions.get((was.sessions, now.sessions), ANOTHER)]
 
-    def _candidate_edits(self, now: Result) -> list[str]:
-        """Return what changed of the candidate of a result, as far as it matters to its case."""
-        if now.model not in self.candidates:
+    def _candidate_edits(self, was: Result, now: Result) -> list[str]:
+        """Return what changed of the candidate of a pair, as far as it matters to its case."""
+        pairs = self.candidates.get(self.earlier.get(was) or self.earlier.get(now, ""), {})
+        if now.model not in pairs:
             return []
-        old, new = self.candidates[now.model]
+        old, new = pairs[now.model]
         edits = ["model changed"] * (old.model != new.model)
         if old.temperature != new.temperature and now.file not in self.own_temperatures:
             edits.append(_temperatures(old.temperature, new.temperature))

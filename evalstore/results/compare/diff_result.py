@@ -184,6 +184,7 @@ class Diff:
             models=self.models and (self.models[1], self.models[0]),
             attempts=(self.attempts[1], self.attempts[0]),
             causes=(self.causes[1], self.causes[0]),
+            is_now_partial=False,
         )
 
     def causes_of(self, change: str) -> list[str]:

@@ -1,14 +1,14 @@
-"""Finds what was edited between each run and the runs before it: test files and what they use."""
+"""Finds what was edited between runs, and since: files, candidates, judges and settings."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, pairwise, starmap
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.case_edits import exchange_text, exchanged_prompts
@@ -19,10 +19,17 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
-from evalstore.planning.path_history import SourceChanges, compare_sources, pair_in_store
-from evalstore.planning.plan import AT_REQUEST
+from evalstore.planning.path_history import (
+    SourceChanges,
+    compare_sources,
+    name_edited,
+    pair_in_store,
+    pair_with_workspace,
+)
+from evalstore.planning.plan import AT_REQUEST, Plan
+from evalstore.planning.project import Project
 from evalstore.planning.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
-from evalstore.planning.status_report import FileChange
+from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_sources import (
     CASES,
@@ -31,7 +38,7 @@ from evalstore.results.edits.edited_sources import (
     name_by_bytes,
     pair_prompts,
 )
-from evalstore.results.edits.participant_edits import find_participant_edits
+from evalstore.results.edits.participant_edits import find_participant_edits, find_runs_since
 from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
@@ -40,9 +47,11 @@ from evalstore.store.trees.tree_nodes import (
     RowIndex,
     StoredCases,
     find_entries,
+    read_tree,
     read_trees,
 )
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
+from evalstore.workspace.reader import read_sources
 
 if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
@@ -195,13 +204,23 @@ def _find_sources(
     }
     for (number, path), found in sources.find(versions).items():
         each, file = edits[number], versions[number, path]
-        moved = [*filter(None, starmap(exchanged_prompts, pair_prompts(file.was, file.now)))]
+        moved = [*_find_exchanges(file, names)]
         if path in found:
             found += sources.find_prompts(file)
         elif moved and any(name.startswith(_PROMPT) for name in found):
-            each.exchanged |= dict.fromkeys(exchange_text(ids, names) for ids in moved)
-            found = tuple(name for name in found if not name.startswith(_PROMPT))
+            each.exchanged |= dict.fromkeys(text for text, _ in moved)
+            edited = {f"{_PROMPT}{name}" for _, edited in moved for name in edited}
+            found = tuple(name for name in found if not name.startswith(_PROMPT) or name in edited)
         each.add(path, found)
+
+
+def _find_exchanges(file: Versions, name: Name) -> Iterator[tuple[str, list[str | None]]]:
+    """Yield what is said of system prompts that were exchanged, with the names of edited ones."""
+    for was, now in pair_prompts(file.was, file.now):
+        named = name_edited(name, file.changes, was, now)
+        if ids := exchanged_prompts(was, now, named):
+            edited = [named("prompt", id) for id in ids if id not in was]
+            yield exchange_text(ids, named), edited
 
 
 def find_run_edits(
@@ -212,11 +231,13 @@ def find_run_edits(
     They are edits of files and of participants. Runs of imported verdicts have none of files.
     """
     names = PromptNames(location)
-    before = _find_runs_before(store, runs)
+    before = find_runs_since(store, runs[-1], is_partial) if runs else ()
     history = FileHistory(store, open_workspace(location).settings.paths["tests"])
     sources = EditedSources(CaseFinder(store), VersionReader(store), names)
     edits: dict[str, _Edits] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
+    if every and is_partial(every[0]):  # what the first run of all left out is new in later ones
+        history.step(every[0], every[0], {}, read_tree(every[0].snapshot, store.load_nodes))
     for pairs in in_small_batches(pairwise(every)):
         trees = [
             (one.snapshot, other.snapshot) for pair in pairs for one, other in (pair, pair[::-1])
@@ -233,14 +254,6 @@ def find_run_edits(
         (*edits.get(run.id, _Edits()).describe(), *others)
         for run, others in zip(runs, of_participants, strict=True)
     ]
-
-
-def _find_runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
-    """Yield the runs before these until one of all cases, which judged every edit before it."""
-    for run in store.find_recent_runs(before=runs[-1]) if runs else ():
-        yield run
-        if run.origin is None and not is_partial(run):
-            return
 
 
 def _list(names: Sequence[str], change: str, start: str = "") -> Iterator[Difference]:
@@ -291,8 +304,9 @@ class EditedFile:
         self._former_prompts = set[str | None]()
         self._gone, renamed = self._compare()
         rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
-        self._settings = "; ".join([*_edited_settings(was, now, name), *rows])
+        self._settings = "; ".join([*_edited_settings(was, now), *rows])
         """How the settings of the file itself were edited, and its rows renamed."""
+        self._name = name
         self._first: PlanItem | None = None
         """The first item of the plan that is not about a new row: of a question if there is one."""
         self._judged_otherwise: list[PlanItem] = []
@@ -307,7 +321,12 @@ class EditedFile:
     @property
     def differs(self) -> bool:
         """Return whether cases are edited or gone, or settings of the file edited."""
-        return bool(self._gone or self._settings) or any(self._bits)
+        return bool(self._gone or self._settings or self._exchanges()) or any(self._bits)
+
+    def _exchanges(self, changes: SourceChanges | None = None) -> list[str]:
+        """Return which system prompts were exchanged; `changes` tell whose bytes differ."""
+        versions = Versions(self._path, self.was, self.now, changes)
+        return sorted({text for text, _ in _find_exchanges(versions, self._name)})
 
     def _compare(self) -> tuple[int, int]:
         """Set the bits of the edited cases; returns how many cases are gone, and how many renamed.
@@ -378,8 +397,28 @@ class EditedFile:
     def _old(self) -> RowIndex:
         return RowIndex(self.was, self._finder)
 
-    def add(self, rows: PlannedRows, items: FileItems) -> None:
-        """Add rows and items of the plan; all of a case must be added at once."""
+    def add(self, rows: PlannedRows, items: FileItems, settings: Container[str]) -> None:
+        """Add rows and items of the plan; all of a case must be added at once.
+
+        What only `settings`, which were edited, do about cases that were not is left out, and that
+        they do something about the others, too.
+        """
+        due = {number for number, item in items if item.of in settings} - {
+            number
+            for number, item in items
+            if self._bits[number] & _EDITED
+            or not (item.of in settings or item.reason == NEW_ANSWER)
+        }
+        rows = replace(rows, asked=rows.asked - due, judged=rows.judged - due)
+
+        def kept(listed: list[tuple[int, PlanItem]]) -> Iterator[tuple[int, PlanItem]]:
+            for number, item in listed:
+                is_told = f"candidate {item.model}" in settings
+                also = (it for it in item.also if not (is_told and it.startswith(_OF_CANDIDATE)))
+                if number not in due:
+                    yield number, replace(item, also=tuple(also))
+
+        items = FileItems([*kept(items.asks)], [*kept(items.judgements)], items.used_again)
         own = {number for number, _ in items}
         pending = rows.asked | rows.judged
         new = {number for number, item in items if item.reason.startswith(NEW_ROW)}
@@ -421,17 +460,13 @@ class EditedFile:
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
         for (number, prompt, verdict), count in rows.verdicts.items():
-            if self._is_edited(rows.cases[number], self._bits[number], prompt):
+            bits, has = self._bits[number], self._former_prompts
+            is_of_prompts = prompt not in has or has.issuperset(rows.cases[number].prompts)
+            if bits & _FOR_ALL or (bits & _EDITED and is_of_prompts):
                 state = "partly" if self._bits[number] & _UNSETTLED else verdict
                 self._counts[state] += count
         self._shared = self._shared or rows.shared
         self._note_reasons(items, judged)
-
-    def _is_edited(self, case: Case, bits: int, prompt: str | None) -> bool:
-        """Return whether an edit concerns the results of a case with one of its system prompts."""
-        known = self._former_prompts
-        is_of_prompts = prompt not in known or known.issuperset(case.prompts)
-        return bool(bits & _FOR_ALL or (bits & _EDITED and is_of_prompts))
 
     def _note_reasons(self, items: FileItems, judged: set[int]) -> None:
         """Keep the items whose reasons are told: that of an edit rather than `--refresh`."""
@@ -451,14 +486,14 @@ class EditedFile:
             if number in judged and item.reason not in told:
                 others.append(item)
 
-    def describe(self, was_run: WasRun) -> FileChange:
-        """Return how the file differs, after all plans were added."""
+    def describe(self, was_run: WasRun, changes: SourceChanges | None) -> FileChange:
+        """Return how the file differs, after all plans were added; `changes` as above."""
         settled = sum(1 for bits in self._bits if bits & _EDITED and not bits & _UNSETTLED)
         count, first = self._counts, self._first
         is_again = bool(count["asked"] or count["judged"])
-        reason = self._reason(first) if first else self._shared
-        if reason.endswith(AT_REQUEST) and self._settings:
-            reason += f"; {self._settings}"
+        own = (self._reason(first) if first else self._shared) if is_again else ""
+        settings = "" if own and not own.endswith(AT_REQUEST) else self._settings
+        reasons = filter(None, [own, *self._exchanges(changes), settings])
         has = {bit: any(bits & bit for bits in self._bits) for bit in (_SHOWN, _REJUDGED)}
         is_asked = has[_SHOWN] or self._gone or count["asked by an edit"]
         is_judged = has[_REJUDGED] or (count["judged by an edit"] and not is_asked)
@@ -471,7 +506,7 @@ class EditedFile:
             added=count["added"],
             judged=count["judged"],
             gone=self._gone,
-            reason=reason if is_again else self._settings,
+            reason="; ".join(reasons),
             new=count["new"],
             was=first.was if first else None,
             now=first.now if first else None,
@@ -529,6 +564,8 @@ class EditedFile:
         return next((i for i in self._judged_otherwise if i.reason != first.reason), None)
 
 
+_OF_CANDIDATE = ("model ", "temperature")
+"""How what was edited of a candidate begins, among what else was edited."""
 _PARTS = {
     "test": re.compile("test changed").match,
     "system prompt": re.compile(r"system prompt (?:(?:[^:]+ )?changed|.+ in place of )").match,
@@ -539,10 +576,8 @@ _PARTS = {
 """Parts of a case, and how the reasons begin that are about them."""
 
 
-def _edited_settings(was: CaseFile, now: CaseFile, name: Name) -> Iterator[str]:
-    """Yield how the settings of a test file itself differ, and exchanged system prompts."""
-    moved = filter(None, starmap(exchanged_prompts, pair_prompts(was, now)))
-    yield from sorted({exchange_text(ids, name) for ids in moved})
+def _edited_settings(was: CaseFile, now: CaseFile) -> Iterator[str]:
+    """Yield how the settings of a test file itself differ."""
     for setting in ("attempts", "evaluators", "threshold"):
         values = getattr(was, setting), getattr(now, setting)
         if values[0] != values[1]:
@@ -592,3 +627,133 @@ def _shown(case: Case) -> tuple[object, ...]:
     """Return everything that the answers to a case depend on, apart from the model."""
     prompts = tuple(sorted(case.prompts, key=str)) if len(case.prompts) > 1 else case.prompts
     return case.tests, prompts, case.recorded, case.temperature, case.seed
+
+
+# --- finds the test files that differ from the snapshot of a run
+
+
+_MOST_COMPARED = 50
+"""The most edited files of which it is found out whether they were edited themselves."""
+
+
+class FileChanges:
+    """Finds the test files that differ from a run, from the plans of all cells, batch by batch."""
+
+    def __init__(
+        self,
+        project: Project,
+        run: Run,
+        was_run: WasRun,
+        settings: Container[str],
+        *,
+        narrows: bool,
+    ) -> None:
+        """Compare the files of the workspace with those of the run.
+
+        `settings` are what was edited besides: candidates, judges, settings.
+        With `narrows`, only files in which the command would do something are among the changes.
+        """
+        self._project, self._run, self._was_run = project, run, was_run
+        self._settings, self._narrows = settings, narrows
+        self._pairs: dict[str, str] = {}
+        self._edited: dict[str, EditedFile] = {}
+        """The files whose cases differ."""
+        self._selected: set[str] = set()
+        self._busy: set[str] = set()
+        """Files with items of the plan."""
+        self._gone: dict[str, int] = {}
+        """How many cases each file had that is gone."""
+        self._is_same = project.snapshot()[0] == run.snapshot
+        if self._is_same:
+            return
+        nodes, store = project.reading.nodes, project.store
+        before = read_tree(run.snapshot, store.load_nodes)
+        old_files: dict[str, CaseFile] = {}
+        self._pairs = pair_with_workspace(project, before, old_files)
+        changed = {path: old for path, old in self._pairs.items() if before[old] != nodes[path]}
+        gone = before.keys() - set(self._pairs.values())
+        broken = {problem.file for problem in (*project.reading.errors, *project.left_out)}
+        leaves = {before[path] for path in (*changed.values(), *gone)}
+        old_files |= store.load_case_files(leaves - old_files.keys())
+        for path, old in changed.items():
+            now = project.reading.files[path]
+            finder, name = CaseFinder(store), project.name_of_version
+            edited = EditedFile(path, old_files[before[old]], now, finder, name)
+            if edited.differs:
+                self._edited[path] = edited
+        self._gone = {path: len(old_files[before[path]].cases) for path in gone - broken}
+
+    def lists(self, file: str) -> bool:
+        """Return whether a file is among the changes, if it has an item of the plan."""
+        if self._is_same:
+            return False
+        return file not in self._pairs or file in self._edited or self._pairs[file] != file
+
+    def add(self, plan: Plan, items: Mapping[str, FileItems]) -> None:
+        """Add the plan of a batch, with its items by file."""
+        self._selected.update(cell.file for cell in plan.cells)
+        self._busy |= {file for file, own in items.items() if own.asks or own.judgements}
+        edited = {file for file in {cell.file for cell in plan.cells} if file in self._edited}
+        if not edited:
+            return
+        rows = plan_rows(plan, edited, self._project.settings.verdict)
+        for file in edited:
+            self._edited[file].add(rows[file], items.get(file) or FileItems(), self._settings)
+
+    def finish(self) -> list[FileChange]:
+        """Return the changes, as git shows them."""
+        if self._is_same:
+            return []
+        reading, narrows = self._project.reading, self._narrows
+        changes = [
+            FileChange("A ", path, len(reading.files[path].cases), 0, 0, "new")
+            for path in reading.nodes.keys() - self._pairs.keys()
+            if not narrows or path in self._selected
+        ]
+        project = self._project
+        was = SourcesReader(project.store).find(self._run) if self._edited else None
+        now = read_sources(project.workspace, project.reading) if was else None
+        compared = {
+            path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited
+        }
+        sources = self._find_sources(compared)
+        for path, old in self._pairs.items():
+            change = None
+            if path in self._edited:
+                change = self._edited[path].describe(self._was_run, compared[path])
+                change = replace(change, edited=sources[path])
+                if narrows:  # nothing is known of the cases that were not selected
+                    change = replace(change, settled=0, used_again=0)
+            workspace = self._project.workspace
+            if change and change.gone and change.new and lacks_row_id(workspace, path):
+                change = replace(change, may_be_edited_rows=True)
+            if path != old:
+                change = change or FileChange("R ", path, 0, 0, 0, "")
+                reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
+                change = replace(change, reason=reason, old_file=old)
+            if change:
+                changes.append(change)
+        changes += [
+            FileChange("D ", path, 0, 0, count, "removed") for path, count in self._gone.items()
+        ]
+        if narrows:
+            changes = [
+                change
+                for change in changes
+                if change.file in self._busy or change.new or change.asked or change.judged
+            ]
+        return sorted(changes, key=lambda change: (change.file, change.code))
+
+    def _find_sources(
+        self, changes: Mapping[str, SourceChanges | None]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return what was edited, by test file; of many, what of it has other bytes."""
+        project = self._project
+        files = {
+            path: Versions(path, it.was, it.now, changes[path]) for path, it in self._edited.items()
+        }
+        if len(files) > _MOST_COMPARED:
+            return {path: name_by_bytes(path, it.changes) for path, it in files.items()}
+        versions = VersionReader(project.store, project.reading.contents, project.contents)
+        finder = CaseFinder(project.store)
+        return EditedSources(finder, versions, project.name_of_version).find(files)

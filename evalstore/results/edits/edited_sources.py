@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from evalstore.comparison.case_edits import differ_cases, exchanged_prompts, versions_compared
-from evalstore.comparison.version_diff import Name
+from evalstore.comparison.case_edits import (
+    EXCHANGED,
+    PairedCases,
+    differ_cases,
+    differ_otherwise,
+    differ_pair,
+    exchanged_prompts,
+    versions_compared,
+)
+from evalstore.comparison.version_diff import Difference, Name, nowhere
 from evalstore.core.batches import in_batches
+from evalstore.core.display import plural
 from evalstore.core.values import Case, CaseFile
-from evalstore.planning.path_history import ROWS, SourceChanges
+from evalstore.planning.path_history import ROWS, SourceChanges, as_replaced, name_edited
 from evalstore.results.equal_parts import leave_out_same
 from evalstore.store.trees.tree_nodes import StoredCases
 
@@ -121,13 +132,11 @@ class EditedSources:
         if _otherwise(was) != _otherwise(now):
             return ()
         used: dict[str, None] = {}
-        for kind, old, new in (
-            ("system prompt", was.prompts, now.prompts),
-            ("judge prompt", was.judge_prompts, now.judge_prompts),
-        ):
-            names = self._edited_prompts(old, new)
-            if moved := exchanged_prompts(old, new):  # if the files were edited, their contents
-                names = [self._name("prompt", id) for id in moved]
+        for kind, old, new in prompts_compared(was, now):
+            name = name_edited(self._name, changes, old, new, kind)
+            names = _edited_prompts(old, new, name)
+            if moved := exchanged_prompts(old, new, name):  # if files were edited, their contents
+                names = [name("prompt", id) for id in moved]
                 edited = changes.names_of(f"{kind} ") if changes else ()
                 names = names if {*names} <= {*edited} else [None]
             if None in names:
@@ -150,20 +159,28 @@ class EditedSources:
     def find_prompts(self, file: Versions) -> tuple[str, ...]:
         """Return the system prompts that were edited, also if the test file was."""
         both = pair_prompts(file.was, file.now)
-        named = (name for pair in both for name in self._edited_prompts(*pair) if name)
-        prompts = {f"system prompt {name}" for name in named}
+        names = (name_edited(self._name, file.changes, *pair) for pair in both)
+        named = (_edited_prompts(*pair, name) for pair, name in zip(both, names, strict=True))
+        prompts = {f"system prompt {name}" for name in chain(*named) if name}
         return tuple(prompts & {*file.changes.edited} if file.changes else prompts)
 
-    def _edited_prompts(self, was: Prompts, now: Prompts) -> list[str | None]:
-        """Return the names of edited prompts; None where one was added, removed or replaced."""
-        if len(was) != len(now):
-            return [None]
-        edited = [both for both in zip(was, now, strict=True) if both[0] != both[1]]
-        named = [
-            {self._name("prompt", id) for id in both if id} - {None} if all(both) else set()
-            for both in edited
-        ]
-        return [names.pop() if len(names) == 1 else None for names in named]
+
+def _edited_prompts(was: Prompts, now: Prompts, name: Name) -> list[str | None]:
+    """Return the names of edited prompts; None where one was added, removed or replaced."""
+    if len(was) != len(now):
+        return [None]
+    edited = [both for both in zip(was, now, strict=True) if both[0] != both[1]]
+    named = [
+        {name("prompt", id) for id in both if id} - {None} if all(both) else set()
+        for both in edited
+    ]
+    return [names.pop() if len(names) == 1 else None for names in named]
+
+
+def prompts_compared(was: Case, now: Case) -> Iterator[tuple[str, Prompts, Prompts]]:
+    """Yield the system prompts and the judge prompts of two versions of a case, with their kind."""
+    yield "system prompt", was.prompts, now.prompts
+    yield "judge prompt", was.judge_prompts, now.judge_prompts
 
 
 def pair_prompts(before: CaseFile, after: CaseFile) -> set[tuple[Prompts, Prompts]]:
@@ -238,3 +255,185 @@ def _otherwise(case: Case) -> Case:
     return _without_label(case)._replace(
         tests=(), evaluation=None, prompts=(), judge_prompts=(), code=(), needs=()
     )
+
+
+# --- finds the edits of test files: the first difference of each kind
+
+
+_OF_USED = re.compile(
+    r"(?:conversation \d+, )?(?P<name>(?:file|tool|schema) .+?) changed(?:: (?P<rest>.*))?$",
+    re.DOTALL,
+)
+"""A difference that is an edit of something that the test file uses."""
+_TOLD = re.compile(r"(?P<kind>schema|judge prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
+_TOLD_BY_CHECK = re.compile(
+    r"check \d+ changed: (?P<kind>schema|judge prompt)(?:, (?P<rest>.+))?$", re.DOTALL
+)
+"""An edit of something that checks use, and the same as an edit of a check."""
+PROMPT_EDITS = ("system prompt ", "judge prompt ")
+"""Beginnings of the differences that are edits of a prompt and not of the test file."""
+
+
+class _Compared(NamedTuple):
+    """Two versions of a case of a file, or a difference of the file besides these."""
+
+    file: str
+    was: Case | None = None
+    now: Case | None = None
+    other: Difference | None = None
+
+
+def find_edits(
+    versions: VersionReader,
+    files: Mapping[str, tuple[CaseFile, CaseFile]],
+    finder: CaseFinder,
+    name: Name = nowhere,
+    changes: Mapping[str, SourceChanges | None] | None = None,
+) -> dict[str, Sequence[Difference]]:
+    """Return the differences between two versions of each file, reading contents in batches.
+
+    Parts of a long file that both versions have are not read.
+
+    Of equal edits of several rows only the first is listed. One that is filled in otherwise in
+    other rows names its row. `changes` tell whose bytes differ.
+    """
+    known = changes or {}
+    found = {file: EditKinds(len(now.cases)) for file, (_, now) in files.items()}
+
+    def compared() -> Iterator[_Compared]:
+        for file, pair in files.items():
+            was, now = leave_out_same(*pair, finder)
+            paired = PairedCases(was, now)
+            yield from (_Compared(file, *cases) for cases in paired)
+            others = differ_otherwise(was, now, paired.gone())
+            yield from (_Compared(file, other=other) for other in others)
+
+    for batch in in_batches(compared()):
+        versions.read_ahead(
+            version
+            for each in batch
+            if each.was and each.now
+            for version in versions_compared(each.was, each.now)
+        )
+        for file, was, now, other in batch:
+            if other:
+                found[file].append(other)
+            if now:
+                change, named = known.get(file), name
+                for kind, old, new in prompts_compared(was, now) if was else ():
+                    named = name_edited(named, change, old, new, kind)
+                for difference in differ_pair(was, now, versions.find, named):
+                    found[file].add(as_replaced(difference, change), now.row)
+    return {file: _without_repeated(kinds.listed()) for file, kinds in found.items()}
+
+
+def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
+    """Return edits without those of checks that say again how a prompt or a schema was edited.
+
+    A check names no lines of its schema, so it is left out only where nothing else was edited.
+    """
+    told, kinds = set[tuple[str | None, ...]](), set[str]()
+    for each in edits:
+        if match := _TOLD.match(each.subject):
+            told.add((match["kind"], match["rest"], each.was, each.now))
+            kinds.add(match["kind"])
+    if not kinds:
+        return edits
+    is_schema_alone = len(edits) == 2 and kinds == {"schema"}
+    return [
+        each
+        for each in edits
+        if not (match := _TOLD_BY_CHECK.match(each.subject))
+        or not (
+            (match["kind"], match["rest"], each.was, each.now) in told
+            or (is_schema_alone and match["kind"] == "schema")
+        )
+    ]
+
+
+def by_subject(
+    edits: Mapping[str, Iterable[Difference]], sources: Mapping[str, Sequence[str]]
+) -> Mapping[str, Sequence[Difference]]:
+    """Return the edits by what was edited: a test file, or a named prompt, once for all files.
+
+    `sources` are the names of what was edited, by test file. Where it was not the test file, the
+    edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
+    """
+    subjects: dict[str, dict[Difference, None]] = defaultdict(dict)
+    prompts: dict[str, dict[Difference, None]] = defaultdict(dict)
+    for file, differences in edits.items():
+        names = sources.get(file, (file,))
+        for difference in differences:
+            prompt, colon, rest = difference.subject.partition(": ")
+            if colon and difference.subject.startswith(PROMPT_EDITS):
+                edit = replace(difference, subject=rest)
+                prompts[prompt][edit] = None
+            elif file in names or not is_use_of(difference.subject, names):
+                subject, of_subject = _place(file, names, difference)
+                subjects[subject][of_subject] = None  # several files may use it
+    return {subject: list(listed) for subject, listed in (subjects | prompts).items()}
+
+
+def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:
+    """Return what of these names a difference is of, with the difference as it stands below it."""
+    if file in names or not names:
+        return file, difference
+    if difference.subject.endswith(EXCHANGED):
+        subject = difference.subject.removesuffix(EXCHANGED)
+        return subject, replace(difference, subject=f"contents{EXCHANGED}")
+    used = _OF_USED.match(difference.subject)
+    if used and used["name"] in names:
+        return used["name"], replace(difference, subject=used["rest"] or "changed")
+    rows = (name for name in names if name.startswith(ROWS))
+    return next(rows, names[0]), difference
+
+
+# --- lists of the edits of test files
+
+
+@dataclass(slots=True)
+class _Kind:
+    """The first difference of a kind in the rows of a file."""
+
+    first: Difference
+    row: str
+    rows: int = 1
+    """How many rows have a difference of this kind."""
+    differ: bool = False
+    """Whether not all of these have the same values."""
+
+
+class EditKinds:
+    """The first difference of each kind in the rows of a file, then differences besides these."""
+
+    def __init__(self, cases: int) -> None:
+        """`cases` are how many the file has."""
+        self._cases = cases
+        self._kinds: dict[str, _Kind] = {}
+        self._others: list[Difference] = []
+
+    def add(self, difference: Difference, row: str) -> None:
+        """Add a difference of a row."""
+        kind = self._kinds.get(difference.subject)
+        if kind is None:
+            self._kinds[difference.subject] = _Kind(difference, row)
+            return
+        kind.rows += 1
+        kind.differ = kind.differ or kind.first != difference
+
+    def append(self, difference: Difference) -> None:
+        """Add a difference besides those of rows, unless one of these is of its kind."""
+        if difference.subject not in self._kinds:
+            self._others.append(difference)
+
+    def listed(self) -> list[Difference]:
+        """Return all; each with its row, if other rows have other values or none at all."""
+        return [*map(self._named, self._kinds.values()), *self._others]
+
+    def _named(self, kind: _Kind) -> Difference:
+        difference = kind.first
+        is_alone = kind.rows == 1 < self._cases and not difference.subject.startswith("row ")
+        if not kind.row or not (kind.differ or is_alone):
+            return difference
+        others = "" if is_alone else f" and {plural(kind.rows - 1, 'other row')}"
+        return replace(difference, subject=f"{difference.subject} in [{kind.row}]{others}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from evalstore.comparison.version_diff import (
     nowhere,
 )
 from evalstore.planning.reason import TOKEN_LIMIT, VERDICTS_WANTED
-from evalstore.planning.status_report import SettingEdit
+from evalstore.planning.status_report import SettingEdit, workspace_as_run
 from evalstore.results.judgement_changes import differ_evaluators
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def find_participant_edits(
     name.expect(((find("evaluator", each.evaluator) or {}).get("prompt"), 0) for each in judges)
     history = ParticipantHistory(find, name)
     edits: dict[str, tuple[Difference, ...]] = {}
-    for run in reversed([*runs, *(_runs_before(store, runs) if runs else ())]):
+    for run in reversed([*runs, *(find_runs_since(store, runs[-1]) if runs else ())]):
         if run.origin is None:
             found = history.step(run, {candidate.id for candidate in run.candidates})
             edits[run.id] = tuple(edit for _, edit in found)
@@ -109,10 +109,8 @@ def find_participant_edits(
 
 def find_current_edits(project: Project, selection: SelectionOptions) -> list[SettingEdit]:
     """Return how candidates and evaluators differ from those before, as a run now would."""
-    from evalstore.planning.status_report import workspace_as_run  # 'log' plans nothing
-
     history = ParticipantHistory(project.versions.find, project.name_of_version)
-    runs = [run for run in _runs_before(project.store, []) if run.origin is None]
+    runs = [run for run in find_runs_since(project.store) if run.origin is None]
     edits: list[tuple[str, Difference]] = []
     every = replace(selection, evaluators=())  # '-J' removes no judge
     for run in (*reversed(runs), workspace_as_run(project, every)):
@@ -123,7 +121,7 @@ def find_current_edits(project: Project, selection: SelectionOptions) -> list[Se
 def with_all_candidates(store: Store, run: Run) -> Run:
     """Return a run that was limited to some candidates with the others of the runs before it."""
     candidates: Candidates = {}
-    for each in reversed([run, *(_runs_before(store, [run]) if is_limited(run) else ())]):
+    for each in reversed([run, *(find_runs_since(store, run) if is_limited(run) else ())]):
         candidates = candidates_after(candidates, each)
     return replace(run, candidates=tuple(candidates.values()))
 
@@ -166,11 +164,13 @@ def _names(run: Run | None) -> Iterator[str]:
     return (candidate.id for candidate in run.candidates) if run else iter(())
 
 
-def _runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
-    """Yield the runs before these, or all without any, until one that had all candidates."""
-    for run in store.find_recent_runs(before=runs[-1] if runs else None):
+def find_runs_since(
+    store: Store, before: Run | None = None, leaves_out: Callable[[Run], bool] = is_limited
+) -> Iterator[Run]:
+    """Yield the newest runs, or those before a run, back to one that leaves out nothing."""
+    for run in store.find_recent_runs(before=before):
         yield run
-        if run.origin is None and not is_limited(run):
+        if run.origin is None and not leaves_out(run):
             return
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, compare
 from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
-from evalstore.comparison.version_diff import Difference
+from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
 from evalstore.core.clock import iso, read_moment
 from evalstore.core.display import plural, short
@@ -29,7 +29,7 @@ from evalstore.planning.path_history import compare_sources, follow_file, name_i
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.edits.file_edits import Name, find_edits
+from evalstore.results.edits.edited_sources import find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
 from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
@@ -306,11 +306,6 @@ class _Version:
     rows: dict[str, set[str]] = field(default_factory=dict)
     """The labels of the rows in each of these leaves."""
 
-    @property
-    def last_run(self) -> Run:
-        """Return the last of these runs that is known."""
-        return self.results[-1][0] if self.results else self.run
-
 
 def find_logged_changes(
     store: Store, file: str, folder: str, names: PromptNames, find_row: FindRow | None = None
@@ -527,8 +522,9 @@ def _find_edits(
     compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
     find = SourcesReader(store).find
     changes = {
-        now.run.id: compare_sources(find(was.last_run), find(now.run), now.path, was.path)
+        now.run.id: compare_sources(find(last), find(now.run), now.path, was.path)
         for was, now in pairs
+        for last in [was.results[-1][0] if was.results else was.run]
     }
     edits = find_edits(VersionReader(store), compared, finder, name, changes)
     if versions:
@@ -549,11 +545,7 @@ class LoggedLabels:
     """Compares the labels on the results of a file in two runs."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-
-    @cached_property
-    def _is_any(self) -> bool:
-        return bool(self._store.find_labels())
+        self._store, self._is_any = store, bool(store.find_labels())
 
     def between(
         self, was: Iterable[str], now: Iterable[str], since: int, rows: Collection[str]

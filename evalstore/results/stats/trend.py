@@ -24,7 +24,7 @@ from evalstore.planning.options import Location, is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.edits.file_edits import by_subject
+from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import LogEntry, add_outcomes
 from evalstore.results.stats.stats import Stats

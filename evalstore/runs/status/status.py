@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from evalstore.core.runs import Run
-from evalstore.core.values import Case, Question
+from evalstore.core.display import plural
+from evalstore.core.hashing import subject_of
+from evalstore.core.values import RECORDED, Case, Question
 from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
+from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.open_project import open_project, warn_of_ignored_variables
 from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_partial
-from evalstore.planning.plan import FiledItems, ItemList, Plan
+from evalstore.planning.path_history import pair_with_workspace
+from evalstore.planning.plan import (
+    UNSETTLED,
+    FiledItems,
+    ItemList,
+    Plan,
+    PlanItem,
+    PlannedAsk,
+    PlannedJudgement,
+    count_undecided,
+)
 from evalstore.planning.planner import Scope, plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.project import Project
-from evalstore.planning.status_report import SettingEdit, Status, find_stored_outcomes
+from evalstore.planning.reason import NEW_ANSWER, Reason
+from evalstore.planning.reasons import Explainer
+from evalstore.planning.results import count_ties
+from evalstore.planning.status_report import (
+    FileChange,
+    ReasonCounts,
+    SettingEdit,
+    Status,
+    find_stored_outcomes,
+)
 from evalstore.providers.base import SCRIPTED
-from evalstore.results.edits.file_changes import with_outcomes
-from evalstore.results.edits.participant_edits import with_all_candidates
+from evalstore.results.edits.edited_files import FileChanges, FileItems
+from evalstore.results.edits.participant_edits import (
+    find_current_edits,
+    find_runs_since,
+    with_all_candidates,
+)
 from evalstore.results.equal_parts import find_unchanged_parts
-from evalstore.results.labels.labels import current_labels
+from evalstore.results.labels.labels import NewLabels, current_labels
+from evalstore.results.prompt_names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
-from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
-from evalstore.runs.status.status_sums import StatusSums
-from evalstore.runs.status.status_text import lost_labels_text
-from evalstore.runs.status.work_reasons import WorkReasons
+from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
 from evalstore.store.driver import note_reached
+from evalstore.store.results import RowResults
 from evalstore.store.shared_runs import find_runs_in_progress
 from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, StoredCases, read_tree
 
@@ -118,7 +145,12 @@ def _add_up(
         if is_of_all or settled:
             files = None if is_of_all else settled
             outcomes = find_stored_outcomes(project, make_plans(files), files)
-            status.changes = [with_outcomes(change, outcomes) for change in status.changes]
+            status.changes = [
+                replace(it, broke=outcomes.broke[it.file], fixed=outcomes.fixed[it.file])
+                if it.settled
+                else it
+                for it in status.changes
+            ]
             status.broke, status.fixed = outcomes.broke.total(), outcomes.fixed.total()
             status.undecided = outcomes.undecided
     problems = (problem.sentence for problem in project.reading.problems)
@@ -126,8 +158,7 @@ def _add_up(
     status.warnings = [*project.warnings, *problems]
     if last:
         status.last_run, status.last_started = last.id, last.started
-        names = {change.old_file or change.file: change.file for change in status.changes}
-        status.lost_labels = find_lost_labels(project, last, names)
+        status.lost_labels = find_lost_labels(project)
         if status.lost_labels and selection.narrows:
             covered = {(cell.file, cell.case.row) for cell in scope.cells}
             status.lost_labels = [place for place in status.lost_labels if place in covered]
@@ -143,12 +174,8 @@ def _may_count_otherwise(project: Project, edits: Iterable[SettingEdit]) -> bool
     """Return whether other answers, or votes, may count now than in the last run."""
     if any(edit.of in project.settings.of_runs for edit in edits):
         return True
-    for run in project.store.find_recent_runs():
-        if _OF_OTHER_ANSWERS & run.selection.keys():
-            return True
-        if not is_partial(run):
-            break
-    return False
+    runs = find_runs_since(project.store, leaves_out=is_partial)
+    return any(_OF_OTHER_ANSWERS & run.selection.keys() for run in runs)
 
 
 _OF_OTHER_ANSWERS = {"refresh", "max_age", "maxAge", "attempts"}
@@ -173,20 +200,11 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
 # --- finds the labels that no longer count because of an edit since the last run
 
 
-def describe_lost_labels(project: Project, edited: Iterable[str]) -> str:
-    """Return how many labels no longer count since the last run, of files that were edited."""
-    last = project.store.find_run_before()
-    lost = find_lost_labels(project, last, {path: path for path in edited}) if last else []
-    return lost_labels_text(lost)
+def find_lost_labels(project: Project) -> list[tuple[str, str]]:
+    """Return the file and row of each label that counted when its case was judged, but not now.
 
-
-def find_lost_labels(
-    project: Project, last: Run, names: Mapping[str, str]
-) -> list[tuple[str, str]]:
-    """Return the file and row of each label that counted in the last run, but not after an edit.
-
-    `names` are the current paths of edited files by those in the last run.
-    Only edited files are read, and after an edit of a candidate also those with its labels.
+    Only files that were edited since are read, and after an edit of a candidate also those with its
+    labels. What the newest runs left out was judged by the run before them.
     """
     store, finder = project.store, CaseFinder(project.store)
     labels = current_labels(store)
@@ -196,40 +214,61 @@ def find_lost_labels(
         id: session.question
         for id, session in store.find_sessions(label.sessions[0] for label in labels).items()
     }
-    candidates = with_all_candidates(store, last).candidates, project.candidates(SelectionOptions())
-    had, has = ({(each.model, each.temperature) for each in side} for side in candidates)
-    void = {model for model, _ in had - has}
-    nodes = read_tree(last.snapshot, store.load_nodes)
-    paths = {
-        path for path, name in names.items() if path in nodes and name in project.reading.files
-    }
+    has = {(each.model, each.temperature) for each in project.candidates(SelectionOptions())}
     labelled = store.find_named_leaves((), {question.test for question in questions.values()})
-    if any(question.model in void for question in questions.values()):
-        paths |= {path for path, node in nodes.items() if node in labelled}
-        leaves = store.find_tree_leaves(last.results)
-        paths |= {path for path, leaf in leaves if leaf.cases in labelled and path in nodes}
-    files = store.load_case_files({nodes[path] for path in paths})
-    lost: list[tuple[str, str]] = []
-    for path in sorted(paths):
-        name = names.get(path, path)
-        if name not in project.reading.files:
-            continue
-        cases: Iterable[Case] = (stored := files[nodes[path]].cases)
-        if isinstance(stored, StoredCases):
-            parts = stored.smallest_parts()
-            cases = stored.read([part for part in parts if part.node in labelled])
-        by_evaluation: dict[str | None, list[Case]] = {}
-        for case in cases:
-            by_evaluation.setdefault(case.evaluation, []).append(case)
-        rows = RowIndex(project.reading.files[name], finder)
-        for label in labels:
-            question = questions.get(label.sessions[0])
-            same = by_evaluation.get(label.evaluation, ())
-            was = next((each for each in same if _asks(each, question, had)), None)
-            now = rows.find(was) if was else None
-            if now and not (now.evaluation == label.evaluation and _asks(now, question, has)):
-                lost.append((name, now.row))
-    return lost
+    rows, partial = RowResults(store), list[dict[str, str]]()
+    found: dict[tuple[int, str], tuple[str, str] | None] = {}
+    """The case of each label in a file; None where it counts, or did not."""
+    for run in find_runs_since(store, leaves_out=is_partial):
+        candidates = with_all_candidates(store, run).candidates
+        had = {(each.model, each.temperature): each.id for each in candidates}
+        void = {model for model, _ in had.keys() - has}
+        nodes = read_tree(run.snapshot, store.load_nodes)
+        names = {old: new for new, old in pair_with_workspace(project, nodes).items()}
+        if is_partial(run):
+            results = read_tree(run.results, store.load_nodes)
+            partial.append({names.get(path, path): leaf for path, leaf in results.items()})
+        paths = {path for path in names if nodes[path] != project.reading.nodes[names[path]]}
+        if any(question.model in void for question in questions.values()):
+            paths |= {path for path, node in nodes.items() if node in labelled}
+            leaves = store.find_tree_leaves(run.results)
+            paths |= {path for path, leaf in leaves if leaf.cases in labelled and path in nodes}
+        files = store.load_case_files({nodes[path] for path in paths})
+        for path in sorted(paths & names.keys()):
+            name = names[path]
+            cases: Iterable[Case] = (stored := files[nodes[path]].cases)
+            if isinstance(stored, StoredCases):
+                parts = stored.smallest_parts()
+                cases = stored.read([part for part in parts if part.node in labelled])
+            by_evaluation: dict[str | None, list[Case]] = {}
+            for case in cases:
+                by_evaluation.setdefault(case.evaluation, []).append(case)
+            index = RowIndex(project.reading.files[name], finder)
+            for number, label in enumerate(labels):
+                question = questions.get(label.sessions[0])
+                same = by_evaluation.get(label.evaluation, ())
+                was = next((each for each in same if _asks(each, question, had.keys())), None)
+                now = index.find(was) if was and (number, name) not in found else None
+                if not (now and question):
+                    continue
+                models = {RECORDED, *(id for each, id in had.items() if each[0] == question.model)}
+                judged = [_has_judged(rows, each.get(name), now, models) for each in partial]
+                if is_partial(run) and not any(judged):
+                    continue  # an older run has judged it
+                is_here = not any(judged[:-1] if is_partial(run) else judged)
+                is_lost = now.evaluation != label.evaluation or not _asks(now, question, has)
+                found[number, name] = (name, now.row) if is_here and is_lost else None
+    return sorted(filter(None, found.values()))
+
+
+def _has_judged(rows: RowResults, leaf: str | None, case: Case, models: Set[str]) -> bool:
+    """Return whether a leaf of results has a verdict on a case, of one of these candidates."""
+    names = {case.key, case.row}
+    cells = rows.find({"": leaf}, {"": names})[""].cells if leaf else ()
+    return any(
+        result.verdict and result.model in models and not names.isdisjoint((result.key, result.row))
+        for result, _ in cells
+    )
 
 
 def _asks(case: Case, question: Question | None, models: Set[tuple[str, float | None]]) -> bool:
@@ -243,3 +282,277 @@ def _asks(case: Case, question: Question | None, models: Set[tuple[str, float | 
         model == question.model and question.temperature == (temperature if own is None else own)
         for model, temperature in models
     )
+
+
+# --- adds up the status of a workspace batch by batch, so that many rows fit in memory
+
+
+class StatusSums:
+    """What a status tells of the plans of all cells, batch by batch."""
+
+    def __init__(
+        self, project: Project, selection: SelectionOptions, scope: Scope, items: ItemList
+    ) -> None:
+        """`items` takes the items of the plans; the cells of settled parts are in no plan."""
+        self._project, self._items, self._settled = project, items, scope.settled
+        parts = [*scope.settled]
+        words = (word for part in parts if not part.undecided for word in part.words)
+        self.status = Status(
+            items=[],
+            ask=0,
+            record=0,
+            judge=0,
+            reuse=scope.settled.answers,
+            skipped=scope.cells.skipped,
+            cost=None,
+            models=0,
+            cells=sum(part.cells for part in parts),
+            undecided_judgements=sum(part.undecided for part in parts),
+            ties=sum(count for _, verdict, count in words if verdict == "undecided"),
+        )
+        """The numbers of the plans; in some parts it is not known whether results are ties."""
+        self.called = set[str]()
+        """The ids of the models that the plans call."""
+        self._models = set(scope.settled.models)
+        self._pending = set[str]()
+        """The candidates with something to do."""
+        self._files = set[str]()
+        """Those with something to do."""
+        self._prompts: dict[PromptPlace, None] = {}
+        self._prices = PriceSums(project)
+        self._explainer = Explainer(project)
+        self.last = project.store.find_run_before()
+        self._edits = find_current_edits(project, selection) if self.last else []
+        """How candidates, judges and settings differ from the last run."""
+        self._work = {edit.of: (Counter[str](), dict[str, None]()) for edit in self._edits}
+        """By what was edited: how many items of each kind are due to it, and their files."""
+        self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
+        self._new_rows: dict[str, int] = {}
+        """How many rows each file has, when there is no run yet."""
+        self._changes = self.labels = None
+        if self.last:
+            self._changes = FileChanges(
+                project, self.last, self._explainer.was_run, self._work, narrows=selection.narrows
+            )
+            self.labels = NewLabels(project.store, self.last.ended)
+        self._remotes = (
+            None if asks_again(project, selection) else RemoteSums(project, self._prices.means)
+        )
+
+    def add(self, plan: Plan) -> None:
+        """Add the plan of a batch; all cells of a case must be in it.
+
+        Raises `WholePlanError` if all cells must be planned together.
+        """
+        asks = self._explainer.asks(plan)
+        judgements = self._explainer.judgements(plan)
+        by_file: dict[str, FileItems] = {}
+        asked = [
+            self._item("record" if ask.cell.case.recorded else "ask", ask, None, reason)
+            for ask, reason in asks
+        ]
+        judged = [self._judge_item(*each) for each in judgements]
+        for (ask, _), item in zip(asks, asked, strict=True):
+            by_file.setdefault(item.file, FileItems()).asks.append((ask.cell.number, item))
+        for (judgement, _), item in zip(judgements, judged, strict=True):
+            here = by_file.setdefault(item.file, FileItems()).judgements
+            here.append((judgement.cell.number, item))
+        for judgement, reason in self._explainer.carried(plan) if plan.carried else ():
+            item = replace(self._judge_item(judgement, reason), kind="use")
+            self._used_again.add([item])
+            again = by_file.setdefault(item.file, FileItems()).used_again
+            again.add(judgement.cell.number)
+        self._items.add(asked, judged)
+        self._note_changes(plan, by_file, asked, judged)
+        prices = self._prices.add(asks, plan.judgements)
+        self._count(plan)
+        if self._remotes:
+            self._remotes.add(plan, [ask for ask, _ in asks], *prices)
+
+    def _count(self, plan: Plan) -> None:
+        """Add the numbers of the plan of a batch."""
+        status = self.status
+        status.ask += plan.ask_count
+        status.record += plan.recorded_count
+        status.judge += plan.judge_count
+        status.reuse += plan.reused - plan.settled.answers
+        status.by_checks += count_by_checks(plan)
+        status.may_judge_less = status.may_judge_less or may_judge_less(plan)
+        status.left_asks += plan.left_asks
+        status.left_judgements += plan.left_judgements
+        status.waiting += plan.blocked_judgements
+        status.waiting_asks += sum(ask.count for ask in plan.waiting_asks)
+        status.cells += len(plan.cells)
+        status.ties += count_ties(plan, self._project.settings.verdict)
+        if any(vote.verdict in UNSETTLED for votes in plan.votes.values() for vote in votes):
+            subjects = {
+                (subject, cell.case.evaluation): count_undecided(cell, plan.votes.get(subject, ()))
+                for cell in plan.cells
+                if cell.case.evaluation
+                for subject in map(subject_of, cell.subjects(plan.sessions))
+            }
+            status.undecided_judgements += sum(subjects.values())
+        planned = [ask.cell for ask in plan.asks]
+        planned += [judgement.cell for judgement in plan.judgements]
+        self.called |= {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
+        self.called |= {judgement.judge.id for judgement in plan.judgements if judgement.judge}
+        self._pending |= {cell.candidate.id for cell in planned}
+        self._files |= {cell.file for cell in planned}
+        self._models |= {cell.candidate.id for cell in plan.cells}
+        places = (PromptPlace(cell.file, cell.prompt, cell.prompt_number) for cell in plan.cells)
+        self._prompts.update(dict.fromkeys(places))
+
+    def finish(self) -> Status:
+        """Return the status with what the plans tell, after all were added."""
+        status, price = self.status, self._prices.finish()
+        status.items = self._items.finish()
+        status.cost, status.known_cost, status.prices = price.usd, price.known, price.parts
+        status.guess, status.verdict_guess = price.guess, price.verdict_guess
+        status.unpriced, status.is_simulated = [*price.unpriced], price.is_simulated
+        status.models, status.has_recorded = len(self._models), RECORDED in self._models
+        status.pending_models = len(self._pending - {RECORDED})
+        status.is_recorded_pending = RECORDED in self._pending
+        status.changes, status.edits = self._list_changes(), self._list_edits()
+        status.other_reasons = self._reasons.reasons()
+        status.used_again = tuple(self._used_again.reasons())
+        status.labels = self.labels.count() if self.labels else 0
+        places = (*self._prompts, *settled_places(self._settled))
+        named = (place for place in places if place.file in self._files)
+        status.prompts = prompt_labels(self._project, named)
+        if self._remotes:
+            status.remotes = self._remotes.answers()
+            status.remote_judgements = self._remotes.judgements()
+        return status
+
+    def _judge_item(self, judgement: PlannedJudgement, reason: Reason) -> PlanItem:
+        evaluator = judgement.judge.id if judgement.judge else "checks"
+        return self._item("judge", judgement, evaluator, reason)
+
+    def _item(
+        self,
+        kind: str,
+        planned: PlannedAsk | PlannedJudgement,
+        evaluator: str | None,
+        reason: Reason,
+    ) -> PlanItem:
+        cell = planned.cell
+        name = self._project.name_of_version("prompt", cell.prompt) if cell.prompt else None
+        return PlanItem(
+            kind,
+            cell.file,
+            cell.case.row,
+            cell.prompt,
+            cell.candidate.id,
+            evaluator,
+            planned.count,
+            reason.text,
+            reason.was,
+            reason.now,
+            name,
+            reason.of,
+            reason.also,
+        )
+
+    def _note_changes(
+        self,
+        plan: Plan,
+        by_file: dict[str, FileItems],
+        asked: Sequence[PlanItem],
+        judged: Sequence[PlanItem],
+    ) -> None:
+        if self._changes is None or self.labels is None:
+            for file, _ in {(cell.file, cell.number) for cell in plan.cells}:
+                self._new_rows[file] = self._new_rows.get(file, 0) + 1
+            return
+        self._changes.add(plan, by_file)
+        self.labels.add(plan)
+        others: list[PlanItem] = []
+        for item in (*asked, *judged):
+            if item.of in self._work:
+                kinds, files = self._work[item.of]
+                kinds[item.kind] += item.count
+                files[item.file] = None
+            elif item.reason != NEW_ANSWER and not self._changes.lists(item.file):
+                others.append(item)
+        self._reasons.add(others)
+
+    def _list_edits(self) -> list[SettingEdit]:
+        """Return the edits of candidates, judges and settings, with the work that they cause.
+
+        Of several edits of one of them, the first has it.
+        """
+        seen: set[str] = set()
+        edits = []
+        for edit in self._edits:
+            kinds, files = self._work[edit.of]
+            if edit.of not in seen and files:
+                verdicts = kinds["judge"]
+                answers = kinds.total() - verdicts
+                place = next(iter(files)) if len(files) == 1 else plural(len(files), "file")
+                edit = replace(edit, answers=answers, verdicts=verdicts, place=place)
+            seen.add(edit.of)
+            edits.append(edit)
+        return edits
+
+    def _list_changes(self) -> list[FileChange]:
+        """Return the changed test files; without a run all are new."""
+        if self._changes is not None:
+            return self._changes.finish()
+        return [
+            FileChange("A ", path, count, 0, 0, "new")
+            for path, count in sorted(self._new_rows.items())
+        ]
+
+
+# --- counts what a plan asks and judges, with which models and why, and keeps no list of it
+
+
+Grounds = tuple[str, tuple[str, ...]]
+"""A reason, and what else was edited."""
+
+
+@dataclass
+class KindReasons:
+    """The items of a kind, by model and by reason."""
+
+    total: int = 0
+    by_checks: int = 0
+    models: Counter[str] = field(default_factory=Counter)
+    """Answers by candidate, or judgements by evaluator."""
+    reasons: Counter[Grounds] = field(default_factory=Counter)
+    first: dict[Grounds, PlanItem] = field(default_factory=dict)
+    """Reason -> the first item that has it."""
+    differing: set[Grounds] = field(default_factory=set)
+    """The reasons whose values are not the same in all items."""
+
+    def add(self, item: PlanItem) -> None:
+        """Add an item."""
+        is_judgement = item.kind == "judge"
+        is_by_checks = item.evaluator == "checks"
+        self.total += item.count
+        self.by_checks += item.count if is_by_checks else 0
+        self.models[item.evaluator or item.model if is_judgement else item.model] += item.count
+        reason = item.reason, item.also
+        self.reasons[reason] += item.count
+        example = self.first.setdefault(reason, item)
+        if (item.was, item.now) != (example.was, example.now):
+            self.differing.add(reason)
+
+
+class WorkReasons:
+    """Takes the items of a plan, batch by batch, and counts them."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, KindReasons] = {}
+        """By the kind of the items."""
+
+    def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
+        """Count the items of the next batch."""
+        for item in chain(asks, judgements):
+            if item.kind not in self.kinds:
+                self.kinds[item.kind] = KindReasons()
+            self.kinds[item.kind].add(item)
+
+    def finish(self) -> list[PlanItem]:
+        """Return no items."""
+        return []

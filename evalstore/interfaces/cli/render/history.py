@@ -41,7 +41,7 @@ from evalstore.results.compare.diff_text import (
     summary_lines,
 )
 from evalstore.results.edits.change_text import edit_lines
-from evalstore.results.edits.file_edits import by_subject
+from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.failures import FailureLog, is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text

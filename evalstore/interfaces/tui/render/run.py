@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
-    from evalstore.runs.status.work_reasons import KindReasons
+    from evalstore.runs.status.status import KindReasons
 
 _REASONS = 12
 """Reasons that are listed; more are only counted."""

@@ -542,7 +542,7 @@ def edited_lines(
     diff: Diff, edits: Mapping[str, Sequence[Difference]], hint: str
 ) -> Iterator[StyledLine]:
     """Yield the edits of test files where no pair differs, then the hint."""
-    from evalstore.results.edits.file_edits import by_subject
+    from evalstore.results.edits.edited_sources import by_subject
 
     yield heading("No verdict and no answer differs. Edited:")
     for subject, differences in by_subject(edits, diff.sources).items():

@@ -52,7 +52,7 @@ def test_prompts_that_change_places_keep_their_results(
     edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
     evalstore("run", "--yes")
     newest = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert "    edit: system prompts kind and brief exchanged\n" in newest
+    assert "    edit: system prompts brief and kind exchanged\n" in newest
     assert "label" not in newest
     assert "\n12 unchanged\n" in evalstore("diff", "@~1", "@").stdout
 
@@ -84,6 +84,55 @@ def test_prompts_that_exchange_their_contents_are_the_only_edit(
     assert f"    edit: {said}\n" in evalstore("log", "-n", "1").stdout
     assert f"    edit: {said}\n" in evalstore("log", "tests/weather.md", "-n", "1").stdout
     assert "cities" not in evalstore("log", "-n", "1").stdout
+
+
+def test_prompts_that_exchange_their_contents_with_an_edit_are_both_told(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    """The other prompt never had the text that was edited."""
+    (prompted / "tests/alone.md").unlink()
+    tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "Be quick.\n"})
+    said, edited = "system prompts brief and kind exchanged", "line 1: Be brief. -> Be quick."
+    status = evalstore("status").stdout
+    assert f"  2 cases asked again: system prompt kind changed: {edited}; {said}\n" in status
+    before = evalstore("diff").stdout
+    evalstore("run", "--yes")
+    for shown in (before, evalstore("diff", "@~1", "@").stdout):
+        assert "\n    system prompts brief and kind\n        contents exchanged\n" in shown
+        assert f"\n    system prompt kind\n        {edited}\n" in shown
+        assert "in place of" not in shown
+    newest = evalstore("log", "-n", "1").stdout
+    assert f"    edit: system prompt kind changed\n    edit: {said}\n" in newest
+    lines = f"    edit: system prompt kind: {edited}\n    edit: {said}\n"
+    assert lines in evalstore("log", "tests/weather.md", "-n", "1").stdout
+
+
+def test_an_edit_of_a_candidate_is_told_once_beside_prompts_that_were_exchanged(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    (prompted / "tests/alone.md").unlink()
+    tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "Be brief.\n"})
+    temperature = "[{id: scripted/one, temperature: 0.5}, scripted/two]"
+    edit(prompted / "evalstore.yaml", "[scripted/one, scripted/two]", temperature)
+    status = evalstore("status").stdout
+    assert "    =   tests/weather.md        system prompts brief and kind exchanged\n" in status
+    assert "    M.  candidate scripted/one  4 answers in tests/weather.md: temperature" in status
+    assert status.count("temperature") == 1
+
+
+def test_an_older_prompt_that_is_like_no_current_one_has_the_name_of_its_file(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    for text in ("Say no more than a word or two.", "xyz"):
+        tree(prompted, {"prompts/brief.md": f"{text}\n"})
+        evalstore("run", "--yes")
+    edited = "line 1: Be brief. -> Say no more than a word or two."
+    history = evalstore("log", "tests/weather.md").stdout
+    assert f"    edit: system prompt brief: {edited}\n" in history
+    assert evalstore("log").stdout.count("    edit: system prompt brief changed\n") == 2
+    assert (
+        f"\n    system prompt brief\n        {edited}\n" in evalstore("diff", "@~2", "@~1").stdout
+    )
 
 
 def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,9 @@ def test_what_was_removed_after_a_partial_run_is_gone(
     documents("run", "--fail-on", "none")
     assert gone("@~1", "@") == gone("@~1", "@work") == gone("@~2", "@") == names
     assert gone("@~1", "@", "--", "tests/other.md") == names[:2]
+    back = documents("diff", "@", "@~1")
+    assert [(it["file"], it["row"]) for it in back["new"]] == names
+    assert (back["gone"], back["unchanged"]) == ([], 2)
     shown = evalstore("diff", "@~1", "@").stdout
     assert "3 gone (file tests/other.md removed, 1 row removed), 2 unchanged\n" in shown
     unknown = evalstore("diff", "--", "tests/other.md")
@@ -193,6 +197,14 @@ def test_a_removed_file_is_compared_without_the_rest_of_the_workspace(
     found = documents("diff", "--", "tests/other.md")
     assert [(it["file"], it["row"]) for it in found["gone"]] == gone
     assert planned == []
+    one = "[scripted/one]"
+    tree(workspace, {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")})
+    edit(workspace / "evalstore.yaml", one, "[scripted/one, scripted/two]")
+    found = documents("diff", "-m", "scripted/two", "--", "tests/other.md")
+    assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 0)
+    unknown = evalstore("diff", "-m", "scripted/three", "--", "tests/other.md")
+    assert "error: 'scripted/three' is not a candidate of run " in unknown.stderr
+    edit(workspace / "evalstore.yaml", "[scripted/one, scripted/two]", one)
     edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Rome]")
     found = documents("diff", "--", "other.md", "weather.md::city=Oslo")
     assert [(it["file"], it["row"]) for it in found["gone"]] == [
@@ -203,3 +215,26 @@ def test_a_removed_file_is_compared_without_the_rest_of_the_workspace(
     refused = evalstore("diff", "--", "other.md", "third.md")
     assert refused.exit_code == 2
     assert "unknown" in refused.stderr
+
+
+def test_what_a_partial_run_left_out_is_explained_by_edits_before_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/other.md": WEATHER.replace("How is", "How warm is")})
+    evalstore("run", "-q")
+    at = "[{{id: scripted/one, temperature: {}}}]"
+    edit(workspace / "evalstore.yaml", "[scripted/one]", at.format(0.1))
+    evalstore("run", "-q", "tests/other.md")
+    edited = "temperature of scripted/one: "
+    shown = evalstore("diff").stdout
+    assert f"\nEdited:\n    {edited}none -> 0.1\n" in shown
+    assert shown.count("  (temperature none -> 0.1)  ") == 2
+    assert "not answered" not in shown
+    edit(workspace / "evalstore.yaml", at.format(0.1), at.format(0.2))
+    shown = evalstore("diff", "-v").stdout
+    assert f"\nEdited:\n    {edited}0.1 -> 0.2\n    {edited}none -> 0.2\n" in shown
+    cases = dict(re.findall(r"tests/(\w+)\.md \[city=Oslo\].* \((temperature .*)\)", shown))
+    assert cases == {"other": "temperature 0.1 -> 0.2", "weather": "temperature none -> 0.2"}
+    back = evalstore("diff", "@work", "@").stdout
+    assert "  (temperature 0.2 -> none)" in back
+    assert "  (temperature 0.2 -> 0.1)" in back

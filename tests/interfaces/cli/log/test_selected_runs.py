@@ -14,7 +14,9 @@ from evalstore.files.json_output import fields_to_json
 from evalstore.interfaces.cli.main import commands
 from evalstore.planning.options import Location, SelectionOptions, describe_selection, is_partial
 from evalstore.results.table.cases import list_runs
+from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
+from tests.interfaces.cli.run.test_run import edit
 
 ONE = "tests/weather.md::city=Oslo"
 ARGUMENTS: dict[str, tuple[Any, str]] = {
@@ -55,6 +57,20 @@ def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents
     assert f"    arguments: {ONE} (1 of 2 cases)\n" in evalstore("show").stdout
     assert [run["selection"] for run in documents("log")["runs"]] == [ONE, None]
     assert [run["selection"] for run in documents("ls", "runs")["runs"]] == [ONE, None]
+
+
+def test_a_file_that_the_first_runs_left_out_is_new_in_the_run_that_judges_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/other.md": "# 👤\n\nHi.\n\n---\n\nBe kind.\n"})
+    evalstore("run", ONE)
+    evalstore("run", ONE, "--refresh")
+    assert "edit:" not in evalstore("log").stdout
+    edit(workspace / "tests/other.md", "kind", "brief")
+    evalstore("run")
+    for arguments in (("-n", "1"), ()):
+        assert "    edit: tests/other.md new\n" in evalstore("log", *arguments).stdout
+    assert evalstore("log").stdout.count("edit:") == 1
 
 
 def test_a_run_keeps_its_paths_as_seen_from_the_workspace_however_they_were_given(

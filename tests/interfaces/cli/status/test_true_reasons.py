@@ -286,7 +286,7 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
     assert [*map(str, find_pair_edits(where, diff.changed[0]))] == edits[0]
 
 
-def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
+def test_an_edit_of_one_of_several_prompts_has_the_name_of_its_file(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/terse.md": "Be terse.\n"})
@@ -309,7 +309,6 @@ def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
     found = {str(edit) for pair in changed for edit in find_pair_edits(Location(workspace), pair)}
     assert found == {f"system prompt brief: {brief}", f"system prompt terse: {terse}"}
     evalstore("run", "-q")
-    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt {terse}\n"
     assert edits in evalstore("log", "tests/weather.md").stdout
 
 
@@ -441,8 +440,12 @@ def test_a_model_that_changed_is_said_to_have_beside_an_edited_row(
     evalstore("run", "-q")
     edit(workspace / "tests/d.csv", "cold", "Oslo")
     edit(workspace / "models/one.yaml", "provider:", "thinking: high\nprovider:")
-    causes = "cold -> Oslo (1 case); model thinking changed (2 cases) (rows of tests/d.csv)\n"
-    assert causes in evalstore("status").stdout
+    shown = evalstore("status").stdout
+    assert (
+        "  1 case asked again: test changed: message 1, line 1: cold -> Oslo (rows of tests"
+        in shown
+    )
+    assert "    M.  candidate scripted/one  3 answers in 2 files: model thinking" in shown
 
 
 def test_status_diff_and_log_name_a_row_with_another_id(
@@ -458,7 +461,9 @@ def test_status_diff_and_log_name_a_row_with_another_id(
     assert "    edit: row renamed: n=2 -> n=two\n" in log
 
 
-def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Evalstore) -> None:
+def test_status_tells_an_edit_of_a_candidate_beside_edited_rows_once(
+    workspace: Path, evalstore: Evalstore
+) -> None:
     text = "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n- contains: a"
     tree(
         workspace, {"tests/t.md": f"{text}\n~~~\n", "tests/d.csv": "n,q\n1,cold\n2,warm\n3,mild\n"}
@@ -468,8 +473,9 @@ def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Eval
     model = workspace / "models/one.yaml"
     edit(model, "provider:", "candidateOverrides: {temperature: 0.5}\nprovider:")
     assert (
-        f"M.  {'tests/t.md':22}  3 cases asked again: test changed: message 1, line 1: "
-        "cold -> Oslo (1 case); temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
+        f"M.  {'tests/t.md':22}  1 case asked again: test changed: message 1, line 1: "
+        "cold -> Oslo (rows of tests/d.csv)\n"
+        "    M.  candidate scripted/one  4 answers in 2 files: temperature: none -> 0.5\n"
     ) in evalstore("status").stdout
     both = "test changed: message 1, line 1: cold -> Oslo; also changed: temperature"
     for command in (("status", "--explain"), ("run", "--dry-run")):
@@ -547,7 +553,7 @@ def test_another_order_of_system_prompts_is_no_version_that_was_run(
     test.write_text(test.read_text().replace("---\n", "---\nsystemPrompts: [a, b]\n", 1))
     evalstore("run", "-q")
     edit(test, "[a, b]", "[b, a]")
-    line = "    =   tests/weather.md  system prompts b and a exchanged\n"
+    line = "    =   tests/weather.md  system prompts a and b exchanged\n"
     assert line in evalstore("status").stdout
     asked = evalstore("status", "--refresh").stdout
     assert "    =   tests/weather.md  2 cases asked again: at your request; system" in asked
