@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -23,6 +23,7 @@ from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.fields import suggest
 from evalstore.store.driver import note_reached
 from evalstore.store.trees.case_chunks import CaseTreeBuilder
+from evalstore.workspace.index import NumberLists
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,
@@ -35,7 +36,7 @@ from evalstore.workspace.testfiles.context import (
     FillContext,
     Sink,
 )
-from evalstore.workspace.testfiles.known_rows import KnownRows, digests_of, key_digest
+from evalstore.workspace.testfiles.known_rows import KnownRows, key_digest
 from evalstore.workspace.testfiles.parser import TestFile
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
@@ -105,7 +106,7 @@ def expand_test(
     elif not result.has_failed():
         result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, project)))
         is_unjudged = any(case.evaluation is None for case in result.file.cases)
-        result.problems += _find_idle(test, drafter, data, is_unjudged=is_unjudged)
+        result.problems += _find_idle(test, drafter, data, None, is_unjudged=is_unjudged)
     return result
 
 
@@ -172,21 +173,24 @@ def _build_tree(
         return
     result.node = builder.finish(_bare(test))
     if not labeller.has_signs and not labeller.repeated:
-        result.rows = digests_of(labeller, columns.digests, rows, keys, labels)
-    result.problems += _find_idle(
-        test, drafter, data, is_unjudged=unjudged, is_repeated=bool(labeller.repeated)
-    )
+        values = columns.digests
+        header = [list(labeller.names), list(values)]
+        result.rows = NumberLists(header, [*values.values(), rows, keys, labels])
+    result.problems += _find_idle(test, drafter, data, labeller.repeated, is_unjudged=unjudged)
 
 
 def _find_idle(
     test: TestFile,
     drafter: CaseBuilder,
     data: Dataset | None,
+    repeated: Collection[int] | None,
     *,
     is_unjudged: bool,
-    is_repeated: bool = True,
 ) -> Iterator[Problem]:
-    """Yield the problems of a file whose cases could be made."""
+    """Yield the problems of a file whose cases could be made.
+
+    `repeated` are the digests of ids that several rows have, if they are known.
+    """
     warn = partial(Problem, test.path, severity="warning")
     if test.is_cut and is_unjudged:
         yield warn(
@@ -206,8 +210,8 @@ def _find_idle(
             test.line_of("group"),
             hint='write what a group has in common, such as "{{ item.template }}"; or leave it out',
         )
-    if is_repeated and (repeated := _repeated_id(test, drafter, data)):
-        yield repeated
+    if (repeated is None or repeated) and (problem := _repeated_id(test, drafter, data)):
+        yield problem
 
 
 def _tell(done: int, total: int = 0) -> None:

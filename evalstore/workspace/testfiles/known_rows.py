@@ -23,24 +23,13 @@ def key_digest(case: Case) -> int:
     return int(case.key, 16)
 
 
-def digests_of(
-    labeller: Labeller,
-    columns: Mapping[str, array[int]],
-    rows: array[int],
-    keys: array[int],
-    labels: array[int],
-) -> NumberLists:
-    """Return what is kept of the rows of a file.
-
-    `rows` are digests of what the data have, `labels` those of the labels without the numbers of
-    equal ones.
-    """
-    header = [list(labeller.names), list(columns)]
-    return NumberLists(header, [*columns.values(), rows, keys, labels])
-
-
 class KnownRows:
-    """The rows of a file as it was read before, with their cases."""
+    """The rows of a file as it was read before, with their cases.
+
+    Their digests are of the values that may name a row, of what the data have, of the keys, and of
+    the labels without the numbers of equal ones; the header has the names of the values by which
+    rows are named, and of all.
+    """
 
     def __init__(self, digests: NumberLists, cases: Sequence[Case]) -> None:
         self._names, columns = digests.header
