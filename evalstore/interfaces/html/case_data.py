@@ -113,16 +113,13 @@ class CaseData:
                 yield self._block(listed[first : first + CASES_IN_A_BLOCK])
 
     def _block(self, cases: Sequence[Sequence[ResultView]]) -> Json:
-        texts = TextTable()
         # The earlier answers are read together, as far as they are shown.
         pairs = self._pairs.read(view.result for views in cases for view in views)
         has_room = self._undiffed < _MOST_DIFFS
         shown = [self._diff.shown_sessions(pair)[0] for pair in pairs if has_room and self._diff]
         self._before = self._reader.answers([id for id in shown if id])
-        return {
-            "texts": texts.entries,
-            "cases": [self._case(views, texts) for views in cases],
-        }
+        texts = TextTable()
+        return {"texts": texts.entries, "cases": [self._case(views, texts) for views in cases]}
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case

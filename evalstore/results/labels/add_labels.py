@@ -240,11 +240,6 @@ class LabelSubject:
     verdict: Verdict | None = field(metadata={"json_name": "was"})
     """The verdict of the case without the label."""
 
-    @property
-    def cell(self) -> tuple[str, str, str | None, str]:
-        """Return the cell that the sessions belong to."""
-        return self.file, self.row, self.prompt, self.model
-
 
 def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
     """Return the selected subjects with an answer and an evaluation, which can be labelled."""

@@ -149,7 +149,7 @@ def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
     name = "label removed" if first.verdict == "none" else first.verdict
     count = sum(len(label.subject.sessions) for label in labels)
     lines = [f"{name}: {plural(count, 'answer')}, by {safe(first.person)}"]
-    now = {label.subject.cell: label.now for label in labels}
+    now = {(it.file, it.row, it.subject.prompt, it.model): it.now for it in labels}
     words = Counter(word for word in now.values() if word)
     if words.keys() - {first.verdict}:
         only = next(iter(words)) if len(now) == 1 else ""
@@ -257,13 +257,11 @@ class ActionsPage(PanelPage):
                 "Save view as",
                 f"{', '.join(suffixes(exported))}  Enter to save, Escape to cancel",
                 text=f"evalstore-{self.export_name}-{now}{suffixes(exported)[0]}",
-                do=lambda name: self._save(exported, name),
+                do=lambda name: self.notify(
+                    f"written: {save(Path.cwd(), name, exported)}", markup=False, timeout=10
+                ),
             )
         )
-
-    def _save(self, exported: Exported, name: str) -> None:
-        path = save(Path.cwd(), name, exported)
-        self.notify(f"written: {path}", markup=False, timeout=10)
 
 
 class CaseActionsPage(ActionsPage):
