@@ -79,13 +79,12 @@ def diff(
     """
     selection = selection or SelectionOptions()
     second = None if second == WORK else second
-    if first == WORK:
+    if is_reversed := first == WORK:
         if second is None:
             raise EvalstoreError(
                 "both sides are the workspace", hint=f"name a run: 'evalstore diff @ {WORK}'"
             )
-        found = diff(location, second, selection=selection, answers=answers, opened=opened)
-        return found.swapped()
+        first, second = second, None
     with (
         nullcontext(opened)
         if opened
@@ -95,7 +94,7 @@ def diff(
         earlier = None if first else store.find_run_before()
         runs = [earlier or resolve_run(store, first or "@")]
         runs += [resolve_run(store, second)] if second else []
-        is_reversed = len(runs) > 1 and runs[0].started > runs[1].started
+        is_reversed = is_reversed or runs[0].started > runs[-1].started
         runs.sort(key=attrgetter("started"))
         known = [each.name or each.id for each in project.settings.candidates]
         known += [each.id for run in runs for each in run.candidates]
@@ -173,8 +172,7 @@ def diff(
             edits,
             details.feedback,
             prompts=prompt_labels(
-                project,
-                chain(places_in(filled.results), places_in(now.results), now.equal.prompts),
+                project, chain(places_in(filled.results), places_in(now.results), now.equal.prompts)
             ),
             participants=(tuple(there), tuple(back)),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],

@@ -21,12 +21,7 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, CaseFile
 from evalstore.files.fields import suggest
-from evalstore.planning.earlier_results import (
-    EarlierEntries,
-    EarlierRuns,
-    RunFilter,
-    every_run,
-)
+from evalstore.planning.earlier_results import EarlierEntries, EarlierRuns, RunFilter, every_run
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import (
     Location,
@@ -262,9 +257,7 @@ def _sum_settled(settled: SettledParts) -> EqualResults:
     }
     parts = [
         EqualPart(
-            path,
-            part.cells,
-            tuple((Counts(*counts), times) for *counts, times in part.clusters),
+            path, part.cells, tuple((Counts(*counts), times) for *counts, times in part.clusters)
         )
         for path, _, part in settled.places()
     ]
@@ -421,12 +414,7 @@ def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOpt
 
 
 def comparable(
-    side: Side,
-    other: Side,
-    selection: Selection,
-    finder: CaseFinder,
-    *,
-    is_filled: bool = False,
+    side: Side, other: Side, selection: Selection, finder: CaseFinder, *, is_filled: bool = False
 ) -> Sequence[int]:
     """Return the numbers of the selected results, without cases that the other side did not run.
 

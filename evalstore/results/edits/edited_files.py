@@ -655,7 +655,7 @@ class FileChanges:
         """
         self._project, self._run, self._was_run = project, run, was_run
         self._settings, self._narrows = settings, narrows
-        self._pairs: dict[str, str] = {}
+        self._pairs = {path: path for path in project.reading.nodes}
         self._edited: dict[str, EditedFile] = {}
         """The files whose cases differ."""
         self._selected: set[str] = set()
@@ -663,8 +663,7 @@ class FileChanges:
         """Files with items of the plan."""
         self._gone: dict[str, int] = {}
         """How many cases each file had that is gone."""
-        self._is_same = project.snapshot()[0] == run.snapshot
-        if self._is_same:
+        if project.snapshot()[0] == run.snapshot:
             return
         nodes, store = project.reading.nodes, project.store
         before = read_tree(run.snapshot, store.load_nodes)
@@ -685,8 +684,6 @@ class FileChanges:
 
     def lists(self, file: str) -> bool:
         """Return whether a file is among the changes, if it has an item of the plan."""
-        if self._is_same:
-            return False
         return file not in self._pairs or file in self._edited or self._pairs[file] != file
 
     def add(self, plan: Plan, items: Mapping[str, FileItems]) -> None:
@@ -702,8 +699,6 @@ class FileChanges:
 
     def finish(self) -> list[FileChange]:
         """Return the changes, as git shows them."""
-        if self._is_same:
-            return []
         reading, narrows = self._project.reading, self._narrows
         changes = [
             FileChange("A ", path, len(reading.files[path].cases), 0, 0, "new")

@@ -36,8 +36,6 @@ _COMPARED = 5
 """The most pairs of cases of a file whose contents are read."""
 _MOST_ROWS = 10_000
 """The most rows of a file that are compared."""
-_USED = re.compile(r"(?:conversation \d+, )?((?:file|tool|schema) .+?) changed(?=:|$)", re.DOTALL)
-"""Begins a difference that is an edit of something that the test file uses, and names it."""
 _IN_CHECK = re.compile(r"check \d+ changed: (schema|judge prompt)\b")
 """Begins a difference of a check that uses something which another difference names."""
 Key = TypeVar("Key")
@@ -151,8 +149,8 @@ class EditedSources:
                 self._name,
             )
         ]
-        matches = [(subject, _USED.match(subject)) for subject in subjects]
-        used |= dict.fromkeys(match[1] for _, match in matches if match)
+        matches = [(subject, _OF_USED.match(subject)) for subject in subjects]
+        used |= dict.fromkeys(match["name"] for _, match in matches if match)
         others = (subject for subject, match in matches if not match)
         return used if all(is_use_of(subject, used) for subject in others) else ()
 

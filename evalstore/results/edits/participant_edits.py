@@ -73,11 +73,7 @@ class ParticipantHistory:
         edits: list[tuple[str, Difference]] = []
         if was is not None and self._candidates is not None:
             found = differ_candidates(
-                was,
-                self._candidates,
-                self.models,
-                self._find,
-                with_temperature=with_temperature,
+                was, self._candidates, self.models, self._find, with_temperature=with_temperature
             )
             edits += ((f"candidate {id}", edit) for id, edit in found)
         self.models &= (self._candidates or {}).keys()

@@ -185,15 +185,18 @@ def log(
         file, row = split_row(file)
         name = name_file(location, workspace, file)
         folder = workspace.settings.paths["tests"]
-        path = _name_in_runs(location, store, name)
+        path, newest = name, store.find_runs(limit=1)
+        if newest and not find_entry([newest[0].snapshot], name, store.load_nodes):
+            with suppress(EvalstoreError), open_project(location) as project:
+                path = name_in_newest_run(project, name)
         prompts = PromptNames(location)
         find_row = None if row is None else partial(find_row_in, path, row)
         entries = find_logged_changes(store, path, folder, prompts, find_row)
         pushes = find_first_pushes(location, RUNS.name, [entry.run.id for entry in entries])
         entries = [replace(entry, push=pushes.get(entry.run.id)) for entry in entries]
         if not entries:
-            newest = store.find_run_before()
-            files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
+            last = store.find_run_before()
+            files = read_tree(last.snapshot, store.load_nodes) if last else {}
             problem = no_run_has(workspace, name, files)
             try:  # it may be the name of a run
                 resolve_run(store, name)
@@ -239,15 +242,6 @@ def add_outcomes(
                 outcome = outcome._replace(causes=("by earlier edits",))
             listed[number] = replace(entry, outcome=outcome)
     return listed, None
-
-
-def _name_in_runs(location: Location, store: Store, file: str) -> str:
-    """Return the path of a test file in the newest run, reading the workspace if that lacks it."""
-    runs = store.find_runs(limit=1)
-    if runs and not find_entry([runs[0].snapshot], file, store.load_nodes):
-        with suppress(EvalstoreError), open_project(location) as project:
-            return name_in_newest_run(project, file)
-    return file
 
 
 # --- the command `tag`: gives names to runs, which `push` and `pull` copy
@@ -447,11 +441,7 @@ def _find_runs(
 
 
 def _group(
-    seen: Iterable[_Seen],
-    files: Mapping[str, CaseFile],
-    removed: Container[str],
-    *,
-    is_row: bool,
+    seen: Iterable[_Seen], files: Mapping[str, CaseFile], removed: Container[str], *, is_row: bool
 ) -> Iterator[_Version]:
     """Yield the versions of a test file, or of one of its rows, oldest first."""
 
@@ -485,11 +475,7 @@ def _without_labels(file: CaseFile) -> CaseFile:
 
 
 def _read_words(
-    store: Store,
-    versions: Iterable[_Version],
-    long: Collection[str],
-    *,
-    is_row: bool,
+    store: Store, versions: Iterable[_Version], long: Collection[str], *, is_row: bool
 ) -> dict[str, Words]:
     """Return the verdicts in each leaf of results; with `is_row`, those of the only row.
 

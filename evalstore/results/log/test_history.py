@@ -23,11 +23,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.path_history import (
-    follow_file,
-    name_in_newest_run,
-    name_in_workspace,
-)
+from evalstore.planning.path_history import follow_file, name_in_newest_run, name_in_workspace
 from evalstore.planning.results import as_result, compute_results
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.result_changes import SYSTEM, describe_parts, load_test_parts

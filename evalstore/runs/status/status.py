@@ -412,7 +412,12 @@ class StatusSums:
         status.models, status.has_recorded = len(self._models), RECORDED in self._models
         status.pending_models = len(self._pending - {RECORDED})
         status.is_recorded_pending = RECORDED in self._pending
-        status.changes, status.edits = self._list_changes(), self._list_edits()
+        if self._changes is not None:
+            status.changes = self._changes.finish()
+        else:  # without a run all are new
+            rows = sorted(self._new_rows.items())
+            status.changes = [FileChange("A ", path, count, 0, 0, "new") for path, count in rows]
+        status.edits = self._list_edits()
         status.other_reasons = self._reasons.reasons()
         status.used_again = tuple(self._used_again.reasons())
         status.labels = self.labels.count() if self.labels else 0
@@ -493,15 +498,6 @@ class StatusSums:
             seen.add(edit.of)
             edits.append(edit)
         return edits
-
-    def _list_changes(self) -> list[FileChange]:
-        """Return the changed test files; without a run all are new."""
-        if self._changes is not None:
-            return self._changes.finish()
-        return [
-            FileChange("A ", path, count, 0, 0, "new")
-            for path, count in sorted(self._new_rows.items())
-        ]
 
 
 # --- counts what a plan asks and judges, with which models and why, and keeps no list of it

@@ -15,12 +15,7 @@ from evalstore.core.display import (
 )
 from evalstore.planning.project import Untrusted
 from evalstore.planning.results import tie_text
-from evalstore.planning.status_report import (
-    OtherReason,
-    RemoteAnswers,
-    SettingEdit,
-    Status,
-)
+from evalstore.planning.status_report import OtherReason, RemoteAnswers, SettingEdit, Status
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.edits.change_text import reason_text, results_text
 from evalstore.runs.status.remote_answers import unread_text
