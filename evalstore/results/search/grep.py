@@ -217,6 +217,11 @@ class SearchHit:
     matches: tuple[tuple[int, int], ...]
     """Start and end of the matches in `context`."""
 
+    @property
+    def noun(self) -> str:
+        """Return what a text of this kind is called."""
+        return {"answers": "answer", "tests": "test"}.get(self.kind, self.kind)
+
     def document(self) -> Json:
         """Return the match as JSON."""
         return {

@@ -89,13 +89,6 @@ def grep(
 # --- prints what `grep` has matched: grouped by file, with the matches in bold
 
 
-NOUNS = {
-    "answers": "answer",
-    "feedback": "feedback",
-    "tests": "test",
-    "instructions": "instructions",
-}
-"""How a kind of text is called."""
 _INDENT = 4
 _WORD = re.compile(r"\S+")
 
@@ -113,7 +106,7 @@ def print_hits(hits: Iterable[SearchHit]) -> None:
 
 def _print(hit: SearchHit, width: int) -> None:
     session = "" if hit.file else f"answer {output.short((*hit.sessions, hit.id)[0])}"
-    source = f"{NOUNS[hit.kind]} {output.short(hit.id)}"
+    source = f"{hit.noun} {output.short(hit.id)}"
     parts = [
         output.safe(f"[{hit.row}]" if hit.row else session),
         output.safe(", ".join(hit.models)),

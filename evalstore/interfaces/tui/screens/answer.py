@@ -77,7 +77,7 @@ _BINDINGS: list[BindingType] = [
     Binding("N", "go('failure', -1)", "Previous failure", show=False, id="session.last_failure"),
     Binding("a", "go('attempt', 1)", "Next answer", show=False, id="session.attempt"),
     Binding("A", "go('attempt', -1)", "Previous answer", show=False, id="session.last_attempt"),
-    Binding("b", "beside", "Side by side", id="session.beside"),
+    Binding("b", "go('beside', 1)", "Side by side", id="session.beside"),
     Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
     Binding("v", "versions", "Versions", id="session.versions"),
 ]
@@ -344,26 +344,23 @@ class AnswerPage(DatedPage):
 
     # --- keys
 
-    def _step(self, is_done: bool, otherwise: str) -> None:
-        if is_done:
-            self.read()
-        else:
-            self.notify(otherwise, markup=False)
-
     def action_go(self, what: str, by: int) -> None:
-        """Show the next candidate, case, failure or answer to the case, or the one before."""
-        steps = {
+        """Show the next candidate, case, failure or answer to the case, or the one before.
+
+        What is `beside` the answer is that of the next candidate; after the last, nothing.
+        """
+        steps: Mapping[str, tuple[Callable[[int], bool], str]] = {
+            "beside": (lambda _: self.navigator.next_beside(), "no other candidate has this case"),
             "candidate": (self.navigator.to_candidate, "no other candidate has this case"),
             "case": (self.navigator.to_case, f"this is the {'last' if by > 0 else 'first'} case"),
             "failure": (self.navigator.to_failure, "no listed case failed"),
             "attempt": (self.navigator.to_attempt, "no other answer"),
         }
         step, otherwise = steps[what]
-        self._step(step(by), otherwise)
-
-    def action_beside(self) -> None:
-        """Show the answer of the next candidate beside this one; after the last, none."""
-        self._step(self.navigator.next_beside(), "no other candidate has this case")
+        if step(by):
+            self.read()
+        else:
+            self.notify(otherwise, markup=False)
 
     def action_markdown(self) -> None:
         """Show the answer as it is written, or rendered again."""

@@ -289,11 +289,6 @@ class Page(Screen[None]):
         """Return the progress of a run for the right end of the title; empty without one."""
         return self.browser.runs.progress_text
 
-    @staticmethod
-    def problem_line() -> Static:
-        """Return a line for a problem."""
-        return Static(classes="problem", markup=False)
-
     def set_title(self, *parts: TitlePart) -> None:
         """Show these parts as the title."""
         self._title_parts = parts
@@ -708,7 +703,7 @@ class PanelPage(Page):
 
     def compose_above(self) -> ComposeResult:
         """Lay out what is between the title and the list."""
-        yield self.problem_line()
+        yield Static(classes="problem", markup=False)
 
     @property
     def grid(self) -> Grid:

@@ -60,7 +60,7 @@ class Dialog(Page, ModalScreen[None]):
         """Lay out a title, a line for problems, and the text."""
         with Vertical(id="box"):
             yield TitleLine()
-            yield self.problem_line()
+            yield Static(classes="problem", markup=False)
             yield TextView(id="body")
             yield KeyFooter()
 
@@ -346,7 +346,7 @@ class HelpPage(Page):
     def compose(self) -> ComposeResult:
         """Lay out one long text."""
         yield TitleLine()
-        yield self.problem_line()
+        yield Static(classes="problem", markup=False)
         yield FittedView(id="help")
         yield KeyFooter()
 

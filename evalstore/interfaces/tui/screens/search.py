@@ -269,12 +269,6 @@ def _explain_nothing(pattern: str, found: FoundTexts | None) -> str:
     return f"No stored text contains {pattern.strip()}."
 
 
-_NOUNS = {
-    "answers": "answer",
-    "feedback": "feedback",
-    "tests": "test",
-    "instructions": "instructions",
-}
 MATCH = "heading"
 """The colour of the words that were searched."""
 HEAD_LINES = 3
@@ -307,7 +301,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
     rows, models = ({place[number] for place in places} for number in (1, 2))
     names = case_names(places)
     return [
-        Column("what", max(6, widest({_NOUNS[text.hit.kind] for text in texts})), since=50),
+        Column("what", max(6, widest({text.hit.noun for text in texts})), since=50),
         Column("file", 8, since=NEVER),
         Column(
             "row",
@@ -333,7 +327,7 @@ def hit_cells(found: FoundText) -> Sequence[StyledCell]:
     """Return a cell for each of these columns."""
     hit, (file, row, models) = found.hit, _place(found)
     return (
-        StyledCell(_NOUNS[hit.kind], "faint"),
+        StyledCell(hit.noun, "faint"),
         StyledCell(file),
         StyledCell(row, group=file),
         StyledCell(models, "faint"),
@@ -359,7 +353,7 @@ def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]
     """Yield a text in full with the words marked; until it has been read, what is around them."""
     hit = found.hit
     yield heading(case_name(hit.file, hit.row, found.prompt) if hit.file else _NOWHERE)
-    text_name = f"{_NOUNS[hit.kind]} {hit.id[:8]}"
+    text_name = f"{hit.noun} {hit.id[:8]}"
     if hit.kind != "answers" and len(hit.sessions) > 1:
         text_name = f"{text_name}, {plural(len(hit.sessions), 'answer')}"
     about = [text_name, ", ".join(hit.models), f"run {found.run[:8]}" if found.run else ""]
