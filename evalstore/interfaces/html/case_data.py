@@ -451,7 +451,7 @@ def _markdown_entry(text: str) -> Json:
 def shown_text(text: str) -> str:
     """Return a text with control characters as escapes; a very long one is cut, with a note."""
     rest = len(text) - LONGEST
-    note = f"\n\n[{rest:,} more characters are left out of this report]" if rest > 0 else ""
+    note = f"\n\n[{rest:,} more characters are left out]" if rest > 0 else ""
     return _escape(text[:LONGEST]) + note
 
 

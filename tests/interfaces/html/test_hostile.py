@@ -164,7 +164,7 @@ def test_a_very_long_text_is_cut_and_the_report_says_so(hostile: Path, page: Pag
     page.open(hostile, f"case-{find_case(hostile, 'case-long-line')}")
     text = page.value("document.querySelector('#case article .turn').textContent")
     assert text.startswith("www")
-    assert text.endswith("w\n\n[900,000 more characters are left out of this report]")
+    assert text.endswith("w\n\n[900,000 more characters are left out]")
     assert page.value("document.documentElement.scrollWidth <= innerWidth")
 
 

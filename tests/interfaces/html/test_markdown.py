@@ -96,5 +96,5 @@ def test_equal_texts_have_one_number() -> None:
 
 def test_a_long_text_is_cut_with_a_note() -> None:
     text = shown_text("x" * (LONGEST_TEXT + 5))
-    assert text == "x" * LONGEST_TEXT + "\n\n[5 more characters are left out of this report]"
+    assert text == "x" * LONGEST_TEXT + "\n\n[5 more characters are left out]"
     assert shown_text("x" * LONGEST_TEXT) == "x" * LONGEST_TEXT
