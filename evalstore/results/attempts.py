@@ -110,12 +110,6 @@ def has_attempts(result: Result) -> bool:
     return result.required_answers > len(result.tests)
 
 
-def attempt_number(result: Result, session: str) -> int | None:
-    """Return which of several attempts begins with a session, from 1; None for the only one."""
-    place = result.sessions.index(session) // result.tests.count(result.tests[0])
-    return place + 1 if has_attempts(result) else None
-
-
 def group_votes(votes: Iterable[tuple[Subject, Vote]]) -> dict[Subject, list[Vote]]:
     """Return the votes on each attempt, in the order of the first votes."""
     by_subject: dict[Subject, list[Vote]] = {}

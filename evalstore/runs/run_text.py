@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from evalstore.core.display import (
     StyledLine,
@@ -60,26 +60,12 @@ class RunSummary:
 
 def summarise_report(report: RunReport) -> RunSummary:
     """Return the summary of a report."""
-    return RunSummary(
-        run=report.run,
-        status=report.status,
-        asked=report.asked,
-        recorded=report.recorded,
-        judged=report.judged,
-        judged_by_checks=report.judged_by_checks,
-        reused=report.reused,
-        cost=cost_text(report.cost, report.spending),
-        saved=report.saved,
-        is_simulated=report.is_simulated,
-        seconds=report.seconds,
-        time_is_up=report.time_is_up,
-        is_refresh=report.is_refresh,
-        verdicts=report.totals.verdicts,
-        unjudged=report.totals.count(None),
-        rate=report.rate,
-        used_again=report.used_again,
-        labelled=report.labelled,
-    )
+    own: dict[str, Any] = {
+        "cost": cost_text(report.cost, report.spending),
+        "unjudged": report.totals.count(None),
+    }
+    names = (field.name for field in fields(RunSummary) if field.name not in own)
+    return RunSummary(**own, **{name: getattr(report, name) for name in names})
 
 
 def run_counts_text(run: Run | RunLine | RunSummary, *, by_checks: int = 0) -> str:

@@ -202,7 +202,9 @@ def _criteria(view: AnswerView, signs: Mapping[str, str]) -> Iterator[TextBlock]
     for number, (id, shown) in enumerate(view.criteria.items()):
         judgements = [judgement for judgement in view.judgements if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
-        which = _of_which(view, judgements) if counts or not number else ""
+        rows = filter(None, (view.rows.get(judgement.id) for judgement in judgements))
+        row = next(rows, "") if counts or not number else ""
+        which = f" of [{row}]" if row else ""
         colour = "" if counts or not number else "faint"
         if colour:
             why_not = {judgement.why_not for judgement in judgements}
@@ -244,14 +246,6 @@ def _check_lines(
         for line in text_lines(f"{verdict.text}{feedback}", verdict.colour):
             comment = StyledSpan(f"{_COMMENT}{line.text}", verdict.colour)
             yield StyledLine((comment,), 2, mark=_COMMENT)
-
-
-def _of_which(view: AnswerView, judgements: Sequence[Judgement]) -> str:
-    """Return the row of these judgements if the answer belongs to several cases; else empty."""
-    row = next(
-        (view.rows[judgement.id] for judgement in judgements if view.rows.get(judgement.id)), ""
-    )
-    return f" of [{row}]" if row else ""
 
 
 def reasoning(judgements: Iterable[Judgement]) -> Iterator[TextBlock]:

@@ -297,7 +297,11 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
         if digest_of_value(each.result) in undecided
     )
     follow = partial(PathHistory, store, folder, run.snapshot, {})
-    counts, ordered = partial(_is_before, baseline), SortedValues(keys=2)
+    start, ordered = (baseline.run.started, baseline.run.id), SortedValues(keys=2)
+
+    def counts(run: Run) -> bool:
+        return (run.started, run.id) < start and baseline.counts(run)
+
     ordered.add(
         [place, number, tuple(each.result), each.passed_in]
         for place, number, each in _search(store, run, follow, failures, _last_decision, counts)
@@ -305,11 +309,6 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
     )
     for value in ordered:
         yield _unpack(value[-2:])
-
-
-def _is_before(baseline: Baseline, run: Run) -> bool:
-    newest = baseline.run
-    return (run.started, run.id) < (newest.started, newest.id) and baseline.counts(run)
 
 
 def _last_decision(failure: _Failure, was: Result, past: Run) -> _Failure | None:

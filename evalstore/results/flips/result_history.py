@@ -159,7 +159,10 @@ def find_history(
     unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
     version = version or _compared(store, records[0])
     alike = [record for record in records if _is_of(version, record)]
-    later = None if _keeps_label(store, since, records[0]) else _find_later(records, since)
+    cast = find_votes(store, [since.result])
+    votes = (cast[id].vote for id in records[0].result.evaluations if id in cast)
+    keeps_label = any(vote.human and vote.verdict != "none" for vote in votes)
+    later = None if keeps_label else _find_later(records, since)
     other = next((each for each in records if each not in alike), None)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
@@ -189,13 +192,6 @@ def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedR
         return None
     until = records[: records.index(since)]
     return [each for each in until if each.result.evaluations == newest.result.evaluations][-1]
-
-
-def _keeps_label(store: Store, was: JudgedResult, now: JudgedResult) -> bool:
-    """Return whether the same label decides both results."""
-    cast = find_votes(store, [was.result])
-    votes = (cast[id].vote for id in now.result.evaluations if id in cast)
-    return any(vote.human and vote.verdict != "none" for vote in votes)
 
 
 class _Search:

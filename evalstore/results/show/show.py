@@ -122,7 +122,10 @@ def show_item(
     if kind == "question":
         return _show_question(location, store, id)
     if kind == IN_PROGRESS:
-        return _show_in_progress(store, id)
+        progress, shared = load_run_in_progress(store, id)
+        content = {name: value for name, value in to_json(progress).items() if name != "run"}
+        content |= {name: shared.description.get(name) for name in ("message", "selection")}
+        return ShownItem(kind, id, content, in_progress=progress)
     stored = store.load_any(kind, id)
     if kind == "failure":
         return _show_failure(location, store, id, stored.content)
@@ -138,13 +141,6 @@ def show_item(
     item.push = first_push_of(location, kind, id)
     item.is_simulated = is_by_script(store, item.related.get("evaluator"))
     return item
-
-
-def _show_in_progress(store: Store, id: str) -> ShownItem:
-    progress, shared = load_run_in_progress(store, id)
-    content = {name: value for name, value in to_json(progress).items() if name != "run"}
-    described = {name: shared.description.get(name) for name in ("message", "selection")}
-    return ShownItem(IN_PROGRESS, id, {**content, **described}, in_progress=progress)
 
 
 def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:

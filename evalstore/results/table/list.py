@@ -36,7 +36,7 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
-from evalstore.results.attempts import attempt_number
+from evalstore.results.attempts import has_attempts
 from evalstore.results.labels.labels import current_labels, read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
 from evalstore.workspace.catalogue import is_known_kind
@@ -210,6 +210,7 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
             votes = [it.vote for it in made.values() if it.subject == subject]
             judged = verdict_without_labels(made_now.cell, votes, rule)
             name = prompt_label(project, result.prompt) if result.prompt else None
+            place = result.sessions.index(label.sessions[0]) // result.tests.count(result.tests[0])
             row = {
                 "file": result.file,
                 "row": result.row,
@@ -222,7 +223,7 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
                 "agrees": None if judged is None else judged == label.verdict,
                 "note": label.note,
                 "session": label.sessions[0],
-                "attempt": attempt_number(result, label.sessions[0]),
+                "attempt": place + 1 if has_attempts(result) else None,
             }
             rows.append(row)
     columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")

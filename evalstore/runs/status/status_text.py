@@ -15,7 +15,7 @@ from evalstore.core.display import (
 )
 from evalstore.planning.project import Untrusted
 from evalstore.planning.results import tie_text
-from evalstore.planning.status_report import OtherReason, RemoteAnswers, SettingEdit, Status
+from evalstore.planning.status_report import RemoteAnswers, SettingEdit, Status
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.edits.change_text import reason_text, results_text
 from evalstore.runs.status.remote_answers import unread_text
@@ -53,13 +53,6 @@ def kind_count_text(status: Status, kind: str, total: int, by_checks: int) -> st
         return f"{total:,}"
     by_models = f"up to {total - by_checks:,}"
     return f"{by_checks:,} by checks and {by_models} by models" if by_checks else by_models
-
-
-def reason_count_text(status: Status, reason: OtherReason) -> str:
-    """Return how many items have a reason: `2 answers`, or `up to 12 judgements`."""
-    if reason.kind != "judge":
-        return plural(reason.count, "answer")
-    return planned_judgements(reason.count, 0, may_be_less=status.may_judge_less)
 
 
 def edit_text(status: Status, edit: SettingEdit) -> str:

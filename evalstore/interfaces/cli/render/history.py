@@ -98,8 +98,11 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
     elif not (stat or answers) and diff.models and diff.comparison.unchanged:
+        revision = WORK if diff.was == WORKSPACE else output.short(diff.was)
+        file = diff.comparison.unchanged[0].either.file
+        command = shlex.join(["evalstore", "show", f"{revision}:{file}"])
         output.talk(
-            f'(use "{output.safe(_list_command(diff))}" to find both answers of a case, '
+            f'(use "{output.safe(command)}" to find both answers of a case, '
             '"evalstore view" to read them side by side)'
         )
 
@@ -112,13 +115,6 @@ def _side_text(diff: Diff, side: str) -> str:
     when = output.ago(run.started, in_brackets=True)
     facts = [when, *([f'"{clip(run.message, _NOTE)}"'] if run.message else [])]
     return f"{side_name(side)} ({', '.join(facts)})"
-
-
-def _list_command(diff: Diff) -> str:
-    """Return the command that lists the answers in the first file with equal results."""
-    file = diff.comparison.unchanged[0].either.file
-    revision = WORK if diff.was == WORKSPACE else output.short(diff.was)
-    return shlex.join(["evalstore", "show", f"{revision}:{file}"])
 
 
 def _print_edits(diff: Diff) -> None:

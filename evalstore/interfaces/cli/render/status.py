@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from evalstore.comparison.version_diff import Difference
-from evalstore.core.display import StyledLine, StyledSpan, case_name, money
+from evalstore.core.display import StyledLine, StyledSpan, case_name, money, planned_judgements
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.layout import (
     Table,
@@ -38,7 +38,6 @@ from evalstore.runs.status.status_text import (
     outcome_text,
     pending_text,
     plan_text,
-    reason_count_text,
     remote_texts,
     row_id_hint,
     short_limit_text,
@@ -184,10 +183,9 @@ def _print_other_reasons(status: Status) -> None:
     shown = _cut(reasons, _REASONS)
     for each in shown:
         place = each.file if each.files == 1 else f"{each.files:,} files"
-        _print_wrapped(
-            f"{reason_count_text(status, each)} in {output.safe(place)}  "
-            f"{output.safe(reason_text(each))}"
-        )
+        count = planned_judgements(each.count, 0, may_be_less=status.may_judge_less)
+        count = count if each.kind == "judge" else output.plural(each.count, "answer")
+        _print_wrapped(f"{count} in {output.safe(place)}  {output.safe(reason_text(each))}")
         _print_values(each, 8)
     if len(reasons) > len(shown):
         output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")

@@ -19,7 +19,7 @@ from evalstore.core.display import (
     text_lines,
 )
 from evalstore.interfaces.tui.data_source import BackgroundRun
-from evalstore.interfaces.tui.render.verdicts import bar, problem_text, verdict_cell, when
+from evalstore.interfaces.tui.render.verdicts import bar, verdict_cell, when
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import Status
 from evalstore.results.edits.change_text import reason_text, value_lines
@@ -237,13 +237,6 @@ def run_texts(progress: BackgroundRun) -> tuple[str, ...]:
 
 
 # --- the result
-
-
-def end_summary(runner: BackgroundRun) -> str:
-    """Describe in one line how a run ended."""
-    if runner.end is None:
-        return problem_text(runner.problem) if runner.problem else ""
-    return summary_text(runner.end.summary)
 
 
 def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator[StyledLine]:

@@ -41,7 +41,6 @@ from evalstore.results.labels.labels import LabelIndex, PersonLabel
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import PERSON, SIGNS
-from evalstore.store.driver import Reached
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
@@ -313,12 +312,6 @@ READING = "reading …"
 """A part of the title while the page is being read."""
 _LISTED = 5
 """Problems of a workspace that are listed."""
-
-
-def reading_text(reached: Reached) -> str:
-    """Return how far a reading has come: `reading … 250,000 of 1,000,000 cases`."""
-    total = f" of {reached.total:,}" if reached.total else ""
-    return f"{READING} {reached.done:,}{total} {reached.counted}"
 
 
 def problem_text(problem: EvalstoreError) -> str:

@@ -29,10 +29,11 @@ from evalstore.interfaces.tui.case_listing import CaseNavigator, CasePlace
 from evalstore.interfaces.tui.data_source import Among, BackgroundRun, Models, WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine, TitlePart
-from evalstore.interfaces.tui.render.run import end_summary, run_texts
-from evalstore.interfaces.tui.render.verdicts import READING, problem_text, reading_text
+from evalstore.interfaces.tui.render.run import run_texts
+from evalstore.interfaces.tui.render.verdicts import READING, problem_text
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.case_rows import CaseRow
+from evalstore.runs.run_text import summary_text
 from evalstore.store.driver import Reached, telling, while_wanted
 
 if TYPE_CHECKING:
@@ -342,7 +343,9 @@ class Page(Screen[None]):
             if time.monotonic() - last < NEWS_SECONDS:
                 return
             if not worker.is_cancelled:
-                self.post_message(self.Fetched(show, reading_text(reached), "news"))
+                total = f" of {reached.total:,}" if reached.total else ""
+                text = f"{READING} {reached.done:,}{total} {reached.counted}"
+                self.post_message(self.Fetched(show, text, "news"))
             last = time.monotonic()
 
         with telling(tell):
@@ -601,7 +604,9 @@ class BrowserRuns:
             return
         is_shown = [page.show_end() for page in self._app.open_pages]
         if not any(is_shown):
-            self._app.notify(end_summary(runner), markup=False, timeout=10)
+            problem = problem_text(runner.problem) if runner.problem else ""
+            told = summary_text(runner.end.summary) if runner.end else problem
+            self._app.notify(told, markup=False, timeout=10)
 
     def show(self) -> None:
         """Show the progress on a screen of its own."""
