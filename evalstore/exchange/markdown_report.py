@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from evalstore import __version__
@@ -25,6 +25,7 @@ from evalstore.core.display import (
     saved_text,
     short,
 )
+from evalstore.core.errors import Problem
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
 from evalstore.exchange.exports.writers import code_block, code_span, cut
@@ -46,17 +47,14 @@ from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, earlier_text, earlier_title, make_overview
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
+from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_results import list_results
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_cases, iterate_results
 from evalstore.store.revisions import names_of_runs, resolve_run
-
-if TYPE_CHECKING:
-    from evalstore.core.errors import Problem
-    from evalstore.runs.run_report import RunReport
-    from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder
 
 MARK = b"### evalstore: "
 """The bytes with which a report begins."""

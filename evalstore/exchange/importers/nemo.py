@@ -57,6 +57,7 @@ from evalstore.exchange.importers.template_writer import (
 from evalstore.files.access import normalise
 from evalstore.files.datasets.spec import DatasetColumns
 from evalstore.files.fields import Collector, Fields
+from evalstore.files.jinja_sandbox import evaluate_expression, run
 from evalstore.files.yaml12 import Document, read_yaml
 
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -544,8 +545,6 @@ def _last_number(text: str) -> int | float | str | None:
 
 def _references(template: str, data: TaskData) -> list[Json]:
     """Return the value of a template in each row within the limit; None where it has none."""
-    from evalstore.files.jinja_sandbox import evaluate_expression, run
-
     expression = lone_expression(template)
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
     values: list[Json] = []
@@ -607,8 +606,6 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
     """Return the value of an expression in each row; raises `NotTakenError`."""
-    from evalstore.files.jinja_sandbox import evaluate_expression
-
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
     try:
         return [

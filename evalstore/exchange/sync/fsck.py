@@ -15,6 +15,7 @@ from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import CACHE
+from evalstore.remotes.bundle_files import BundleFiles
 from evalstore.remotes.pack_reader import RemoteCheck, check_remote
 from evalstore.store.events import LEFT_OUT
 from evalstore.store.fsck import Damage, check_store, repair_store
@@ -102,8 +103,6 @@ def verify_bundle(
 
     Rows may refer to rows of the runs that it presumes, which are not looked for.
     """
-    from evalstore.remotes.bundle_files import BundleFiles
-
     with BundleFiles.open(normal_path(directory, file)) as files:
         description = files.description
         check = check_remote(

@@ -30,6 +30,7 @@ from evalstore.remotes.index_cache import IndexCache, absolute_address
 from evalstore.remotes.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.records import CopyListener, count_by_table, find_missing
+from evalstore.store.sqlite.driver import inspect_database
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings.remote_names import (
     is_database,
@@ -199,8 +200,6 @@ def _choose_readable(
 def _measure(opened: OpenRemote | OpenDatabase) -> int:
     """Return how many bytes a remote has."""
     if isinstance(opened, OpenDatabase):
-        from evalstore.store.sqlite.driver import inspect_database
-
         return inspect_database(read_database(opened.address)).size or 0
     names = {push.name for push in opened.cache.list_pushes()}
     indexes = sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)

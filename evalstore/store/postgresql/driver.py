@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from threading import Event, Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store.driver import (
@@ -25,6 +25,7 @@ from evalstore.store.driver import (
     refuse_unwanted,
     while_wanted,
 )
+from evalstore.store.location import DatabaseAddress
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import RESULTS, TABLES
 
@@ -59,9 +60,6 @@ from evalstore.store.postgresql.creation import (
     runs_code,
 )
 from evalstore.store.postgresql.schema import TRANSACTION
-
-if TYPE_CHECKING:
-    from evalstore.store.location import DatabaseAddress
 
 T = TypeVar("T")
 _STAMP = "SELECT pg_postmaster_start_time()::text || ' ' || pg_current_snapshot()::text"

@@ -467,9 +467,6 @@ def _messages(text: str) -> list[Any] | None:
     if start.startswith("["):
         return messages_in(text)
     if _IS_YAML_CHAT.match(start):
-        from evalstore.core.errors import FileProblem
-        from evalstore.files.yaml12 import read_yaml
-
         try:
             messages = read_yaml(text).value
         except FileProblem as problem:
