@@ -168,7 +168,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         await press(pilot, "escape")
         (workspace / "tests/new.md").write_text(NEW)
         await press(pilot, "R", "enter")
-        assert "since the last run: nothing broke or was fixed  (run " in screen(pilot)
+        assert "since the last run: nothing broke or was fixed, 2 more results" in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
