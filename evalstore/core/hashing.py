@@ -50,7 +50,7 @@ def hash_content(canonical: str) -> str:
     return xxhash.xxh3_128_hexdigest(canonical.encode())
 
 
-def hash_stream(pieces: Iterable[bytes]) -> str:
+def hash_stream(pieces: Iterable[bytes | memoryview]) -> str:
     """Hash the bytes of all pieces together to a digest, which is not an id."""
     digest = xxhash.xxh3_128()
     for piece in pieces:

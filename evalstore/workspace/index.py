@@ -24,7 +24,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_CACHE, Boundary
-from evalstore.files.atomic_write import write_whole
+from evalstore.files.atomic_write import temporary_file, write_whole
 
 INDEX = "index.json"
 """The name of its file."""
@@ -223,11 +223,12 @@ class NumberLists(NamedTuple):
         """Write the file; a read-only workspace is not an error."""
         lengths = [len(each) for each in self.lists]
         head = json.dumps([sys.byteorder, self.header, lengths], sort_keys=True)
-        pieces = [f"{head}\n".encode(), *(each.tobytes() for each in self.lists)]
-        content = b"".join([hashing.hash_stream(pieces).encode(), *pieces])
+        pieces: list[bytes | memoryview] = [f"{head}\n".encode()]
+        pieces += [memoryview(each).cast("B") for each in self.lists]
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, content, durable=False)
+            with temporary_file(path, durable=False) as file:
+                file.writelines([hashing.hash_stream(pieces).encode(), *pieces])
 
 
 def read_lists(path: Path, boundary: Boundary) -> NumberLists:
