@@ -172,6 +172,22 @@ def test_only_the_rows_that_differ_are_filled_again(
     assert len(drafted) == 2
 
 
+@pytest.mark.parametrize("keep", [0, 40, -8])
+def test_damaged_digests_of_rows_are_not_used(
+    make: Callable[[str], Path], evalstore: Evalstore, drafted: list[int], keep: int
+) -> None:
+    root = make(_text())
+    (file,) = (root / ".evalstore/rows").iterdir()
+    file.write_bytes(file.read_bytes()[:keep] + b"x" * 8 * (keep < 0))
+    rows = _rows()
+    rows[40]["country"] = "Norway"
+    _write(root, rows)
+    drafted.clear()
+    changed, whole = _read_both(root, evalstore)
+    assert changed == whole
+    assert len(drafted) == 180
+
+
 def test_parts_with_the_same_rows_are_taken_as_they_are(
     make: Callable[[str], Path], evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
