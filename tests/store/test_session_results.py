@@ -17,7 +17,7 @@ from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
 
-TESTS = [f"{number:032x}" for number in range(300)]
+TESTS = [f"{number:032x}" for number in range(120)]
 ODD = [",," + "a" * 30, "z" * 32, "G" * 32, "-" + "1" * 31, '"' + "," * 31]
 """Texts that are no ids."""
 
@@ -72,7 +72,7 @@ def store_tree(
 
 def test_results_with_a_session_are_found_as_among_all(store: Store) -> None:
     chance = random.Random(7)
-    sizes = {"t/long.md": 300, "t/middle.md": 90, "t/short.md": 5, "t/one.md": 1}
+    sizes = {"t/long.md": 120, "t/middle.md": 40, "t/short.md": 5, "t/one.md": 1}
     sessions = store_sessions(store)
     trees = [store_tree(store, sizes, chance, sessions) for _ in range(2)]
     every = {
