@@ -47,10 +47,10 @@ def _settings(choice: random.Random) -> dict[str, str]:
 
 def _files(choice: random.Random, *, equal: bool) -> dict[str, str]:
     """Files of the same rows, each with its own attempts unless they are `equal`."""
-    rows = [f'{{"country": "land {number}", "capital": "Oslo"}}\n' for number in range(60)]
+    rows = [f'{{"country": "land {number}", "capital": "Oslo"}}\n' for number in range(30)]
     files = {**_settings(choice), "evalstore.yaml": _SETTINGS}
     for number in range(3):
-        files[f"tests/rows{number}.jsonl"] = "".join(choice.sample(rows, 50))
+        files[f"tests/rows{number}.jsonl"] = "".join(choice.sample(rows, 25))
         attempts = 1 if equal else choice.randint(1, 3)
         turn = "# 👤\n\nWhere is {{country}}?\n\n"
         more, times = choice.random() < 0.3, "" if equal else " ×2"
@@ -105,7 +105,7 @@ def _compare_plans(project: Any, scope: Any) -> None:
     earlier = EarlierBatches(scope.cells.shared)
     plans: list[Plan] = []
     with suppress(WholePlanError):
-        for batch in batches(scope.cells, 20):
+        for batch in batches(scope.cells, 10):
             plans.append(plan_cells(project, scope, batch, earlier=earlier))
         whole = plan_cells(project, scope, [*scope.cells])
         for name in ("asks", "judgements"):
@@ -124,12 +124,11 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
     equal: bool,
 ) -> None:
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(cells, "BATCH", 30)
     choice = random.Random(seed)
     root = tree(tmp_path / "ws", _files(choice, equal=equal))
     monkeypatch.chdir(root)
     compared = 0
-    for options in (["--attempts", "1"], ["--limit", "70"], [], ["--retry-errors"]):
+    for options in (["--attempts", "1"], ["--limit", "35"], [], ["--retry-errors"]):
         assert evalstore("run", "--yes", "--fail-on", "none", *options).exit_code in (0, 3, 5)
         tree(root, _settings(choice))
         count = _compare_selected(root)
@@ -146,6 +145,6 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
                 one.judge,
                 one.changes,
             )
-            if equal and several.cells > 60:
+            if equal and several.cells > 30:
                 assert not whole.called
     assert compared
