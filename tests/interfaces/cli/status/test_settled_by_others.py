@@ -47,7 +47,7 @@ pytestmark = pytest.mark.extended
 
 QUIET = ("--yes", "--fail-on", "none", "-q")
 RUN = ("run", *QUIET)
-OTHER_ROW = "tests/rows.md::country=country 60"
+OTHER_ROW = "tests/rows.md::country=country 30"
 
 
 def edit_rows(folder: Path) -> None:

@@ -47,7 +47,7 @@ FILES = {
     "tests/rows.md": TEST,
     "tests/other.md": OTHER,
 }
-ROWS = [{"country": f"country {number}", "capital": "Oslo 1"} for number in range(80)]
+ROWS = [{"country": f"country {number}", "capital": "Oslo 1"} for number in range(40)]
 CASES = len(ROWS) + 1
 """The rows, and the one case of the other file."""
 
@@ -71,7 +71,7 @@ def any_place(place: Path, store_url: str | None) -> Path:
 
 
 def make_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    treat_as_long(monkeypatch, most=5)
+    treat_as_long(monkeypatch, most=4)
     root = tree(folder / "ws", FILES)
     write_rows(root, ROWS)
     monkeypatch.chdir(root)
