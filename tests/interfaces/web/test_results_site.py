@@ -1228,7 +1228,17 @@ def test_a_note_survives_a_restart_and_is_not_sent_to_a_server_that_is_gone(
         page.press("f")
         page.wait("!!document.getElementById('next')")
         assert labels_in(root) == [("Ada", "fail", "Too <short>.")]
+        page.wait("document.documentElement.dataset.ready === 'yes'")
         assert page.value("Object.keys(sessionStorage).filter(key => key[0] == 'n').length") == 0
+        page.press("n")
+        page.call("Input.insertText", text=" Why?")
+        page.value(
+            "{const note = document.getElementById('note'); note.value = note.dataset.stored}"
+        )
+        id = page.value("location.pathname").rpartition("/")[2]
+        assert call(root, "label", id, "fail", "-m", "Other.", "--as", "Ada") == 0
+        page.go(f"{address}label/{id}?by=Ada")
+        assert page.value(note) == "Other.\nToo <short>. Why?", "neither is lost"
 
 
 def test_an_address_of_an_earlier_server_shows_the_note_and_nothing_of_the_workspace(

@@ -26,9 +26,9 @@
     if (isThere) event.target.requestSubmit(event.submitter);
   });
   if (note) {
-    const typed = sessionStorage.getItem(draft);  // before the page was loaded again
-    if (typed !== null && note.value === stored) note.value = typed;
-    note.addEventListener("input", () => sessionStorage.setItem(draft, note.value));
+    const [before, typed] = JSON.parse(sessionStorage.getItem(draft) ?? "[]");  // typed before the page was loaded again
+    if (typed !== undefined && note.value === stored) note.value = before === stored ? typed : stored + "\n" + typed;
+    note.addEventListener("input", () => sessionStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value])));
   }
   if (sessionStorage.getItem("clicked")) document.documentElement.dataset.after = "click";  // a second click was meant for the page before
   sessionStorage.removeItem("clicked");
