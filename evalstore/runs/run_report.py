@@ -61,13 +61,6 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
     ]
 
 
-def _list_regressions(regressions: Sequence[Regression] | None) -> Json:
-    """Return regressions as JSON, which is made while it is printed if there are many."""
-    if isinstance(regressions, FiledSequence):
-        return map(to_json, regressions)
-    return to_json(regressions)
-
-
 @dataclass
 class RunReport:
     """What a run did, and its results."""
@@ -128,7 +121,13 @@ class RunReport:
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
     regressions: Sequence[Regression] | None = field(
-        default=None, metadata={"json_optional": True, "json_as": _list_regressions}
+        default=None,
+        metadata={
+            "json_optional": True,  # JSON of many is made while it is printed
+            "json_as": lambda it: (
+                map(to_json, it) if isinstance(it, FiledSequence) else to_json(it)
+            ),
+        },
     )
     """Results that do not pass and passed before; None unless the gate depends on them."""
     thresholds: list[ThresholdGate] | None = field(default=None, metadata={"json_optional": True})
@@ -236,10 +235,13 @@ def decide(
             covered = thresholds.covered
     failing = bool(report.missed) or _is_failing(project, report, options, covered)
     counts = report.totals.verdicts
+    # A regression is found without its decision: undecided is not a pass either.
+    is_by_rate = options.threshold is not None
+    needs_decisions = is_by_rate if options.fail_on == "regression" else options.fail_on != "none"
     open_ended = bool(
         counts["pending"]
         or report.failed
-        or (counts["undecided"] and _needs_decisions(options))
+        or (counts["undecided"] and needs_decisions)
         or (report.totals.rate.rate is None and not report.gate_off)
     )
     if failing:
@@ -260,16 +262,6 @@ def decide(
         report.exit_code = INCOMPLETE
     if report.left_out and report.exit_code not in (INTERRUPTED, STOPPED):
         report.exit_code = USAGE
-
-
-def _needs_decisions(options: RunOptions) -> bool:
-    """Return whether an undecided case leaves the gate open.
-
-    A regression is found without its decision: undecided is not a pass either.
-    """
-    if options.fail_on == "regression":
-        return options.threshold is not None
-    return options.fail_on != "none"
 
 
 def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool:

@@ -109,7 +109,11 @@ class RunTotals:
         for result in cells:
             if result.attempts and any(verdict != "pass" for verdict in result.attempts):
                 self.attempts[cell_key(result.cell)] = result.attempts
-        self._count_questions(cells)
+        rows = [(cell.cell.file, cell.cell.case.row) for cell in cells]
+        known = count_rows(rows, [cell.verdict for cell in cells])  # a case is in one batch
+        self.cases += sum(known.values())
+        for counts, times in known.items():
+            self._questions.add(counts, times)
         if self._recorder:
             self._recorder.add(cells, costs)
             asked = sum(map(len, outcome.sessions.values()))
@@ -170,14 +174,6 @@ class RunTotals:
                 shared.update(earlier)
         self.saved += sum(costs[id] for id in reused - self._votes if id in costs)
         self._votes |= shared
-
-    def _count_questions(self, cells: list[CellResult]) -> None:
-        """Count the verdicts on each case, whose cells are all in one batch."""
-        rows = [(cell.cell.file, cell.cell.case.row) for cell in cells]
-        known = count_rows(rows, [cell.verdict for cell in cells])
-        self.cases += sum(known.values())
-        for counts, times in known.items():
-            self._questions.add(counts, times)
 
     def _count_answers(
         self, plan: Plan, outcome: ExecutionCounts, costs: Mapping[str, float]

@@ -275,14 +275,6 @@ def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
     return ShownItem("cases", node, content, {"tests": {}, "evaluations": {}}, cases=cases)
 
 
-def _evaluator_name(store: Store, id: str) -> str:
-    """Return the name of an evaluator: a model, `checks`, a person, or the imported system."""
-    content = store.load_any("evaluator", id).content
-    if "model" in content:
-        return name_models(store, [content["model"]])[content["model"]]
-    return str(content.get("human") or content.get("system") or "checks")
-
-
 def cells_with(store: Store, session: str) -> dict[Result, Run]:
     """Return the results with a session, each with its run.
 
@@ -307,10 +299,12 @@ _cell: Callable[[Result], Cell] = attrgetter("file", "row", "prompt", "model")
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
     find = VersionReader(store).find
     if kind == "judgement":
+        maker = store.load_any("evaluator", content["evaluator"]).content
+        names = name_models(store, [maker["model"]] if "model" in maker else [])
         return {
             "instructions": find("evaluation", content["evaluation"]),
             "evaluator": find("evaluator", content["evaluator"]),
-            "by": _evaluator_name(store, content["evaluator"]),
+            "by": next(iter(names.values()), maker.get("human") or maker.get("system") or "checks"),
         }
     if kind == "cases":
         return cases_related(store.load_contents, restore_case_file(content).cases)

@@ -176,29 +176,19 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     edited = find_run_edits(location, store, runs)
     entries = [LogEntry(run, run.verdicts, it) for run, it in zip(runs, edited, strict=True)]
     is_all = bool(runs) and store.find_run_before(runs[-1]) is None
-    listed = [
-        each._replace(reasons=tuple(_broken_by(location, store, run)))
-        if each.outcome and each.outcome.broke
-        else each
-        for run, each in zip(
-            runs,
-            add_rates(*add_outcomes(location, store, entries), rates, is_all=is_all),
-            strict=True,
-        )
-    ]
+    listed = []
+    with_outcomes = add_outcomes(location, store, entries)
+    for run, each in zip(runs, add_rates(*with_outcomes, rates, is_all=is_all), strict=True):
+        edits = Counter[str]()  # that broke results since the run before
+        if each.outcome and each.outcome.broke and (before := store.find_run_before(run)):
+            found = diff(location, before.id, run.id)
+            edits.update(edit for pair in found.broke for edit in _edits_of(found, pair))
+        listed.append(each._replace(reasons=tuple(edit for edit, _ in edits.most_common())))
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
     settings = open_workspace(location).settings
     names = [each.name or each.id for each in settings.candidates]
     order = candidate_order(settings)
     return make_trend([*([now] if now and is_news else []), *listed], order, names)
-
-
-def _broken_by(location: Location, store: Store, run: Run) -> Iterator[str]:
-    """Yield the edits that broke results since the run before, most results first."""
-    if before := store.find_run_before(run):
-        found = diff(location, before.id, run.id)
-        edits = Counter(edit for pair in found.broke for edit in _edits_of(found, pair))
-        yield from (edit for edit, _ in edits.most_common())
 
 
 def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:

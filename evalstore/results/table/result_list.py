@@ -23,7 +23,6 @@ from evalstore.planning.selection import Selection, Target, compile_name, split_
 from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
-from evalstore.results.flips.result_history import ResultHistory
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.prompt_names import name_prompts
@@ -169,6 +168,9 @@ def describe_results(
                 file = project.reading.files.get(result.file)
                 case = file.cases[number] if file and broken_in.id == WORKSPACE else None
                 history = find_history_in(project, broken_in, result, case, rows)
+            is_dated = history is not None and not history.passes and history.before is not None
+            changes = [each.text for each in history.changes] if history and is_dated else []
+            since = history.since.id if history and is_dated else None
             yield {
                 "file": result.file,
                 "row": result.row,
@@ -180,15 +182,8 @@ def describe_results(
                 "score": result.score,
                 "sessions": list(result.sessions),
                 "feedback": feedback.get(result.decision, ""),
-                **(_describe_break(history) if broken_in else {}),
+                **({"since": since, "changes": changes} if broken_in else {}),
             }
-
-
-def _describe_break(history: ResultHistory | None) -> dict[str, Json]:
-    """Return the first run of those that did not pass after one that did, and what changed then."""
-    if history is None or history.passes or history.before is None:
-        return {"since": None, "changes": []}
-    return {"since": history.since.id, "changes": [change.text for change in history.changes]}
 
 
 def _target(location: Location, project: Project, run: Run, path: str) -> Target:

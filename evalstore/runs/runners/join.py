@@ -61,7 +61,11 @@ def join_run(
     with closing(Store.open(_find_store(location), may_migrate=False)) as store:
         run = _find(store, name)
         if isinstance(run, Run):
-            listener.note(_explain_recorded(name, run))
+            shown = f"'evalstore show {run.id[:8]}' shows it"
+            if run.status != "complete":
+                shown = f"'evalstore run' does what is left; {shown}"
+            recorded = f"it is recorded as {run.id[:8]}, {status_word(run.status)}"
+            listener.note(f"run {name[:8]} is over: {recorded}; {shown}")
             return JoinReport(run.id, 0, 0, 0, 0.0, run.status)
         require_joinable(run)
         if run.is_silent:
@@ -124,14 +128,6 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         f"no run in progress is called '{name}' in the store '{store.path}'",
         hint="; ".join(hints) or "'evalstore run' begins one",
     )
-
-
-def _explain_recorded(name: str, run: Run) -> str:
-    shown = f"'evalstore show {run.id[:8]}' shows it"
-    if run.status != "complete":
-        shown = f"'evalstore run' does what is left; {shown}"
-    recorded = f"{run.id[:8]}, {status_word(run.status)}"
-    return f"run {name[:8]} is over: it is recorded as {recorded}; {shown}"
 
 
 def _take_part(

@@ -584,7 +584,12 @@ class DatedPage(CaseActionsPage):
         line = self.query_one(".newer", Static)
         line.display = newer is not None
         if newer:
-            line.update(Content(safe(f"{_newer_text(newer)}: {self.with_keys(self.NEWER)}")))
+            text = f"{'the partial ' if newer.is_partial else ''}run {short(newer.run)} is newer"
+            if newer.result is not None:
+                word = newer.result.word or "answered"
+                sign = f"{SIGNS[word]} " if word in SIGNS else ""
+                text = f"run {short(newer.run)} has a newer result, {sign}{word}"
+            line.update(Content(safe(f"{text}: {self.with_keys(self.NEWER)}")))
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -601,14 +606,6 @@ class DatedPage(CaseActionsPage):
     def open_newer(self, newer: NewerRun) -> None:
         """Show a newer run in place of this one."""
         raise NotImplementedError
-
-
-def _newer_text(newer: NewerRun) -> str:
-    run = f"run {short(newer.run)}"
-    if newer.result is None:
-        return f"{'the partial ' if newer.is_partial else ''}{run} is newer"
-    word = newer.result.word or "answered"
-    return f"{run} has a newer result, {SIGNS.get(word, '')} {word}".replace("  ", " ")
 
 
 # --- reads the last verdicts of the cases that are shown, while nothing else is done

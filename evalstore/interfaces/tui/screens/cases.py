@@ -467,7 +467,11 @@ class CasesPage(DatedPage):
             for other in rest
         }
         if not choices:
-            self.notify(self._why_alone(cases), markup=False)
+            told = _ONE_CANDIDATE
+            if cases.run is not None:
+                hint = self.with_keys(_SEE_NEWER if self.newer else _ASK_ANOTHER)
+                told = f"{_ONE_IN_RUN.format(short(cases.run), ', '.join(cases.models))}: {hint}"
+            self.notify(told, markup=False)
             return
 
         among = None
@@ -491,13 +495,6 @@ class CasesPage(DatedPage):
             compare(*choices)
         else:
             self.app.push_screen(Choice(title, [*choices]), compare)
-
-    def _why_alone(self, cases: Cases) -> str:
-        """Return why no other candidate can be chosen, with a hint."""
-        if cases.run is None:
-            return _ONE_CANDIDATE
-        hint = self.with_keys(_SEE_NEWER if self.newer else _ASK_ANOTHER)
-        return f"{_ONE_IN_RUN.format(short(cases.run), ', '.join(cases.models))}: {hint}"
 
     def action_compare(self) -> None:
         """Compare the run with the previous one, or the workspace with the newest one."""

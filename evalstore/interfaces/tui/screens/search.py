@@ -145,7 +145,10 @@ newest run that has it. {search.type} leads back to the words."""
         total, shown = found.total if found else 0, f"{len(texts):,} of "
         counted = f"{shown if len(texts) < total else ''}{plural(total, 'text')}"
         self.set_title("search", counted if found and has_words else "")
-        self.set_empty("" if texts else _explain_nothing(pattern, found))
+        empty = f"No stored text contains {pattern.strip()}." if found else _HINT
+        if found and found.problem:
+            empty = f"{found.problem}:\n{found.problem.hint}."
+        self.set_empty("" if texts else empty)
         self.query_one("#panels").display = bool(texts)
         ids = ["" if isinstance(line, str) else line.hit.id for line in self._lines]
         cursor = ids.index(before.hit.id) if before and before.hit.id in ids else 1
@@ -259,14 +262,6 @@ newest run that has it. {search.type} leads back to the words."""
         """Leave; a search that is under way ends."""
         self._stop()
         super().action_back()
-
-
-def _explain_nothing(pattern: str, found: FoundTexts | None) -> str:
-    if found is None:
-        return _HINT
-    if found.problem:
-        return f"{found.problem}:\n{found.problem.hint}."
-    return f"No stored text contains {pattern.strip()}."
 
 
 MATCH = "heading"
