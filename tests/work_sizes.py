@@ -50,7 +50,7 @@ store.postgresql.driver: _KEPT
 store.results: _KEPT _MOST_KEPT
 store.search.file: _BATCH _LARGEST_BATCH
 store.sqlite.connection: _KEPT
-workspace.digest_set: _BUCKET_BITS _PARTS
+core.hashing: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.known_rows: _AHEAD
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.checks.descriptions import DESCRIPTIONS, EVERY_SETTING
-from evalstore.checks.explain_check import (
+from evalstore.checks.parser import (
     CheckExplanation,
     default_text,
     example_text,
     explain_check,
+    known_kinds,
 )
-from evalstore.checks.registry import known_kinds
 from evalstore.files.atomic_write import write_whole
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from unittest import mock
 
 from evalstore.files.atomic_write import write_whole
-from evalstore.providers.scripted import ScriptedProvider
+from evalstore.providers.script import ScriptedProvider
 from tests.interfaces.tui.driving import drive, press, screen, settled, until
 from tools.example_history import ages_are_made_up, build_history
 from tools.headings import DOCS

@@ -46,12 +46,11 @@ from evalstore.checks.base import (
     reaches,
 )
 from evalstore.checks.complexity import is_cheap_check, size_of
-from evalstore.checks.parser import fill_in, read_check, value_at
-from evalstore.checks.registry import find_kind
+from evalstore.checks.parser import fill_in, find_kind, read_check, value_at
 from evalstore.core.display import as_text, shorten, shorten_to_line, storable
 from evalstore.core.errors import FileProblem, NotRunError
 from evalstore.core.values import Json, Reply, ToolCall, Usage, Verdict
-from evalstore.files.datasets.spec import DatasetColumns
+from evalstore.files.datasets import DatasetColumns
 from evalstore.files.jinja_sandbox import finalize
 from evalstore.files.processes.limited_calls import LimitReached, call, decode_names, encode_names
 from evalstore.files.templates import ITEM, Filled, compile_text

@@ -42,10 +42,7 @@ _EXPECTED_CALL: Json = {
             "type": "object",
             "properties": {
                 "name": {"type": "string", "description": "the name of the tool"},
-                "arguments": {
-                    "type": ["object", "string"],
-                    "description": "its arguments",
-                },
+                "arguments": {"type": ["object", "string"], "description": "its arguments"},
             },
             "required": ["name"],
             "additionalProperties": False,
@@ -231,12 +228,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "op", choice("==", "!=", "<", "<=", ">", ">="), "how it is compared", "=="
             ),
-            CheckSetting(
-                "epsilon",
-                _NOT_NEGATIVE,
-                "how much it may differ",
-                0,
-            ),
+            CheckSetting("epsilon", _NOT_NEGATIVE, "how much it may differ", 0),
             CheckSetting(
                 "commas", FLAG, "read numbers with thousands separators, such as `1,000`", False
             ),
@@ -249,10 +241,7 @@ DESCRIPTIONS = {
     ),
     "json": CheckDescription(
         "the answer is JSON",
-        (
-            CheckSetting("of", choice("any", "object", "array"), "which values do", "any"),
-            _FENCED,
-        ),
+        (CheckSetting("of", choice("any", "object", "array"), "which values do", "any"), _FENCED),
         (
             CheckExample("json", "[1, 2]", "one and two"),
             CheckExample(
@@ -411,11 +400,7 @@ DESCRIPTIONS = {
         "a key has the same value, or numbers close enough, in the JSON of all answers",
         (
             CheckSetting("key", TEXT, "the key", required=True),
-            CheckSetting(
-                "max",
-                _NOT_NEGATIVE,
-                "how much numbers may differ (default: 0)",
-            ),
+            CheckSetting("max", _NOT_NEGATIVE, "how much numbers may differ (default: 0)"),
         ),
         (
             CheckExample(

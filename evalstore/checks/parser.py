@@ -1,25 +1,82 @@
-"""Reads a check as its author wrote it into its canonical form; fills in the templates in it."""
+"""Reads a check as its author wrote it into its canonical form; fills in the templates in it.
+
+The check types are those of this package and those of plug-ins. A plug-in names a `CheckType` in
+the entry point group `evalstore.checks`; it cannot replace a type of this package.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from evalstore.checks.base import (
     ANYWHERE,
     STEPS,
     CheckArguments,
+    CheckExample,
+    CheckSetting,
     CheckType,
     NestedChecks,
     canonical_bound,
     unknown_setting,
 )
-from evalstore.checks.registry import find_kind, known_kinds
-from evalstore.core.errors import FileProblem
+from evalstore.checks.types import (
+    consistency,
+    expression,
+    json,
+    judge,
+    number,
+    python,
+    text,
+    tool_calls,
+)
+from evalstore.core.display import as_text
+from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json, TestVersion
 from evalstore.files.fields import is_finite, nearest, suggest
+
+GROUP = "evalstore.checks"
+
+_OWN: Mapping[str, CheckType] = {
+    **text.KINDS,
+    **number.KINDS,
+    **json.KINDS,
+    **tool_calls.KINDS,
+    **expression.KINDS,
+    **consistency.KINDS,
+    **judge.KINDS,
+    **python.KINDS,
+}
+
+
+def find_kind(name: str) -> CheckType | None:
+    """Return the check type of this name."""
+    return _OWN.get(name) or _plugged_in().get(name)
+
+
+def known_kinds() -> Mapping[str, CheckType]:
+    """Return all check types by name."""
+    return {**_plugged_in(), **_OWN}
+
+
+@cache
+def is_installed(package: str) -> bool:
+    """Return whether a package that a check needs is installed; it is not imported."""
+    return find_spec(package) is not None
+
+
+@cache
+def _plugged_in() -> Mapping[str, CheckType]:
+    from importlib.metadata import entry_points  # with 40 modules, for zip files and mail headers
+
+    plugins = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {name: kind for name, kind in plugins.items() if isinstance(kind, CheckType)}
+
 
 Place = tuple[str | int, ...]
 """The path to a nested value: keys of mappings and indexes of lists."""
@@ -382,3 +439,92 @@ def _written(name: str, *, ignores_case: bool = False, negated: bool) -> str:
     words = [f"{name}: …" if kind and kind.main is not None else f"type: {name}"]
     words += ["ignoreCase: true"] * ignores_case + ["not: true"] * negated
     return f"write {{{', '.join(words)}}}"
+
+
+# --- the check types, as help shows them
+
+_AS_SETTINGS = {"json_as": lambda settings: [*map(_setting, settings)]}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckExplanation:
+    """A check type as help shows it."""
+
+    type: str
+    revision: int
+    description: str
+    """When it passes."""
+    notes: str
+    main: str | None
+    """The setting that `type: value` sets; None if the type has no value."""
+    settings: tuple[CheckSetting, ...] = field(metadata=_AS_SETTINGS)
+    common: tuple[CheckSetting, ...] = field(
+        metadata={"json_name": "commonSettings", **_AS_SETTINGS}
+    )
+    """The settings that all checks have; those that it requires are marked."""
+    examples: tuple[CheckExample, ...] = field(default=())
+
+
+def explain_check(name: str) -> CheckExplanation:
+    """Return the explanation of a check type; raises `EvalstoreError` for an unknown name."""
+    kind = find_kind(name)
+    if kind is None:
+        raise EvalstoreError(f"unknown check '{name}'", hint=suggest_check(name))
+    return _explain(name, kind)
+
+
+def explain_checks() -> list[CheckExplanation]:
+    """Return the explanations of all check types, by name."""
+    return [_explain(name, kind) for name, kind in sorted(known_kinds().items())]
+
+
+def _explain(name: str, kind: CheckType) -> CheckExplanation:
+    from evalstore.checks.descriptions import common_settings, describe_check
+
+    description = describe_check(name, kind)
+    required = {"pass"} if kind.graded else {"scope"} if kind.joint else set()
+    return CheckExplanation(
+        name,
+        kind.revision,
+        description.summary,
+        description.notes,
+        kind.main,
+        description.settings,
+        tuple(
+            setting._replace(required=True, default=None) if setting.name in required else setting
+            for setting in common_settings(kind)
+        ),
+        description.examples,
+    )
+
+
+def _setting(setting: CheckSetting) -> dict[str, Json]:
+    return {
+        "name": setting.name,
+        "type": setting.type.words,
+        "schema": dict(setting.type.schema),
+        "required": setting.required,
+        "default": setting.default,
+        "description": setting.description,
+    }
+
+
+def default_text(setting: CheckSetting) -> str:
+    """Return the default of a setting in words; empty when there is none."""
+    if setting.required:
+        return "required"
+    return "" if setting.default is None else as_text(setting.default)
+
+
+def example_text(answer: Json) -> str:
+    """Return an answer of an example in words."""
+    if isinstance(answer, list):
+        return " / ".join(map(str, answer))
+    if not isinstance(answer, dict):
+        return str(answer)
+    if calls := answer.get("toolCalls"):
+        words = [f"{call['name']}({as_text(call['arguments'])})" for call in calls]
+        return f"calls {', '.join(words)}"
+    (name, value), *_ = answer.items()
+    units = {"latency": "{} seconds", "cost": "${}", "tokens": "{} tokens"}
+    return units.get(name, "{}").format(value)

@@ -9,10 +9,14 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports import answers, every_eval_ever, inspect_logs, rows, writers
 from evalstore.exchange.exports.rows import open_export
 from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Format, Writer
-from evalstore.files.atomic_write import temporary_file, temporary_folder
+from evalstore.files.atomic_write import (
+    require_new_folder,
+    require_writable,
+    temporary_file,
+    temporary_folder,
+)
 from evalstore.planning.options import Location
 from evalstore.results.show.revision_results import without_garbage_collection
-from evalstore.workspace.output_paths import require_new_folder, require_writable
 
 _WRITERS: dict[Format, Writer] = {
     "jsonl": writers.write_json_lines,

@@ -23,9 +23,9 @@ from evalstore.planning.options import Location
 from evalstore.providers.base import EXAMPLE
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
-from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.settings import FILE, Settings
+from evalstore.workspace.trust import AllowedPaths, WorkspaceBoundary
 
 STARTER = {
     FILE: f"""\

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.core.values import Json
-from evalstore.files.processes.data_item import DataItem, column_names_of
+from evalstore.files.processes.limited_calls import DataItem, column_names_of
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment

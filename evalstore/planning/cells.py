@@ -26,10 +26,10 @@ from typing import NamedTuple
 from evalstore.checks.judge_replies import model_that_judges
 from evalstore.comparison.comparison import PlacedCell
 from evalstore.core import hashing
+from evalstore.core.hashing import DigestSet, IdSet, digest_of
 from evalstore.core.values import RECORDED, Case, CaseFile, Question
 from evalstore.planning.selection import suits
 from evalstore.store.trees.tree_nodes import StoredCases
-from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of
 
 Subject = tuple[str, ...]
 """Ids of the sessions that are judged together, in the order of their conversations."""

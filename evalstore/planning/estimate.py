@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.values import RECORDED, Json, Usage
 from evalstore.planning.cells import Cell, limit_of
 from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.project import Project
-from evalstore.planning.reason import Reason
-from evalstore.workspace.digest_set import DigestSet, digest_of_value
+from evalstore.planning.reasons import Reason
 
 _CHARACTERS = 4
 """Characters of a token, on average."""

@@ -7,6 +7,7 @@ from itertools import compress
 
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.hashing import DigestMap, IdSet, digest_of, digest_of_value
 from evalstore.core.results import Failure
 from evalstore.planning.cells import Cell, StreamedCells, batches, limit_of
 from evalstore.planning.options import SelectionOptions
@@ -22,7 +23,6 @@ from evalstore.planning.plan import (
 from evalstore.planning.project import Project
 from evalstore.planning.results import count_ties, tie_text
 from evalstore.store.events import Place
-from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of, digest_of_value
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:

@@ -18,9 +18,8 @@ from evalstore.files.access import normal_path
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
-from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder, mentions, read_env_files
 from evalstore.workspace.settings import remote_names
-from evalstore.workspace.settings.env_files import mentions, read_env_files
 from evalstore.workspace.settings.settings import RemoteSettings, find_root
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.base_urls import is_local
 from evalstore.providers.price_table import Price, find_price, reports_cost
-from evalstore.workspace.catalogue import NO_FILE, is_known_kind, suggest_model
+from evalstore.workspace.catalogue import NO_FILE, suggest_model
 from evalstore.workspace.model_files import Currency, Model, Part, ProviderFile, bare_model
 from evalstore.workspace.model_files import ModelPrice as ModelCost
 from evalstore.workspace.reader import Reading
@@ -274,7 +274,7 @@ class Participants:
     def _whole_name(self, name: str, listed: tuple[Participant, ...]) -> str:
         named = {id for each in listed for id in (each.id, each.name)}
         models = self.reading.models
-        if name in named or name in models or name == RECORDED or bare_model(name, is_known_kind):
+        if name in named or name in models or name == RECORDED or bare_model(name):
             return name
         return match_one_model(name, (each.name or each.id for each in listed))
 
@@ -311,7 +311,7 @@ class Participants:
     def prices_by_version(self) -> dict[str, Price]:
         """Return today's prices of the models of the files and the settings, by their versions."""
         listed = (*self.settings.candidates, *self.settings.evaluators)
-        bare = (bare_model(id, is_known_kind) for id in {each.id for each in listed})
+        bare = (bare_model(id) for id in {each.id for each in listed})
         prices: dict[str, Price] = {}
         for model in (*filter(None, bare), *self.reading.models.values()):
             price = find(model, self.reading.currencies, today())
@@ -367,7 +367,7 @@ def find_model(reading: Reading, id: str, part: str, settings: Settings | None =
     """
     if id == RECORDED and part != "evaluators":
         return Model(id, ProviderFile(RECORDED, SCRIPTED), RECORDED)
-    model = reading.models.get(id) or bare_model(id, is_known_kind)
+    model = reading.models.get(id) or bare_model(id)
     if model is None:
         raise no_such_model(id, part, reading, settings)
     return model

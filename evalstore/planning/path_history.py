@@ -14,6 +14,7 @@ from evalstore.comparison.comparison import former_prompts, pair_alike, pair_fil
 from evalstore.comparison.version_diff import Difference, Name, in_place
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import SOURCE_TEST, Run, RunSources
 from evalstore.core.values import Case, CaseFile
 from evalstore.planning.cells import SkippedPair, StreamedCells
@@ -25,7 +26,6 @@ from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.trees.case_chunks import find_same, is_tree
 from evalstore.store.trees.tree_nodes import find_entry, read_tree, read_trees
-from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.folder import default_id
 from evalstore.workspace.settings.settings import AGE_HINT, Settings, read_age
 

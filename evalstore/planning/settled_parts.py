@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from evalstore import __version__
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import count_distinct, digest_of, find_repeated
 from evalstore.core.values import CaseFile, Verdict
 from evalstore.files.access import Boundary
 from evalstore.planning.options import SelectionOptions
 from evalstore.store.driver import Extent
 from evalstore.store.trees.tree_nodes import CasePart, StoredCases
-from evalstore.workspace.digest_set import count_distinct, digest_of, find_repeated
 from evalstore.workspace.index import NumberLists, read_lists
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
@@ -12,34 +12,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import Comparison, Pair, sort_pair
 from evalstore.comparison.pair_groups import PairGroup
+from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import WORKSPACE
-from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.errors import EvalstoreError, FileProblem, Problem
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.values import Case
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.yaml12 import split_frontmatter
-from evalstore.planning.cells import Cell, batches
+from evalstore.planning.cells import Cell, SkippedPair, batches
 from evalstore.planning.earlier_results import EarlierRuns, find_cells, is_judged
+from evalstore.planning.estimate import PricePart
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.plan import Plan
+from evalstore.planning.plan import Plan, PlanItem
 from evalstore.planning.planner import Scope, plan_cells, resolve_scope
-from evalstore.planning.project import Project
+from evalstore.planning.project import Project, Untrusted
 from evalstore.planning.results import CellResult, as_result, compute_results
 from evalstore.store.results import RowResults
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.comparison.version_diff import Difference
-    from evalstore.core.errors import Problem
-    from evalstore.planning.cells import SkippedPair
-    from evalstore.planning.estimate import PricePart
-    from evalstore.planning.plan import PlanItem
-    from evalstore.planning.project import Untrusted
     from evalstore.store.shared_runs import RunInProgress
 
 
@@ -419,7 +413,7 @@ def workspace_as_run(project: Project, selection: SelectionOptions | None = None
     )
 
 
-_Settled = tuple[int, "str | None", str]
+_Settled = tuple[int, str | None, str]
 """The number of a case, its system prompt and a verdict."""
 
 
@@ -495,7 +489,7 @@ class StoredOutcomes:
     """How many results were decided then, and are undecided now."""
 
 
-_Judged = tuple["Result", tuple[str | None, ...]]
+_Judged = tuple[Result, tuple[str | None, ...]]
 """A result with a verdict, and the system prompts of its case."""
 
 

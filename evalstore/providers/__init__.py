@@ -40,7 +40,7 @@ def open_provider(
     key that no call could use. Errors of the server are raised later, by `ask`.
     """
     if kind == SCRIPTED:
-        from evalstore.providers.scripted import ScriptedProvider
+        from evalstore.providers.script import ScriptedProvider
 
         return ScriptedProvider(responses)
     if kind == RECORDED:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from obstore import GetResult, ListStream, ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-    from evalstore.workspace.settings.remote_urls import RemoteUrl
+    from evalstore.workspace.settings.remotes import RemoteUrl
 
 
 PATIENCE = 60.0

@@ -51,8 +51,7 @@ from evalstore.remotes.packs import (
 from evalstore.store.sqlite.connection import file_errors, harden, temporary_errors
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import CACHES, is_database, is_folder, path_of
-from evalstore.workspace.settings.remote_urls import read_database, read_url
-from evalstore.workspace.settings.remotes import find_remote, folder_of
+from evalstore.workspace.settings.remotes import find_remote, folder_of, read_database, read_url
 
 _FORMAT = 7
 _BUSY_SECONDS = 10.0

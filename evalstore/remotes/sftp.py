@@ -25,14 +25,9 @@ from typing import NamedTuple
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
-from evalstore.remotes.layout import (
-    GRACE,
-    ListedFile,
-    MissingFileError,
-    UnreadableFileError,
-)
+from evalstore.remotes.layout import GRACE, ListedFile, MissingFileError, UnreadableFileError
 from evalstore.remotes.packs import LONGEST_RECORD
-from evalstore.workspace.settings.remote_urls import RemoteUrl
+from evalstore.workspace.settings.remotes import RemoteUrl
 
 PATIENCE = 60.0
 """Seconds without anything from a server."""

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from evalstore.comparison.pair_groups import unpack_result
+from evalstore.core.hashing import digest_of_value
 from evalstore.core.results import Result
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
-from evalstore.workspace.digest_set import digest_of_value
 
 CellKey = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, and the candidate of a result."""

@@ -8,7 +8,7 @@ from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import Find, Name, nowhere
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile, Json
-from evalstore.planning.reason import Reason, describe_evaluator_change
+from evalstore.planning.reasons import Reason, describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
 from evalstore.workspace.testfiles.context import shows_question

@@ -90,7 +90,7 @@ def check_yaml(check: Json, names: Mapping[str | None, str] | None = None) -> st
 def check_meaning(check: Json) -> str:
     """Return when a check passes: `Passes if the text is in the answer`."""
     from evalstore.checks.descriptions import describe_check
-    from evalstore.checks.registry import find_kind
+    from evalstore.checks.parser import find_kind
 
     name = str(check.get("type", ""))
     kind = find_kind(name)
@@ -99,7 +99,7 @@ def check_meaning(check: Json) -> str:
 
 
 def _written(check: Json, names: Mapping[str | None, str] | None) -> Json:
-    from evalstore.checks.registry import find_kind
+    from evalstore.checks.parser import find_kind
 
     name = str(check.get("type", ""))
     whole = {**check, **check.get("given", {})}
@@ -129,7 +129,7 @@ def _written(check: Json, names: Mapping[str | None, str] | None) -> Json:
 def _in_order(name: str, settings: dict[str, Json]) -> dict[str, Json]:
     """Return the settings of a check in the order of their description, and not of the store."""
     from evalstore.checks.descriptions import common_settings, describe_check
-    from evalstore.checks.registry import find_kind
+    from evalstore.checks.parser import find_kind
 
     kind = find_kind(name)
     if kind is None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
-from evalstore.core.progress import ProgressListener
 from evalstore.core.results import Result
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions

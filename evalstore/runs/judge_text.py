@@ -15,7 +15,7 @@ from evalstore.checks.types.judge import JUDGE
 from evalstore.core import clock, hashing
 from evalstore.core.display import as_text
 from evalstore.core.errors import EvalstoreError, FileProblem, WorkspaceError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.core.values import (
     RECORDED,
     Case,

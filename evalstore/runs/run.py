@@ -15,13 +15,12 @@ from evalstore.core import hashing
 from evalstore.core.clock import Clock
 from evalstore.core.display import plural, short
 from evalstore.core.errors import OK, EvalstoreError, NothingSelectedError, StoreError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Result
-from evalstore.core.runs import Run, describe_run
+from evalstore.core.runs import ProgressListener, Run, describe_run
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells import Cell
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import (
     locate_store,
     open_project,
@@ -37,10 +36,16 @@ from evalstore.planning.options import (
     is_chosen_by_verdict,
 )
 from evalstore.planning.plan import FiledItems, Plan
-from evalstore.planning.planner import Scope, require_sound, resolve_scope
+from evalstore.planning.planner import (
+    Scope,
+    SettledRecorder,
+    measure_extent,
+    require_sound,
+    resolve_scope,
+)
 from evalstore.planning.project import Project
+from evalstore.planning.results import find_feedback
 from evalstore.planning.settled_parts import SettledParts, find_settled
-from evalstore.planning.settled_recorder import SettledRecorder, measure_extent
 from evalstore.planning.status_report import CostLimit, Status
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
@@ -61,7 +66,6 @@ from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import ensure_sources, iterate_results
 from evalstore.store.shared_runs import SharedRun, describe_unreadable
-from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name
 from evalstore.workspace.reader import read_sources
 

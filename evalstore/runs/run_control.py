@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from evalstore.core.clock import Clock
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Cell
 from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan

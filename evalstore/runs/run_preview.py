@@ -8,7 +8,8 @@ from itertools import islice
 
 from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.hashing import IdSet
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Candidate, Judge, batches, divide_evenly
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
@@ -16,7 +17,6 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.project import Project
 from evalstore.planning.reasons import Explainer
-from evalstore.workspace.digest_set import IdSet
 from evalstore.workspace.model_files import PRICE_EXAMPLE
 
 _MUCH = 1.01

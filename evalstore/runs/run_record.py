@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.core.clock import Clock
-    from evalstore.core.progress import ProgressListener
+    from evalstore.core.runs import ProgressListener
     from evalstore.planning.options import RunOptions, SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.runs.execution.sharing.run_share import SharedWork

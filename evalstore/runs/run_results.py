@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.display import short
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import CellMarks, cell_of
 from evalstore.runs.run_totals import MOST_PENDING, MOST_SHOWN
-from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

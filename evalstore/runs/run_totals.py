@@ -9,22 +9,27 @@ from itertools import chain
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
+from evalstore.core.hashing import IdSet
 from evalstore.core.results import Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Verdict
 from evalstore.planning.cells import Cell
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.plan import Plan
+from evalstore.planning.planner import SettledRecorder
 from evalstore.planning.project import Project
-from evalstore.planning.results import CellResult, LeafBuilder, as_result, compute_results
+from evalstore.planning.results import (
+    CellResult,
+    LeafBuilder,
+    as_result,
+    compute_results,
+    find_feedback,
+)
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.planning.settled_recorder import SettledRecorder
 from evalstore.results.growing_results import CellKey
 from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import iterate_entries
 from evalstore.store.schema.table_definitions import EVALUATIONS
 from evalstore.store.trees.tree_nodes import build_tree
-from evalstore.workspace.digest_set import IdSet
 
 MOST_PENDING = 5
 """The most pending cases that are kept; more are only counted."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import GO_ON, Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import require_sound, select
@@ -23,7 +23,7 @@ from evalstore.planning.status_report import Status
 from evalstore.runs.run import plan_run
 from evalstore.runs.run import run as carry_out
 from evalstore.runs.run_report import RunReport
-from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import NAMES, WorkspaceFolder
 from evalstore.workspace.index import (
     INDEX,
     SUFFIXES,
@@ -34,7 +34,6 @@ from evalstore.workspace.index import (
     see_mentioned,
     walk,
 )
-from evalstore.workspace.settings.env_files import NAMES
 
 # Paths are strings here, because thousands of files are polled.
 # ruff: noqa: PTH118

@@ -14,6 +14,7 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.fields import is_json, suggest
 from evalstore.files.yaml12 import read_yaml
 from evalstore.providers.base import EXAMPLE
+from evalstore.providers.price_table import is_known_provider
 from evalstore.workspace import model_files
 from evalstore.workspace.file_references import References
 from evalstore.workspace.folder import WorkspaceFolder, default_id
@@ -58,9 +59,7 @@ def read_catalogue(
     folder = workspace.settings.paths["models"]
     for path, text in read_texts(workspace, "models", problems):
         try:
-            model = model_files.read_model(
-                text, providers, is_known_kind, default_id(path, folder), programs
-            )
+            model = model_files.read_model(text, providers, default_id(path, folder), programs)
             claim_id(model.id, path, seen, 1)
             catalogue.models[model.id] = model
             catalogue.model_files[model.id] = path
@@ -107,20 +106,6 @@ def claim_id(id: str, path: str, seen: dict[str, str], line: int) -> None:
     if id in seen:
         raise FileProblem(f"the id '{id}' is taken by '{seen[id]}'", line)
     seen[id] = path
-
-
-def is_known_kind(name: str) -> bool:
-    """Return whether this is a kind of provider that can be called without a provider file."""
-    from evalstore.providers.price_table import is_known_provider
-
-    return is_known_provider(name)
-
-
-def is_listed_model(model: Model) -> bool:
-    """Return whether litellm's table lists a model, or lists no model of its provider."""
-    from evalstore.providers.price_table import is_listed
-
-    return is_listed(model.provider.type, model.code)
 
 
 def _script_problems(path: str, text: str, responses: Sequence[Any]) -> Iterator[Problem]:
@@ -172,7 +157,7 @@ def _with_slash(id: str) -> str | None:
     provider, colon, code = id.partition(":")
     if not colon or not code or "/" in provider:
         return None
-    is_plain = ":" not in code and is_known_kind(provider)
+    is_plain = ":" not in code and is_known_provider(provider)
     return litellm_id(id) or (f"{provider}/{code}" if is_plain else None)
 
 
@@ -194,7 +179,7 @@ def _with_provider(code: str) -> str | None:
     from evalstore.providers.price_table import provider_of  # reads a large table
 
     provider = provider_of(code)
-    return f"{provider}/{code}" if provider and is_known_kind(provider) else None
+    return f"{provider}/{code}" if provider and is_known_provider(provider) else None
 
 
 _SERVICES = {

@@ -18,9 +18,9 @@ from evalstore.core.values import FileVersion
 from evalstore.files import access
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, resolve_path
-from evalstore.workspace.allowed_paths import PrivateFiles, is_private_name
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
+from evalstore.workspace.trust import PrivateFiles, is_private_name
 
 
 class References:

@@ -17,6 +17,7 @@ from evalstore.files.fields import Fields, is_json, suggest
 from evalstore.files.processes.application import APPLICATIONS, Application
 from evalstore.files.yaml12 import read_yaml
 from evalstore.providers.base_urls import is_secret_option
+from evalstore.providers.price_table import is_known_provider
 from evalstore.providers.script import is_list_of_mappings
 from evalstore.workspace.settings.application_fields import (
     FIELDS,
@@ -272,15 +273,10 @@ def read_currency(text: str) -> Currency:
 def read_model(
     text: str,
     providers: Mapping[str, ProviderFile],
-    known_kinds: Any,
     default_id: str,
     programs: Programs | None = None,
 ) -> Model:
-    """Read a model file; raises `FileProblem`.
-
-    `known_kinds` returns whether a name without a provider file is a kind of provider; `programs`
-    reads the files of applications.
-    """
+    """Read a model file; raises `FileProblem`. `programs` reads the files of applications."""
     fields = _fields(text, MODEL_FIELDS, "a model file")
     name = fields.text("provider")
     provider = providers.get(name or "")
@@ -293,7 +289,7 @@ def read_model(
         raise FileProblem(f"the id '{id}' is reserved for recorded answers", fields.line("id"))
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
-    provider = provider or _provider_of_kind(name, fields, providers, known_kinds)
+    provider = provider or _provider_of_kind(name, fields, providers)
     responses = fields.value("responses")
     if provider.type == "scripted" and responses is None:
         raise FileProblem(
@@ -332,21 +328,21 @@ class UnknownProviderProblem(FileProblem):
     """A model file names a provider that no file describes."""
 
 
-def bare_model(id: str, known_kinds: Any) -> Model | None:
+def bare_model(id: str) -> Model | None:
     """Return the model of a litellm name such as `openai/gpt-5.4-mini`; None for another name."""
     kind, slash, code = id.partition("/")
-    if not slash or not code or kind == "scripted" or not known_kinds(kind):
+    if not slash or not code or kind == "scripted" or not is_known_provider(kind):
         return None
     return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
 
 
 def _provider_of_kind(
-    kind: str, fields: Fields, providers: Mapping[str, ProviderFile], known_kinds: Any
+    kind: str, fields: Fields, providers: Mapping[str, ProviderFile]
 ) -> ProviderFile:
     """Create a provider without a file, by its kind; raises `FileProblem` for an unknown one."""
     if kind == RECORDED:
         return ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
-    if not known_kinds(kind):
+    if not is_known_provider(kind):
         raise UnknownProviderProblem(
             f"unknown provider '{kind}'",
             fields.line("provider"),

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evalstore.checks.registry import is_installed
+from evalstore.checks.parser import is_installed
 from evalstore.checks.types.json import schema_problem
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
@@ -29,7 +29,6 @@ from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import (
     claim_id,
-    is_known_kind,
     read_catalogue,
     read_texts,
     suggest_model,
@@ -223,10 +222,7 @@ class _Reader:
             ("evaluator", evaluators, candidates),
         ):
             for participant in listed:
-                if not (
-                    participant.id in reading.models
-                    or model_files.bare_model(participant.id, is_known_kind)
-                ):
+                if not (participant.id in reading.models or model_files.bare_model(participant.id)):
                     message = f"unknown model '{participant.id}' for this {part}"
                     known = reading.models.keys() - {each.id for each in others}
                     hint = suggest_model(participant.id, known, reading.providers)

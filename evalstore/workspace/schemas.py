@@ -20,8 +20,7 @@ from evalstore.checks.descriptions import (
     describe_check,
     is_described,
 )
-from evalstore.checks.parser import PATH
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import PATH, known_kinds
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.files.atomic_write import write_whole

@@ -12,9 +12,8 @@ import pytest
 from evalstore.checks.base import CheckArguments, CheckExample, CheckSetting, CheckType
 from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.descriptions import DESCRIPTIONS, common_settings, describe_check
-from evalstore.checks.parser import _NESTED, COMMON, read_check, split
-from evalstore.checks.registry import _OWN as KINDS
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import _NESTED, COMMON, known_kinds, read_check, split
+from evalstore.checks.parser import _OWN as KINDS
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files.yaml12 import read_yaml

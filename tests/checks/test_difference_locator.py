@@ -9,8 +9,7 @@ import pytest
 from evalstore.checks.base import BLOCK
 from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.difference_locator import flat_checks, locate_difference
-from evalstore.checks.parser import read_check
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import known_kinds, read_check
 from evalstore.checks.text_differences import AnswerDifference
 from evalstore.core.values import Json, Reply, ToolCall
 

@@ -15,8 +15,7 @@ from evalstore.checks.difference_locator import (
     find_differing_answer,
     locate_difference,
 )
-from evalstore.checks.parser import read_check
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import known_kinds, read_check
 from evalstore.checks.text_differences import AnswerDifference
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 

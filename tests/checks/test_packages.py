@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.checks import registry
+from evalstore.checks import parser
 from evalstore.core.values import Json
 from evalstore.workspace.reader import read_workspace
 from tests.builders import expanded, test_file, workspace_of
@@ -70,5 +70,5 @@ def test_a_file_is_read_again_when_its_package_comes_or_goes(
 
 
 def test_only_named_packages_are_needed() -> None:
-    named = {name for name, kind in registry.known_kinds().items() if kind.package}
+    named = {name for name, kind in parser.known_kinds().items() if kind.package}
     assert named == {"bleu", "rouge"}

@@ -13,7 +13,7 @@ import pytest
 from evalstore.core.errors import FileProblem
 from evalstore.files.access import Boundary, OutsideProblem
 from evalstore.results.search import grep
-from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
+from evalstore.workspace.trust import AllowedPath, AllowedPaths
 from tests.builders import Files, tree
 from tests.exchange.importers.langbite.library import prompt, table
 from tests.exchange.importers.lve.repository import instance

@@ -22,7 +22,7 @@ from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem, NotRunError
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files import jinja_sandbox
-from evalstore.files.datasets.spec import DatasetColumns
+from evalstore.files.datasets import DatasetColumns
 from evalstore.files.processes import limited_calls
 from evalstore.files.processes.limited_calls import is_cheap_pattern
 from tests.builders import tree

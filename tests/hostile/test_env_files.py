@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.workspace.settings.env_files import LARGEST, parse_env_file, read_env_files
+from evalstore.workspace.folder import LARGEST, parse_env_file, read_env_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 

@@ -192,10 +192,10 @@ def test_a_dataset_is_refused_by_name(root: Path, run: Run, name: str, kind: str
 def test_what_a_packed_dataset_holds_has_the_limit_of_a_plain_one(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.files.datasets.text_source.LARGEST_DATASET", MIB)
+    monkeypatch.setattr("evalstore.files.text_source.LARGEST_DATASET", MIB)
     packed = gzip.compress(b'{"q": "x"}\n' * 200_000)
     tree(root, {"tests/x.jsonl.gz": packed, "tests/y.json.gz": gzip.compress(b"\n" * 3 * MIB)})
-    monkeypatch.setattr("evalstore.files.datasets.text_source.LARGEST_DOCUMENT", MIB)
+    monkeypatch.setattr("evalstore.files.text_source.LARGEST_DOCUMENT", MIB)
     for name in ("x.jsonl.gz", "y.json.gz"):
         tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
         code, output = run("run")

@@ -457,7 +457,7 @@ def test_a_service_without_a_named_variable_gets_the_key_of_the_workspace(kind: 
 @pytest.mark.parametrize("kind", ["openai", "openrouter"])
 def test_a_service_without_a_named_variable_gets_the_key_of_the_user(kind: str) -> None:
     file = read_provider(f"code: x\ntype: {kind}")
-    bare = bare_model(f"{kind}/m", lambda name: True)
+    bare = bare_model(f"{kind}/m")
     assert bare is not None
     keys = access(file, user={SERVICE_KEYS[kind]: SECRET})
     assert keys.find(file) == keys.find(bare.provider)

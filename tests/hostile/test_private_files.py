@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.workspace.allowed_paths import is_private_name
 from evalstore.workspace.reader import read_workspace
+from evalstore.workspace.trust import is_private_name
 from tests.builders import tree, workspace_of
 from tests.interfaces.cli.conftest import Evalstore
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.core.values import FilePart, Reply, Request, Usage
 from evalstore.exchange.sync.fsck import fsck
 from evalstore.planning import cells

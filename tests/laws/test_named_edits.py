@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.compare.diff import diff
 from evalstore.results.edits.edited_sources import by_subject

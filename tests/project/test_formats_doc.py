@@ -78,7 +78,7 @@ def test_every_field_of_a_test_is_described() -> None:
 
 
 def test_every_check_is_described() -> None:
-    from evalstore.checks.registry import known_kinds
+    from evalstore.checks.parser import known_kinds
 
     assert [name for name in known_kinds() if f"\n## {name}\n" not in CHECKS] == []
 
@@ -104,8 +104,7 @@ def test_every_check_is_described() -> None:
 )
 def test_every_setting_of_a_check_is_described(check: Json) -> None:
     from evalstore.checks.base import CheckArguments
-    from evalstore.checks.parser import split
-    from evalstore.checks.registry import find_kind
+    from evalstore.checks.parser import find_kind, split
 
     name, settings = split(check, None)
     kind = find_kind(name)
@@ -147,7 +146,7 @@ def test_every_function_of_expressions_is_described() -> None:
 
 
 def test_every_field_of_a_dataset_is_described() -> None:
-    from evalstore.files.datasets.spec import FIELDS
+    from evalstore.files.datasets import FIELDS
 
     datasets = PAGE.partition("\n## Datasets\n")[2].partition("\n## ")[0]
     assert [name for name in FIELDS if f"`{name}`" not in datasets] == []

@@ -155,7 +155,7 @@ def test_tools_of_the_provider_are_sent_beside_those_of_the_test(
     door: Door, server: endpoint.Endpoint
 ) -> None:
     text = "code: dummy\nprovider: openai\nproviderTools: [{type: web_search}]\n"
-    model = read_model(text, {}, lambda _kind: True, "m")
+    model = read_model(text, {}, "m")
     options = provider_options(model.version("candidate"))
     tool = ToolVersion("cityWeather", "", {"type": "object"})
     for tools in ((), (tool,)):

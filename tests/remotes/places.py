@@ -17,7 +17,7 @@ import pytest
 from evalstore.remotes.buckets import BucketFiles, open_bucket
 from evalstore.remotes.layout import FolderFiles, RemoteFiles
 from evalstore.remotes.sftp import SftpFiles
-from evalstore.workspace.settings.remote_urls import read_url
+from evalstore.workspace.settings.remotes import read_url
 
 RecordPlace = Callable[[], RemoteFiles]
 """Opens the same place again, as another program does."""

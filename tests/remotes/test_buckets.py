@@ -13,7 +13,7 @@ import pytest
 
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.layout import RemoteFiles
-from evalstore.workspace.settings.remote_urls import read_url
+from evalstore.workspace.settings.remotes import read_url
 from tests import raw_http_server
 from tests.raw_http_server import RawServer, response
 from tests.remotes import places

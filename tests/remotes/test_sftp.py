@@ -12,7 +12,7 @@ from evalstore.core.errors import RemoteError
 from evalstore.remotes import sftp
 from evalstore.remotes.layout import MissingFileError
 from evalstore.remotes.sftp import SftpFiles, open_sftp, sftp_command
-from evalstore.workspace.settings.remote_urls import read_url
+from evalstore.workspace.settings.remotes import read_url
 from tests.remotes import places
 
 

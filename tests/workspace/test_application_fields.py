@@ -200,7 +200,7 @@ def test_an_application_needs_access_to_files() -> None:
     from evalstore.workspace.model_files import read_model
 
     with pytest.raises(FileProblem, match="applications cannot be read here"):
-        read_model("provider: python\ncode: a.py\n", {}, lambda _kind: False, "bot")
+        read_model("provider: python\ncode: a.py\n", {}, "bot")
 
 
 @pytest.mark.parametrize(

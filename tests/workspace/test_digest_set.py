@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core import hashing
-from evalstore.workspace import digest_set
-from evalstore.workspace.digest_set import (
+from evalstore.core.hashing import (
     DigestMap,
     DigestSet,
     IdSet,
@@ -39,7 +38,7 @@ def test_different_numbers_are_counted() -> None:
 
 
 def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digest_set, "_BUCKET_BITS", 6)
+    monkeypatch.setattr(hashing, "_BUCKET_BITS", 6)
     random = Random(3)
     sizes = []
     for count in (1_000, 5_000):
@@ -61,7 +60,7 @@ def test_rows_have_labels_of_their_own(rows: list[dict[str, str]]) -> None:
 def test_a_map_has_the_first_number_of_each_digest(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(digest_set, "_BUCKET_BITS", 4)
+    monkeypatch.setattr(hashing, "_BUCKET_BITS", 4)
     choice = Random(seed)
     numbers, known = DigestMap(), dict[int, int]()
     for number in range(200):

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
-from evalstore.checks import registry
+from evalstore.checks import parser
 from evalstore.checks.base import (
     COUNT,
     TEXT,
@@ -29,8 +29,8 @@ from evalstore.checks.base import (
 from evalstore.checks.descriptions import DESCRIPTIONS
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import SPECIAL_TAGS, Json
-from evalstore.files.datasets.spec import FIELDS as DATASET_FIELDS
-from evalstore.files.datasets.spec import FORMATS, SAMPLE_FIELDS
+from evalstore.files.datasets import FIELDS as DATASET_FIELDS
+from evalstore.files.datasets import FORMATS, SAMPLE_FIELDS
 from evalstore.files.fields import MOST_SAMPLES, OPTIONS, Collector
 from evalstore.files.yaml12 import read_yaml, split_frontmatter
 from evalstore.providers.script import (
@@ -107,7 +107,7 @@ def _finish(collector: Collector) -> None:
 
 
 def _model(content: dict[str, Json]) -> None:
-    model = read_model(json.dumps(content), {}, lambda _name: True, "default")
+    model = read_model(json.dumps(content), {}, "default")
     if problems := check_responses(model.responses):
         raise FileProblem(problems[0][1])
 
@@ -554,7 +554,7 @@ def test_a_check_of_a_package_is_closed_only_when_it_is_described(
     plain = CheckType(1, lambda _: {}, lambda _check, _subject: CheckFinding(1.0), main=main)
     described = replace(plain, description=CheckDescription("it rhymes", settings))
     kinds = {"plain": plain, "described": described}
-    monkeypatch.setattr(registry, "_plugged_in", lambda: kinds)
+    monkeypatch.setattr(parser, "_plugged_in", lambda: kinds)
     strict = jsonschema.Draft202012Validator(load_schema("checks"))
     for name in kinds:
         assert strict.is_valid([{name: {"lines": 3}}, {name: None, "lines": 3}])

@@ -19,12 +19,8 @@ from evalstore.workspace.model_files import (
 LOCAL = ProviderFile("local", "openai-compatible", "http://127.0.0.1:1/v1", "LOCAL_KEY")
 
 
-def known(kind: str) -> bool:
-    return kind in ("openai", "scripted")
-
-
 def model(text: str) -> Model:
-    return read_model(text, {"local": LOCAL}, known, "file-name")
+    return read_model(text, {"local": LOCAL}, "file-name")
 
 
 def problem(text: str) -> FileProblem:
@@ -231,11 +227,11 @@ def test_an_unknown_provider_has_a_hint() -> None:
 
 @pytest.mark.parametrize("id", ["gpt-4o-mini", "openai/", "nobody/m"])
 def test_not_every_name_is_a_model(id: str) -> None:
-    assert bare_model(id, known) is None
+    assert bare_model(id) is None
 
 
 def test_a_bare_name_needs_no_file() -> None:
-    actual = bare_model("openai/a/b", known)
+    actual = bare_model("openai/a/b")
     assert actual is not None
     assert (actual.code, actual.provider.type, actual.provider.key_variable) == (
         "a/b",

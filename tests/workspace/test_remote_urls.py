@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.workspace.settings.remote_urls import RemoteUrl, read_url
+from evalstore.workspace.settings.remotes import RemoteUrl, read_url
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.exchange.exports.writers import COLUMNS, SCHEMA_VERSION, ByteWriter, Export, Row, cut
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
+from evalstore.planning.results import find_feedback
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text

@@ -39,8 +39,8 @@ from evalstore.files.access import (
     read_file,
     too_large,
 )
-from evalstore.files.datasets.text_source import DEEPEST
 from evalstore.files.fields import suggest
+from evalstore.files.text_source import DEEPEST
 
 
 @dataclass(frozen=True, slots=True)

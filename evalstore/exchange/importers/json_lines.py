@@ -22,8 +22,8 @@ from evalstore.exchange.importers.base import (
     reason_of,
 )
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
-from evalstore.files.datasets.text_source import DataProblem, JsonLines, Record, TextSource
 from evalstore.files.markdown import SPACE
+from evalstore.files.text_source import DataProblem, JsonLines, Record, TextSource
 
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 """A JSON surrogate pair, for a character outside the Basic Multilingual Plane."""

@@ -55,7 +55,7 @@ from evalstore.exchange.importers.template_writer import (
     write_test,
 )
 from evalstore.files.access import normalise
-from evalstore.files.datasets.spec import DatasetColumns
+from evalstore.files.datasets import DatasetColumns
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.jinja_sandbox import evaluate_expression, run
 from evalstore.files.yaml12 import Document, read_yaml

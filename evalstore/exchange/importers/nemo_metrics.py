@@ -45,8 +45,7 @@ from evalstore.exchange.importers.template_writer import (
     unique,
     without_filter,
 )
-from evalstore.files.datasets import read_dataset
-from evalstore.files.datasets.spec import DatasetSpec
+from evalstore.files.datasets import DatasetSpec, read_dataset
 
 _OUTPUT = re.compile(
     r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"

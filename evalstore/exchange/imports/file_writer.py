@@ -45,7 +45,8 @@ from evalstore.files.yaml12 import read_yaml
 from evalstore.planning.open_project import locate_store, open_store
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
-from evalstore.workspace.catalogue import is_known_kind, is_listed_model, read_catalogue
+from evalstore.providers.price_table import is_listed
+from evalstore.workspace.catalogue import read_catalogue
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import Model, Part, bare_model
 from evalstore.workspace.reader import read_workspace
@@ -325,8 +326,10 @@ def write_models(
         id for id in dict.fromkeys(answer.model for answer in recorded) if id not in ("", RECORDED)
     ]
     known = read_catalogue(workspace, []).model_files
-    bare = {id: model for id in ids if (model := bare_model(id, is_known_kind))}
-    unlisted = {id: model for id, model in bare.items() if not is_listed_model(model)}
+    bare = {id: model for id in ids if (model := bare_model(id))}
+    unlisted = {
+        id: model for id, model in bare.items() if not is_listed(model.provider.type, model.code)
+    }
     called = (bare.keys() - unlisted.keys()) | _stored_as_called(location, workspace, unlisted)
     names: list[str] = []
     files: dict[str, bytes] = {}

@@ -31,12 +31,14 @@ from evalstore.store.records import COPIED_TABLES, IdSource
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE, is_database, is_folder, path_of
-from evalstore.workspace.settings.remote_urls import BUCKETS, RemoteUrl, read_url
 from evalstore.workspace.settings.remotes import (
+    BUCKETS,
+    RemoteUrl,
     find_remote,
     locate_database,
     locate_folder,
     locate_url,
+    read_url,
 )
 from evalstore.workspace.settings.settings import RemoteSettings
 

@@ -57,8 +57,7 @@ from evalstore.workspace.settings.remote_names import (
     is_folder,
     path_of,
 )
-from evalstore.workspace.settings.remote_urls import read_database
-from evalstore.workspace.settings.remotes import write_remote
+from evalstore.workspace.settings.remotes import read_database, write_remote
 
 
 @dataclass(frozen=True, slots=True)

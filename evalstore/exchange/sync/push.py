@@ -24,6 +24,7 @@ from evalstore.exchange.sync.open_remote import (
     is_place,
     open_files_or_database,
 )
+from evalstore.files.atomic_write import require_writable
 from evalstore.files.fields import nearest, suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
@@ -67,15 +68,15 @@ from evalstore.store.schema.table_definitions import (
     VERSIONS,
 )
 from evalstore.store.trees.tree_nodes import iterate_unseen, read_tree
+from evalstore.workspace.folder import variables_of
 from evalstore.workspace.git.status import name_of_writer
-from evalstore.workspace.output_paths import require_writable
-from evalstore.workspace.settings.env_files import variables_of
 from evalstore.workspace.settings.remote_names import BUNDLE
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
     from evalstore.planning.project import Project
     from evalstore.store.records import IdSnapshot
+
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""

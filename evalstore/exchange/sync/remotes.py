@@ -31,16 +31,15 @@ from evalstore.remotes.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.records import CopyListener, count_by_table, find_missing
 from evalstore.store.sqlite.driver import inspect_database
-from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings.remote_names import (
     is_database,
     is_folder,
     is_remote_name,
     path_of,
 )
-from evalstore.workspace.settings.remote_urls import read_database
-from evalstore.workspace.settings.remotes import find_remote, write_remote
+from evalstore.workspace.settings.remotes import find_remote, read_database, write_remote
 from evalstore.workspace.settings.settings import AGE_HINT, read_age
+from evalstore.workspace.trust import WorkspaceBoundary
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def places(ctx: Any, incomplete: str) -> Iterable[str]:
     from evalstore.planning.selection import split_case
 
     if ctx.params.get("kind") == "checks":
-        from evalstore.checks.registry import known_kinds
+        from evalstore.checks.parser import known_kinds
 
         return sorted(known_kinds())
     if ctx.params.get("schema"):

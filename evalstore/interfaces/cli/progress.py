@@ -32,7 +32,7 @@ from evalstore.core.errors import (
     NothingSelectedError,
     WorkspaceError,
 )
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import Globals, here
 from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, Mode, choose_mode

@@ -20,8 +20,8 @@ from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.earlier_results import EarlierRuns, index_cells
-from evalstore.planning.judge_names import label_by
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.results import label_by
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
 from evalstore.results.answer.explanation_text import explanation_sections
 from evalstore.results.answer.verdict_explanation import find_failing_answer

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from evalstore.core.display import safe
+from evalstore.core.hashing import count_distinct, digest_of_value
 from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.verdict_order import SIGNS
-from evalstore.workspace.digest_set import count_distinct, digest_of_value
 
 if TYPE_CHECKING:
     from evalstore.results.growing_results import CellKey

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from evalstore.core.display import WORKSPACE, case_name, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.runs import shared_cost_text
-from evalstore.files.atomic_write import temporary_file
+from evalstore.files.atomic_write import require_report, temporary_file
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED, CaseData, CaseHistory
 from evalstore.interfaces.html.charts import interval_chart
 from evalstore.interfaces.html.summary import list_changes, summarise_results
@@ -49,7 +49,6 @@ from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.workspace.git import read_state
-from evalstore.workspace.output_paths import require_report
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
     from evalstore.store import Store
+
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""

@@ -18,13 +18,12 @@ import pytest
 from evalstore.core import hashing
 from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.failed_work import busy_cells, failed_judgements, failed_questions
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
-from evalstore.planning.results import CellResult, as_result, compute_results
+from evalstore.planning.results import CellResult, as_result, compute_results, find_feedback
 from evalstore.results.case_reference import shortened, show_answer
 from evalstore.results.prompt_names import prompt_label
 from evalstore.results.rendering import answer_text

@@ -24,8 +24,8 @@ from evalstore.core.display import (
 )
 from evalstore.core.values import RECORDED
 from evalstore.planning.first_pushes import push_text
-from evalstore.planning.judge_names import label_by
 from evalstore.planning.plan import CHECKS
+from evalstore.planning.results import label_by
 from evalstore.results.answer.judgements import (
     EARLIER,
     ELSEWHERE,

@@ -12,8 +12,8 @@ from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
 from evalstore.core.results import Evaluation, Vote
 from evalstore.core.values import Json, Word
-from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.plan import decided_first
+from evalstore.planning.results import evaluator_names
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
 from evalstore.store.contents import damaged

@@ -18,6 +18,7 @@ from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.pair_groups import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
+from evalstore.core.hashing import DigestMap, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources
 from evalstore.core.values import Case, CaseFile
@@ -31,7 +32,6 @@ from evalstore.results.prompt_names import PromptPlace
 from evalstore.store import Store
 from evalstore.store.results import RowResults, SourcesReader
 from evalstore.store.trees.tree_nodes import CaseFinder
-from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 OTHER = "\0"
 """Suffix for a file that is gone while another file has its path; no real path contains it.

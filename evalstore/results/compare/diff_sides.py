@@ -17,6 +17,7 @@ from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, plural, side_name
 from evalstore.core.errors import EvalstoreError, NoTestFileError, NothingSelectedError
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, CaseFile
@@ -52,7 +53,6 @@ from evalstore.store.results import SourcesReader, iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_queries import VerdictsOfCases
 from evalstore.store.trees.tree_nodes import CaseFinder, StoredCases, read_tree
-from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.reader import read_sources
 
 

@@ -20,11 +20,11 @@ from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Decision, Result
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.earlier_results import EarlierRuns, find_cells, is_judged
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
+from evalstore.planning.results import find_feedback
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts

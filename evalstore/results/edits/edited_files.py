@@ -15,6 +15,7 @@ from evalstore.comparison.case_edits import exchange_text, exchanged_prompts
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile
 from evalstore.planning.open_project import open_workspace
@@ -28,7 +29,7 @@ from evalstore.planning.path_history import (
 )
 from evalstore.planning.plan import AT_REQUEST, Plan
 from evalstore.planning.project import Project
-from evalstore.planning.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
+from evalstore.planning.reasons import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_sources import (
@@ -50,13 +51,13 @@ from evalstore.store.trees.tree_nodes import (
     read_tree,
     read_trees,
 )
-from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.reader import read_sources
 
 if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.status_report import PlannedRows
     from evalstore.store import Store
+
 
 WasRun = Callable[[str, Case], bool]
 """Whether an earlier run had a case of a file as it is now."""

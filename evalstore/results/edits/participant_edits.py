@@ -15,7 +15,7 @@ from evalstore.comparison.version_diff import (
     differ_candidates,
     nowhere,
 )
-from evalstore.planning.reason import TOKEN_LIMIT, VERDICTS_WANTED
+from evalstore.planning.reasons import TOKEN_LIMIT, VERDICTS_WANTED
 from evalstore.planning.status_report import SettingEdit, workspace_as_run
 from evalstore.results.judgement_changes import differ_evaluators
 

@@ -18,6 +18,7 @@ from evalstore.comparison.comparison import Comparison, sort_pairs
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import SPECIAL_TAGS, Case, Json
@@ -39,7 +40,6 @@ from evalstore.results.growing_results import cell_of
 from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.git import read_state
 from evalstore.workspace.settings.settings import Settings, Threshold
 

@@ -13,6 +13,7 @@ from evalstore.comparison.comparison import numbers_now
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
+from evalstore.core.hashing import DigestMap, DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
@@ -46,7 +47,6 @@ from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import Cells, RowResults, iterate_entries, iterate_results
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry, read_tree
-from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
 
 class SeveralCasesError(EvalstoreError):

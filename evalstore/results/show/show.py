@@ -13,9 +13,9 @@ from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import Json, is_text
 from evalstore.files.json_output import to_json
 from evalstore.planning.first_pushes import FirstPush, first_push_of
-from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
+from evalstore.planning.results import name_models
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.growing_results import cell_of

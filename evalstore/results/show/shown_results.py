@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases
+from evalstore.core.hashing import DigestMap, DigestSet, digest_of, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.values import URGENCY, Case, Json
 from evalstore.files.json_output import Members
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.rendering import references_of
-from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of, digest_of_value
 
 if TYPE_CHECKING:
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]

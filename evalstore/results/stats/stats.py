@@ -28,7 +28,6 @@ from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, W
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.earlier_results import find_cells
-from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.options import (
     Location,
     describe_selection,
@@ -38,6 +37,7 @@ from evalstore.planning.options import (
 )
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.project import Project
+from evalstore.planning.results import evaluator_names
 from evalstore.planning.selection import suits
 from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.labels.labels import current_labels

@@ -21,7 +21,6 @@ from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text
 from evalstore.core.values import VERDICTS, order_counts
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
 from evalstore.planning.options import (
     Location,
@@ -30,6 +29,7 @@ from evalstore.planning.options import (
     is_partial,
 )
 from evalstore.planning.project import Project
+from evalstore.planning.results import find_feedback
 from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.labels.labels import LabelIndex, read_labels

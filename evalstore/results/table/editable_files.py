@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from evalstore.core.display import ROW_NUMBER, as_text
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_DATASET, LARGEST_TEXT, normalise
-from evalstore.files.datasets import DatasetSpec, read_dataset
-from evalstore.files.datasets.spec import read_spec, resolve_path
+from evalstore.files.datasets import DatasetSpec, read_dataset, read_spec, resolve_path
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location

@@ -39,7 +39,6 @@ from evalstore.providers.price_table import Price, find_support
 from evalstore.results.attempts import has_attempts
 from evalstore.results.labels.labels import current_labels, read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
-from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test
 
@@ -83,7 +82,7 @@ def list_things(
 
 
 def _checks() -> Listing:
-    from evalstore.checks.explain_check import explain_checks
+    from evalstore.checks.parser import explain_checks
 
     rows = [
         {**to_json(check), "example": check.examples[0].check if check.examples else None}
@@ -355,7 +354,7 @@ def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict
         used[evaluator.id] = "both" if evaluator.id in used else "evaluator"
     rows = []
     for id in sorted({*reading.models, *used}):
-        model = reading.models.get(id) or bare_model(id, is_known_kind)
+        model = reading.models.get(id) or bare_model(id)
         if model is not None:
             rows.append({**describe_listed_model(model, reading, day), "used": used.get(id)})
     return rows

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.fields import suggest
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.options import Location
 from evalstore.planning.participants import match_models, require_tag, tags_of
 from evalstore.planning.project import Project
+from evalstore.planning.results import find_feedback
 from evalstore.planning.selection import Selection, Target, compile_name, split_row
 from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
@@ -41,7 +42,6 @@ from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.search.texts import has_words, split_words
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 MOST_WITH_CAUSE = 100
 """The most broken results of which it is told since when."""

@@ -19,9 +19,9 @@ from evalstore.files.processes.application import APPLICATIONS
 from evalstore.providers import credentials
 from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
+from evalstore.workspace.folder import read_env_files
 from evalstore.workspace.model_files import Model, ProviderFile
 from evalstore.workspace.reader import Reading
-from evalstore.workspace.settings.env_files import read_env_files
 from evalstore.workspace.trust import ALLOWED_VARIABLES, Grant, TrustList, read_allowed
 
 _KEY_ENDS = ("_KEY", "_TOKEN")

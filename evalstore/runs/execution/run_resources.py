@@ -12,7 +12,7 @@ from typing import NamedTuple
 from evalstore.core.results import Session
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk
-from evalstore.providers.scripted import ScriptedProvider
+from evalstore.providers.script import ScriptedProvider
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller

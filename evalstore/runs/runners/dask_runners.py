@@ -19,7 +19,7 @@ from typing import Any
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.options import Location, RunOptions
 from evalstore.runs.runners.join import join_run
 from evalstore.store.location import DatabaseAddress, is_url, read_address

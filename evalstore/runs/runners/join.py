@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from evalstore.core.clock import Clock
 from evalstore.core.display import status_word
 from evalstore.core.errors import INTERRUPTED, OK, NoWorkspaceError, RevisionError
-from evalstore.core.progress import ProgressListener
-from evalstore.core.runs import Run
+from evalstore.core.runs import ProgressListener, Run
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import locate_store, open_workspace, warn_outside
 from evalstore.planning.options import Location, RunOptions

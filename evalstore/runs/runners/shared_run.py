@@ -141,7 +141,7 @@ def _require_shareable(description: Json, id: str, root: Path) -> None:
     """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
     from evalstore.remotes.push import SecretScan
     from evalstore.store.records import StoredRecord
-    from evalstore.workspace.settings.env_files import variables_of
+    from evalstore.workspace.folder import variables_of
 
     text = json.dumps(description, ensure_ascii=False)
     if len(text) > LARGEST:

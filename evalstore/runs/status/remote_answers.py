@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.hashing import subject_of
+from evalstore.core.hashing import DigestMap, digest_of_value, subject_of
 from evalstore.core.values import RECORDED
 from evalstore.planning.status_report import RemoteAnswers, RemoteJudgements
-from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
     from evalstore.planning.estimate import MeanCosts

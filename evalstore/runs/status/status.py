@@ -27,8 +27,7 @@ from evalstore.planning.plan import (
 )
 from evalstore.planning.planner import Scope, plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.project import Project
-from evalstore.planning.reason import NEW_ANSWER, Reason
-from evalstore.planning.reasons import Explainer
+from evalstore.planning.reasons import NEW_ANSWER, Explainer, Reason
 from evalstore.planning.results import count_ties
 from evalstore.planning.status_report import (
     FileChange,

@@ -50,10 +50,9 @@ from evalstore.runs.workspace_checks.model_problems import (
 )
 from evalstore.store.schema.migrations import HEAD
 from evalstore.store.sqlite.driver import StoreState, inspect_database, inspect_store
-from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import NAMES, WorkspaceFolder
 from evalstore.workspace.model_files import Model, Part, provider_options
 from evalstore.workspace.reader import Reading, read_workspace
-from evalstore.workspace.settings.env_files import NAMES
 from evalstore.workspace.settings.settings import Participant
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from evalstore.planning import participants
 from evalstore.planning.participants import find_model
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import find_retirement
-from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import PRICE_EXAMPLE, Model, bare_model
 from evalstore.workspace.reader import Reading
@@ -28,7 +27,7 @@ def describe_retirement(reading: Reading, ids: Iterable[str]) -> str | None:
     """Return which of these models are retired or will be, in one line; None if none is."""
     days: dict[str, str] = {}
     for id in dict.fromkeys(ids):
-        model = reading.models.get(id) or bare_model(id, is_known_kind)
+        model = reading.models.get(id) or bare_model(id)
         if model is None or not model.active or model.provider.type == SCRIPTED:
             continue
         codes = {model.version("candidate").code, model.version("evaluator").code}

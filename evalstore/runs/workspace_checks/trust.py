@@ -17,11 +17,10 @@ from evalstore.files.processes.application import Application
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.providers.base_urls import host_of, normalise_host
-from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
-from evalstore.workspace.settings.remote_urls import read_url
-from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
+from evalstore.workspace.settings.remotes import read_url
+from evalstore.workspace.trust import AllowedPath, AllowedPaths, Grant, Trusted, TrustList, digest
 
 _SHORTEST = 8
 """The fewest digits of a shortened hash."""

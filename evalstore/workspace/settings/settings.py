@@ -18,8 +18,8 @@ from evalstore.core.values import DEFAULT_PROMPT, RECORDED
 from evalstore.files.access import LARGEST_TEXT, read_file
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.files.yaml12 import Document, read_yaml, with_value
-from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings.remote_names import is_remote_name, path_of
+from evalstore.workspace.trust import WorkspaceBoundary
 
 FILE = "evalstore.yaml"
 

@@ -11,6 +11,7 @@ from evalstore.checks.parser import (
     Place,
     WrittenCheck,
     fill_in,
+    find_kind,
     implied_checks,
     is_place_of_settings,
     plain_copy,
@@ -19,7 +20,6 @@ from evalstore.checks.parser import (
     templates_in,
     value_at,
 )
-from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
 from evalstore.checks.types.expression import expression_names, keys_of
 from evalstore.checks.types.judge import JUDGE, judge_of, without_judge

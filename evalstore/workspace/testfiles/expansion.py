@@ -15,8 +15,7 @@ from itertools import chain, islice
 from typing import Any
 
 from evalstore.checks.base import INSTALL
-from evalstore.checks.parser import packages_of
-from evalstore.checks.registry import is_installed
+from evalstore.checks.parser import is_installed, packages_of
 from evalstore.core.errors import FileProblem, LimitProblem, Problem
 from evalstore.core.values import CaseFile
 from evalstore.files.datasets import Dataset, DatasetRow

@@ -6,10 +6,10 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from evalstore.core.hashing import find_repeated
 from evalstore.core.values import Case
 from evalstore.store.trees.case_chunks import MAX_UNDIVIDED, CaseTreeBuilder
 from evalstore.store.trees.tree_nodes import CasePart, StoredCases
-from evalstore.workspace.digest_set import find_repeated
 from evalstore.workspace.index import NumberLists
 from evalstore.workspace.testfiles.replacements import Labeller, digest_text, number_label
 

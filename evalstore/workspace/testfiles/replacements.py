@@ -10,10 +10,10 @@ from typing import Any
 
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem
+from evalstore.core.hashing import DigestSet, count_distinct
 from evalstore.files.fields import suggest
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import Document, WrittenScalar
-from evalstore.workspace.digest_set import DigestSet, count_distinct
 
 Replacements = tuple[dict[str, tuple[WrittenScalar, ...]], ...]
 """The items; the rows of an item are all combinations of its values."""

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.checks.parser import read_check
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import known_kinds, read_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.files.yaml12 import read_yaml

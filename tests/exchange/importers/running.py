@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.checks.registry import find_kind
+from evalstore.checks.parser import find_kind
 from evalstore.interfaces.cli.main import main
 from tests.builders import tree
 

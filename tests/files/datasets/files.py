@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.datasets import DataItem, Dataset, DatasetSpec, read_dataset, read_spec
+from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, read_spec
+from evalstore.files.processes.limited_calls import DataItem
 from evalstore.files.yaml12 import read_yaml
 
 

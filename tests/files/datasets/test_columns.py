@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.datasets import DataItem, stable_names
+from evalstore.files.datasets import stable_names
 from evalstore.files.jinja_sandbox import run
+from evalstore.files.processes.limited_calls import DataItem
 from tests.files.datasets.files import json_lines, problem, rows
 
 texts = st.lists(st.text(max_size=8), max_size=12)

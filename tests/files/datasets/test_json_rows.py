@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.datasets import text_source
+from evalstore.files import text_source
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

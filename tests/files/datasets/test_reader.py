@@ -8,8 +8,7 @@ from typing import BinaryIO
 import pytest
 
 from evalstore.core.errors import FileProblem
-from evalstore.files.datasets import read_dataset
-from evalstore.files.datasets.reader import MOST_PROBLEMS
+from evalstore.files.datasets import MOST_PROBLEMS, read_dataset
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows, spec
 
 LINES = json_lines({"a": 1}, {"a": 2})

@@ -100,7 +100,7 @@ TARGETS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = 
     "settings": (MAPPING, read_settings),
     "provider": (MAPPING, read_provider),
     "currency": (MAPPING, read_currency),
-    "model": (MAPPING, lambda text: read_model(text, {}, bool, "m")),
+    "model": (MAPPING, lambda text: read_model(text, {}, "m")),
     "reply": (REPLY, lambda document: decode_reply(document, latency=0)),
     "status": (JSON, lambda body: status_error(400, body)),
     "headers": (HEADERS, find_retry_after),

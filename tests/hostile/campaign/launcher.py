@@ -30,7 +30,7 @@ PRELOADED = (
     "evalstore.runs.run",
     "evalstore.runs.status.status",
     "evalstore.providers.openai_compatible",
-    "evalstore.providers.scripted",
+    "evalstore.providers.script",
     "tests.hostile.campaign.fuzz_targets",
 )
 

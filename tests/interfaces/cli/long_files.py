@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from evalstore.core import batches
+from evalstore.core import batches, hashing
 from evalstore.files import temporary_list
 from evalstore.planning import cells
 from evalstore.results import equal_parts
 from evalstore.store.trees import case_chunks, tree_nodes
-from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 
@@ -43,7 +42,7 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch, *, most: int = 8) -> None:
         (case_chunks, "MAX_PART", most),
         (tree_nodes, "MAX_PART", most),
         (cells, "BATCH", 15),
-        (digest_set, "_BUCKET_BITS", 6),
+        (hashing, "_BUCKET_BITS", 6),
     ):
         monkeypatch.setattr(module, name, number)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import known_kinds
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from tests.builders import tree

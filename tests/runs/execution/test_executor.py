@@ -35,7 +35,7 @@ from evalstore.planning.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.price_table import Price
-from evalstore.providers.scripted import ScriptedProvider
+from evalstore.providers.script import ScriptedProvider
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment

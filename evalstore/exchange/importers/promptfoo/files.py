@@ -38,7 +38,7 @@ from evalstore.exchange.importers.template_writer import (
     replace_parts,
     without_filter,
 )
-from evalstore.files.datasets.spec import stable_names
+from evalstore.files.datasets import stable_names
 from evalstore.files.jinja_sandbox import binds, is_global, undeclared
 from evalstore.files.yaml12 import Document, read_yaml
 

@@ -304,8 +304,7 @@ def report(
 def _write_markdown(revision: str, compare: str | None, file: Path | None) -> None:
     """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`."""
     from evalstore.exchange.markdown_report import MARK, markdown_report
-    from evalstore.files.atomic_write import write_whole
-    from evalstore.workspace.output_paths import require_report
+    from evalstore.files.atomic_write import require_report, write_whole
 
     location = here()
     if file is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalstore.remotes.pack_reader import RemoteCheck
     from evalstore.runs.workspace_checks.doctor import Checkup, Diagnosis
     from evalstore.runs.workspace_checks.trust import ShownFile
-    from evalstore.workspace.allowed_paths import AllowedPath
+    from evalstore.workspace.trust import AllowedPath
 
 
 _BESIDE = 8

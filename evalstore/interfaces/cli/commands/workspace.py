@@ -24,7 +24,7 @@ from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckExample, CheckSetting
-    from evalstore.checks.explain_check import CheckExplanation
+    from evalstore.checks.parser import CheckExplanation
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import ResultFilter
 
@@ -256,7 +256,7 @@ def _result_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> None:
-    from evalstore.checks.explain_check import explain_check
+    from evalstore.checks.parser import explain_check
 
     if len(names) > 1 or output_format not in ("table", "json"):
         raise EvalstoreError(
@@ -457,7 +457,7 @@ def _without_markup(text: str) -> str:
 
 
 def _print_settings(title: str, settings: Iterable[CheckSetting], main: str | None) -> None:
-    from evalstore.checks.explain_check import default_text
+    from evalstore.checks.parser import default_text
 
     settings = tuple(settings)
     if not settings:
@@ -489,7 +489,7 @@ def _print_examples(examples: tuple[CheckExample, ...]) -> None:
 
 
 def _answers(example: CheckExample) -> Iterator[str]:
-    from evalstore.checks.explain_check import example_text
+    from evalstore.checks.parser import example_text
 
     for verdict, answer in (("pass", example.passing), ("fail", example.failing)):
         if answer is not None:

@@ -385,7 +385,7 @@ def test_a_model_that_the_store_has_as_one_to_be_called_stays_one(
 ) -> None:
     repository.add({**ASKED, "model": "openai/no-such-model"}, river("Peru"))
     with monkeypatch.context() as patched:  # as with a list that has the model
-        patched.setattr(file_writer, "is_listed_model", lambda _model: True)
+        patched.setattr(file_writer, "is_listed", lambda _kind, _code: True)
         done = repository.bring()
     again = repository.bring()
     assert (again["written"], again["history"]["new"]) == ([], 0)

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.checks import registry as check_registry
+from evalstore.checks import parser as check_registry
 from evalstore.checks.base import (
     COUNT,
     CheckDescription,
@@ -18,7 +18,7 @@ from evalstore.checks.base import (
     CheckSetting,
     CheckType,
 )
-from evalstore.checks.registry import known_kinds
+from evalstore.checks.parser import known_kinds
 from tests.interfaces.cli.conftest import Evalstore, Ran
 from tests.interfaces.cli.test_documents import schema_of
 

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.core.errors import BUG, NO, OK, STORE_UNUSABLE, USAGE
 from evalstore.interfaces.cli.main import main
-from evalstore.providers.scripted import ScriptedProvider
+from evalstore.providers.script import ScriptedProvider
 from evalstore.store.location import read_address
 from tests.builders import tree
 from tests.hostile.databases import STORE, tables_with

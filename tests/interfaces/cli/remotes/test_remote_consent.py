@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.remotes.sftp import SftpFiles
-from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
+from evalstore.workspace.trust import AllowedPaths, WorkspaceBoundary
 from tests.interfaces.cli.conftest import Evalstore
 from tests.remotes import places
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.runs.run import run
 from tests.builders import tree

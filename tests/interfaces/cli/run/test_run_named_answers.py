@@ -13,7 +13,7 @@ from evalstore.core.errors import NotRunError
 from evalstore.core.values import Reply, Request
 from evalstore.files.processes import limited_calls
 from evalstore.files.processes.limited_calls import call
-from evalstore.providers.scripted import ScriptedProvider
+from evalstore.providers.script import ScriptedProvider
 from tests.builders import tree
 
 if TYPE_CHECKING:

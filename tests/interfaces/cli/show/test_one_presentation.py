@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.core.display import StyledLine
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli.render.history import print_diff
 from evalstore.interfaces.cli.render.run import print_report
 from evalstore.interfaces.cli.render.status import print_status

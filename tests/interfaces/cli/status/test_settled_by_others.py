@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.providers.scripted import ScriptedProvider
+from evalstore.providers.script import ScriptedProvider
 from evalstore.runs import run, run_record
 from evalstore.runs.execution.sharing.work_sharing import WorkSharing
 from evalstore.store.location import read_address

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 import evalstore
 from evalstore.core import batches
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from evalstore.core.display import text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.core.values import Reply, Request, Usage
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.data_source import WorkspaceSource

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from evalstore.core.progress import ProgressListener
+from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.answer import AnswerPage
