@@ -351,7 +351,7 @@ FACING = (
     *(
         "workspace",
         "files/datasets",
-        "files/media_types",
+        "files/text_source",
         "exchange/importers",
         "exchange/import_tests",
     ),
@@ -374,9 +374,8 @@ ALLOWED = {
 }
 READERS = {"open", "fdopen", "read_text", "read_bytes", "connect"}
 OTHERS = {
-    "path.open": {"workspace/output_paths.py"},  # the first bytes of a file to be replaced
-    "os.open": {"workspace/index.py", "workspace/settings/env_files.py"},
-    "os.fdopen": {"workspace/settings/env_files.py"},
+    "os.open": {"workspace/index.py", "workspace/folder.py"},
+    "os.fdopen": {"workspace/folder.py"},
     "sqlite3.connect": {"exchange/importers/ai_tester.py"},
 }
 

@@ -170,7 +170,7 @@ def test_without_one_of_the_four_rights_a_run_asks_nobody(
     as_role: As, evalstore: Evalstore, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr("evalstore.providers.scripted.ScriptedProvider.ask", asked.append)
+    monkeypatch.setattr("evalstore.providers.script.ScriptedProvider.ask", asked.append)
     tree(workspace, {"tests/weather.md": WEATHER.replace("Rome", "Kyiv")})
     for missing in FOUR.split(", "):
         rights = ", ".join(right for right in FOUR.split(", ") if right != missing)

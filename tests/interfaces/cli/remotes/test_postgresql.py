@@ -327,7 +327,7 @@ def test_a_role_that_may_only_read_shows_and_asks_nobody(
             assert evalstore(*command.split()).exit_code == OK, command
         assert evalstore("status").exit_code in (OK, NO)
         asked: list[object] = []
-        monkeypatch.setattr("evalstore.providers.scripted.ScriptedProvider.ask", asked.append)
+        monkeypatch.setattr("evalstore.providers.script.ScriptedProvider.ask", asked.append)
         ran = evalstore("run")
         assert (ran.exit_code, asked) == (STORE_UNUSABLE, [])
         assert "this user may not use the store" in ran.stderr
