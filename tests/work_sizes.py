@@ -44,7 +44,7 @@ files.processes.pool: _AT_ONCE
 remotes.pack_reader: _GAP
 remotes.packs: LARGEST_PACK _LONG
 remotes.sftp: _AT_ONCE
-results.equal_parts: _FEW
+results.edits.edited_sources: _FEW
 store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
 store.results: _KEPT _MOST_KEPT

@@ -57,7 +57,7 @@ def ages_are_made_up() -> Iterator[None]:
     with (
         mock.patch("evalstore.interfaces.tui.render.verdicts.ago", return_value="2 minutes ago"),
         mock.patch("evalstore.results.answer.answer_text.ago", return_value="2 minutes ago"),
-        mock.patch("evalstore.results.answer.explanation_text.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.results.answer.answer_text.ago", return_value="2 minutes ago"),
     ):
         yield
 

@@ -34,22 +34,20 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
 from evalstore.results.attempts import attempts_text
-from evalstore.results.compare.diff_result import Diff
-from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
-from evalstore.results.compare.workspace_changes import compare_run
+from evalstore.results.compare.diff import compare_run
+from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.regressions import Regression, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
-from evalstore.results.prompt_names import prompt_labels
+from evalstore.results.labels.labels import LABELLED_LATER, describe_later_labels
+from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, earlier_text, earlier_title, make_overview
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_report import RunReport
-from evalstore.runs.run_results import list_results
-from evalstore.runs.run_text import run_counts_text, scope_text
+from evalstore.runs.run_text import list_results, run_counts_text, scope_text
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_cases, iterate_results

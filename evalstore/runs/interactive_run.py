@@ -13,9 +13,9 @@ from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.project import Untrusted
+from evalstore.results.answer.verdict_explanation import former_results
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
-from evalstore.results.planned_work import former_results
 from evalstore.runs.run import PlanPreview, offer_run, run
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_text import RunSummary, summarise_report

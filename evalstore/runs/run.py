@@ -47,7 +47,7 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import CostLimit, Status
-from evalstore.results.equal_parts import find_unchanged_parts
+from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels.labels import count_labelled
@@ -55,10 +55,18 @@ from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
-from evalstore.runs.run_record import FinishedRun, carry_out, git_state, make_run, nonce_of, record
-from evalstore.runs.run_report import RunReport, decide, reaches_threshold
-from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
-from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
+from evalstore.runs.run_record import (
+    FinishedRun,
+    RunOrigin,
+    carry_out,
+    git_state,
+    make_run,
+    nonce_of,
+    record,
+    removed_if_unbegun,
+    share_run,
+)
+from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals, decide, reaches_threshold
 from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import KindReasons, WorkReasons, describe_scope
@@ -463,7 +471,7 @@ def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
 
 def _restore(store: Store, location: Location, run: SharedRun, outcome: ExecutionCounts) -> Run:
     """Return the record of a run: its results are those that are stored now."""
-    from evalstore.runs.runners.shared_run import restored
+    from evalstore.runs.run_record import restored
 
     with restored(store, location, run) as known:
         plans, totals = known.plan()
@@ -514,10 +522,10 @@ def make_launcher(
         return None
     root, store = project.workspace.root, locate_store(project.workspace, location)
     if options.executor == "processes":
-        from evalstore.runs.runners.runner_processes import RunnerProcesses
+        from evalstore.runs.runners import RunnerProcesses
 
         return RunnerProcesses(root, location, store, options.workers, listener.note)
-    from evalstore.runs.runners.dask_runners import DaskRunners
+    from evalstore.runs.runners import DaskRunners
     from evalstore.store.location import DatabaseAddress
 
     if not isinstance(store, DatabaseAddress):

@@ -2,28 +2,268 @@
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import __version__
-from evalstore.core.errors import StoreError
+from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.core.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
+from evalstore.core.values import Json
+from evalstore.files.access import LARGEST_TEXT
+from evalstore.files.atomic_write import write_whole
+from evalstore.files.json_output import camel_case
+from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.planner import resolve_scope
+from evalstore.planning.project import Project
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.runs.run_report import describe_spending
+from evalstore.runs.execution.sharing.run_share import RunnerLauncher, SharedWork
+from evalstore.runs.run_preview import Plans, PlanTotals, most_cost
+from evalstore.runs.run_report import RunTotals, describe_spending
+from evalstore.store import Store
+from evalstore.store.run_documents import FORMAT, LARGEST, quoted
+from evalstore.store.shared_runs import SharedRun
+from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.git import read_state
+from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from evalstore.core.clock import Clock
     from evalstore.core.runs import ProgressListener
-    from evalstore.planning.options import RunOptions, SelectionOptions
-    from evalstore.planning.project import Project
-    from evalstore.runs.execution.sharing.run_share import SharedWork
-    from evalstore.runs.run_preview import Plans, PlanTotals
-    from evalstore.runs.run_totals import RunTotals
-    from evalstore.runs.runners.shared_run import RunOrigin
+
+_FOLDERS = ("prompts", "models", "providers", "currencies")
+"""The kinds of files that a runner needs."""
+_OPTIONS = ("concurrency", "timeout", "retries", "judge_only", "max_time", "exit_first")
+"""The options of a run that hold for all its runners."""
+
+
+class RunOrigin(NamedTuple):
+    """Where a run comes from: its cases, and who has begun it."""
+
+    snapshot: str
+    started: int
+    selection: dict[str, Json]
+    message: str | None
+    git: RunCommit | None
+    author: str | None
+    sources: str | None = None
+
+
+def share_run(
+    project: Project,
+    origin: RunOrigin,
+    options: RunOptions,
+    survey: PlanTotals,
+    launcher: RunnerLauncher | None = None,
+) -> SharedWork:
+    """Describe a run in the store, so that other programs can join it.
+
+    If that is not possible, the run has no description, and others cannot join it; its limit of
+    cost holds all the same. With a launcher of runners `EvalstoreError` is raised.
+    """
+    limit = most_cost(project, options)
+    shared = SharedWork(secrets.token_hex(16), True, limit, launcher=launcher)
+    description: Json = {
+        "format": FORMAT,
+        "version": __version__,
+        "author": origin.author,
+        "planned": {"ask": survey.asks, "judge": survey.judgements},
+    }
+    try:
+        description |= _describe(project, origin, options)
+        _require_shareable(description, shared.id, project.workspace.root)
+    except EvalstoreError as error:
+        if launcher:
+            raise EvalstoreError(
+                f"no other runner can take part in this run: {error}",
+                hint="leave out '--executor', or change the file",
+            ) from error
+        description["problem"] = str(error)
+    project.store.add_shared_run(shared.id, description, limit)
+    return shared
+
+
+@contextmanager
+def removed_if_unbegun(store: Store, shared: SharedWork | None) -> Iterator[None]:
+    """Remove the description of a run that fails in the block before any runner has begun."""
+    try:
+        yield
+    except EvalstoreError:
+        if shared and not store.find_shares(shared.id):
+            store.remove_shared_runs([shared.id])
+        raise
+
+
+def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[str, Json]:
+    workspace = project.workspace
+    return {
+        "files": {**_read_applications(project), **_read_files(workspace)},
+        "config": workspace.config.name,
+        "overrides": list(project.location.overrides),
+        "cases": origin.snapshot,
+        "started": origin.started,
+        "selection": origin.selection,
+        "message": origin.message,
+        "git": list(origin.git) if origin.git else None,
+        "sources": origin.sources,
+        "options": {name: getattr(options, name) for name in _OPTIONS},
+    }
+
+
+def _read_files(workspace: WorkspaceFolder) -> dict[str, str]:
+    """Return the texts of the settings, and of the models and prompts, by path."""
+    names = [name for kind in _FOLDERS for name in workspace.find_files(kind)]
+    texts = {workspace.config.name: workspace.config.read_text(encoding="utf-8")}
+    for name in names:
+        texts[name] = workspace.read_bytes(name, LARGEST_TEXT).decode("utf-8", "strict")
+    return texts
+
+
+def _read_applications(project: Project) -> dict[str, str]:
+    """Return the texts of the files of applications, by path; other machines must trust them."""
+    texts = {}
+    for model in project.reading.models.values():
+        for path, data in model.application.files.items() if model.application else ():
+            try:
+                texts[path] = data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise EvalstoreError(f"{path} of an application is not text") from error
+    return texts
+
+
+def _require_shareable(description: Json, id: str, root: Path) -> None:
+    """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
+    from evalstore.remotes.push import SecretScan
+    from evalstore.store.records import StoredRecord
+    from evalstore.workspace.folder import variables_of
+
+    text = json.dumps(description, ensure_ascii=False)
+    if len(text) > LARGEST:
+        raise EvalstoreError(f"its settings, models and prompts have {len(text):,} characters")
+    if found := SecretScan(os.environ, variables_of(root)).find(
+        StoredRecord("shared_runs", id, text)
+    ):
+        raise EvalstoreError(f"its settings, models or prompts contain {found.name}")
+
+
+# --- takes part in a shared run
+
+
+class RestoredRun(NamedTuple):
+    """A run in progress, as the program that began it has described it."""
+
+    project: Project
+    origin: RunOrigin
+    selection: SelectionOptions
+    options: RunOptions
+
+    def plan(self) -> tuple[Plans, RunTotals]:
+        """Return the plans of what is missing now, and totals without results."""
+        begun = self.origin.started
+        judges = self.options.judge_only
+        scope = resolve_scope(self.project, self.selection, judge_only=judges, begun=begun)
+        plans = Plans(self.project, scope)
+        return plans, RunTotals(self.project, begun, plans.shared)
+
+
+@contextmanager
+def restored(store: Store, location: Location, run: SharedRun) -> Iterator[RestoredRun]:
+    """Restore a run, whose settings, models and prompts are in a folder for the block.
+
+    Raises `EvalstoreError` where that is not possible.
+    """
+    with TemporaryDirectory(prefix="evalstore-join-") as folder:
+        _write_files(run, Path(folder))
+        inner = replace(
+            location,
+            directory=Path(folder),
+            config=Path(folder) / run.description["config"],
+            overrides=tuple(run.description["overrides"]),
+        )
+        origin = _restore_origin(run)
+        yield RestoredRun(
+            _open(store, inner, origin.snapshot),
+            origin,
+            _restore_selection(run),
+            RunOptions(**run.description["options"]),
+        )
+
+
+def require_joinable(run: SharedRun) -> None:
+    """Raise `EvalstoreError` if a run in progress cannot be joined by this program."""
+    if run.error:
+        raise run.error
+    version, problem = run.description["version"], run.description.get("problem")
+    if version != __version__:
+        raise EvalstoreError(
+            f"run {run.id[:8]} was begun by evalstore {quoted(version)}, and this is {__version__}",
+            hint="use the same version on all machines",
+        )
+    if problem:
+        raise EvalstoreError(f"run {run.id[:8]} cannot be joined: {quoted(problem, 500)}")
+
+
+def _write_files(run: SharedRun, folder: Path) -> None:
+    """Write the settings, models and prompts of a run in progress into an empty folder."""
+    for name, text in run.description["files"].items():
+        path, shown = folder / name, quoted(name)
+        try:
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise EvalstoreError(
+                    f"run {run.id[:8]} names a file outside its workspace: '{shown}'"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text.encode(), durable=False)
+        except (OSError, ValueError) as error:  # such as for a name that no file can have
+            raise EvalstoreError(
+                f"run {run.id[:8]} has a file that cannot be written here: '{shown}': "
+                f"{quoted(str(error))}"
+            ) from error
+
+
+def _restore_origin(run: SharedRun) -> RunOrigin:
+    """Return where a run in progress comes from."""
+    described = run.description
+    return RunOrigin(
+        described["cases"],
+        described["started"],
+        described["selection"],
+        described["message"],
+        RunCommit(*described["git"]) if described["git"] else None,
+        described.get("author"),
+        described.get("sources"),
+    )
+
+
+def _open(store: Store, location: Location, snapshot: str) -> Project:
+    """Return a project with the cases of a snapshot, and the models and prompts of a folder."""
+    workspace = open_workspace(location)
+    reading = read_workspace(workspace, store.find_case_files, tests=False)
+    reading.nodes = dict(read_tree(snapshot, store.load_nodes))
+    leaves = store.load_case_files(reading.nodes.values())
+    reading.files = {path: leaves[leaf] for path, leaf in reading.nodes.items()}
+    reading.tests = frozenset(reading.nodes)
+    return Project(location, workspace, store, reading)
+
+
+def _restore_selection(run: SharedRun) -> SelectionOptions:
+    """Return the selection of a run in progress."""
+    names = {camel_case(member.name): member.name for member in fields(SelectionOptions)}
+    values: dict[str, Any] = {
+        names[name]: tuple(value) if isinstance(value, list) else value
+        for name, value in run.description["selection"].items()
+    }
+    return SelectionOptions(**values)
 
 
 def carry_out(

@@ -1,35 +1,347 @@
-"""The report of a run, its gate and its exit code."""
+"""The report of a run: its totals, its gate and its exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
+from evalstore.core import hashing
 from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
-from evalstore.core.values import Json
+from evalstore.core.hashing import IdSet
+from evalstore.core.results import Decision, Evaluation, Result, Vote
+from evalstore.core.values import RESULT_WORDS, Json, Verdict
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
+from evalstore.planning.cells import Cell
 from evalstore.planning.options import RunOptions
+from evalstore.planning.plan import Plan
+from evalstore.planning.planner import SettledRecorder
 from evalstore.planning.project import Project
+from evalstore.planning.results import (
+    CellResult,
+    LeafBuilder,
+    as_result,
+    compute_results,
+    find_feedback,
+)
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.results.flips.regressions import ThresholdGates
-from evalstore.results.growing_results import CellMarks, cell_of
-from evalstore.results.prompt_names import name_field
-from evalstore.runs.run_totals import RunTotals
+from evalstore.results.growing_results import CellKey, CellMarks, cell_of
+from evalstore.results.names import name_field, prompt_labels, settled_places
+from evalstore.runs.execution.execution_counts import ExecutionCounts
+from evalstore.store.results import iterate_entries
+from evalstore.store.schema.table_definitions import EVALUATIONS
+from evalstore.store.trees.tree_nodes import build_tree
 from evalstore.workspace.settings.settings import Settings, candidate_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from evalstore.comparison.statistics import Rate
     from evalstore.core.errors import Problem
-    from evalstore.core.results import Result
     from evalstore.planning.cells import SkippedPair
     from evalstore.planning.project import Untrusted
     from evalstore.results.flips.regressions import Regression, ThresholdGate
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.runs.execution.execution_counts import ExecutionCounts
-    from evalstore.runs.run_totals import RunTotals
+
+MOST_PENDING = 5
+"""The most pending cases that are kept; more are only counted."""
+MOST_SHOWN = 20
+"""The most judged cases that are kept with their feedback."""
+
+
+_Place = tuple[str, int, int]
+"""A file, the number of a case, and the number among what has both."""
+
+
+def cell_key(cell: Cell) -> CellKey:
+    """Return the place of a cell within its run."""
+    return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id
+
+
+class RunTotals:
+    """The verdict counts of a run so far, and the first results that did not pass."""
+
+    def __init__(
+        self,
+        project: Project,
+        started: int,
+        shared: IdSet,
+        settled: SettledParts | None = None,
+        recorder: SettledRecorder | None = None,
+    ) -> None:
+        """`started` is when the run started.
+
+        `shared` are the ids of questions that several batches may ask, and `settled` the parts
+        that no batch has. `recorder` records those that are settled now.
+        """
+        self._shared = shared
+        self._settled, self._recorder = settled or SettledParts(), recorder
+        self._project, self._started = project, started
+        self._rule = project.settings.verdict
+        load = project.store.load_cases
+        tell = {"tell": recorder.note_results} if recorder else {}
+        self._leaves = LeafBuilder(project.reading, load, self._settled, **tell)
+        self._questions = Clusters()
+        self.files: dict[str, Counter[str | None]] = {}
+        """Test file -> how many of its cells have each verdict, None for those without one."""
+        self.models: dict[str, Counter[str | None]] = {}
+        """Candidate -> how many of its cells have each verdict."""
+        self.notable: list[Result] = []
+        """The first few results that did not pass, and the first few that are pending."""
+        self._noted: list[_Place] = []
+        """The places of the notable results."""
+        self._appeared: dict[str, _Place] = {}
+        """The place of the first result of each candidate."""
+        self.feedback: dict[Decision, str] = {}
+        """The reasons for the verdicts of the notable results."""
+        self.attempts: dict[CellKey, tuple[Verdict, ...]] = {}
+        """The verdicts on the attempts of results with several, of which one did not pass."""
+        self.prompts: dict[str, dict[str | None, str]] = {}
+        """Test files with several system prompts -> the name of each."""
+        self.answers = 0
+        """The number of answers that count."""
+        self.cases = 0
+        """The number of cases."""
+        self.saved = 0.0
+        """The cost of the reused answers and judgements, in USD."""
+        self._answered: dict[str, int] = {}
+        """Shared question -> how many of its answers are counted."""
+        self.used_again = 0
+        """How many judgements were carried over that the store lacked."""
+        self._votes: set[str] = set()
+        """Ids of the votes of earlier runs on answers to shared questions that are counted."""
+
+    def add(self, plan: Plan, outcome: ExecutionCounts | None = None) -> None:
+        """Add a batch, and store its results; without an outcome nothing was done for it."""
+        outcome = outcome or ExecutionCounts()
+        cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
+        costs = self._find_costs(plan, outcome)
+        self._count_votes(cells, costs)
+        cells, added = self._store_carried(cells, costs)
+        words = [result.word for result in cells]
+        notable = [
+            result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
+        ]
+        self._count_words(cells, words)
+        for result in cells:
+            if result.attempts and any(verdict != "pass" for verdict in result.attempts):
+                self.attempts[cell_key(result.cell)] = result.attempts
+        rows = [(cell.cell.file, cell.cell.case.row) for cell in cells]
+        known = count_rows(rows, [cell.verdict for cell in cells])  # a case is in one batch
+        self.cases += sum(known.values())
+        for counts, times in known.items():
+            self._questions.add(counts, times)
+        if self._recorder:
+            self._recorder.add(cells, costs)
+            asked = sum(map(len, outcome.sessions.values()))
+            self._recorder.count(asked, sum(map(len, outcome.votes.values())) + added)
+        self._leaves.add(cells)
+        self._leaves.store(self._project.store)
+        self._note(notable)
+        self.prompts |= prompt_labels(self._project, cells)
+        self._count_answers(plan, outcome, costs)
+
+    def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
+        """Count the verdicts by file and by candidate."""
+        files = [result.cell.file for result in cells]
+        for (file, word), count in Counter(zip(files, words, strict=True)).items():
+            self.files.setdefault(file, Counter())[word] += count
+        models = [result.cell.candidate.id for result in cells]
+        for (model, word), count in Counter(zip(models, words, strict=True)).items():
+            if model not in self.models:
+                first = cells[models.index(model)].cell
+                self._appeared[model] = (first.file, first.number, len(self.models))
+                self.models[model] = Counter()
+            self.models[model][word] += count
+
+    def _find_costs(self, plan: Plan, outcome: ExecutionCounts) -> dict[str, float]:
+        """Return the costs of the sessions and of the votes of a batch, in USD by id.
+
+        Those of the run itself are only needed where parts are recorded.
+        """
+        is_recorded = bool(self._recorder and self._recorder.has_parts)
+        samples = [each for some in outcome.sessions.values() for each in some if is_recorded]
+        votes = [
+            vote
+            for some in outcome.votes.values()
+            for vote in some
+            if is_recorded or vote.started < self._started
+        ]
+        if not samples and not votes:
+            return plan.costs
+        store = self._project.store
+        spent = store.find_spent(sample.id for sample in samples)
+        judged = store.find_judgements(vote.id for vote in votes)
+        return {
+            **plan.costs,
+            **{id: each.usd for id, each in spent.items() if each.usd is not None},
+            **{id: each.usd for id, each in judged.items() if each.usd is not None},
+        }
+
+    def _count_votes(self, cells: list[CellResult], costs: Mapping[str, float]) -> None:
+        """Add the cost of the votes of earlier runs, each once."""
+        reused: set[str] = set()
+        shared: set[str] = set()
+        if not costs:
+            return
+        for cell in cells:
+            earlier = [vote.id for vote in cell.votes if vote.started < self._started]
+            reused.update(earlier)
+            if not self._shared.isdisjoint(cell.cell.questions):
+                shared.update(earlier)
+        self.saved += sum(costs[id] for id in reused - self._votes if id in costs)
+        self._votes |= shared
+
+    def _count_answers(
+        self, plan: Plan, outcome: ExecutionCounts, costs: Mapping[str, float]
+    ) -> None:
+        if not self._shared and not outcome.sessions:  # of most batches
+            self.answers += sum(map(len, plan.sessions.values()))
+            if costs:
+                reused = chain.from_iterable(plan.sessions.values())
+                self.saved += sum(costs[id] for id in reused if id in costs)
+            return
+        again: list[str] = []
+        for question in plan.questions:
+            counted = self._answered.get(question, 0)
+            stored = plan.sessions.get(question, ())[counted:]
+            made = len(outcome.sessions.get(question, ()))
+            self.answers += len(stored) + made
+            again += stored
+            if question in self._shared:
+                self._answered[question] = counted + len(stored) + made
+        self.saved += sum(costs[id] for id in again if id in costs)
+
+    def _note(self, cells: list[CellResult]) -> None:
+        pending = sum(1 for result in self.notable if result.word == "pending")
+        room = {True: MOST_PENDING - pending, False: MOST_SHOWN - len(self.notable) + pending}
+        kept = []
+        for cell in cells:
+            is_pending = cell.word == "pending"
+            if room[is_pending] > 0:
+                room[is_pending] -= 1
+                kept.append(cell)
+        results = [as_result(cell) for cell in kept]
+        self.feedback |= find_feedback(self._project.store, (result.decision for result in results))
+        self.notable += results
+        self._noted += [(cell.cell.file, cell.cell.number, 0) for cell in kept]
+
+    def add_settled(self) -> None:
+        """Add the settled parts; call it after the last batch."""
+        if not self._settled:
+            return
+        for path, first, part in self._settled.places():
+            for model, verdict, count in part.words:
+                self.files.setdefault(path, Counter())[verdict] += count
+                self.models.setdefault(model, Counter())[verdict] += count
+                place = (path, first, len(self.models))
+                self._appeared[model] = min(place, self._appeared.get(model, place))
+            for *counts, times in part.clusters:
+                self._questions.add(Counts(*counts), times)
+            self.cases += part.cases
+            self.answers += part.answers
+            self.saved += part.saved
+            for row, number, model, verdicts in part.attempts:
+                self.attempts[path, row, number, model] = tuple(verdicts)
+        self.files = dict(sorted(self.files.items()))
+        order = sorted(self._appeared, key=self._appeared.__getitem__)
+        self.models = {model: self.models[model] for model in order}
+        names = prompt_labels(self._project, settled_places(self._settled))
+        for path, prompts in names.items():
+            self.prompts[path] = prompts | self.prompts.get(path, {})
+        self._note_settled()
+
+    def _note_settled(self) -> None:
+        """Put the first results of settled parts that did not pass among the notable ones."""
+        store = self._project.store
+        found: list[tuple[_Place, Result]] = []
+        for path, first, part in self._settled.places():
+            if len(found) >= MOST_SHOWN:
+                break
+            if any(verdict not in ("pass", None) for _, verdict, _ in part.words):
+                batches = iterate_entries(store, {path: part.results})
+                results = (result for batch in batches for result, _ in batch)
+                failed = (result for result in results if result.verdict not in ("pass", None))
+                found += [((path, first, number), result) for number, result in enumerate(failed)]
+        known = [*zip(self._noted, self.notable, strict=True), *found]
+        known.sort(key=lambda noted: noted[0])
+        room = {True: MOST_PENDING, False: MOST_SHOWN}
+        self.notable = []
+        for _, result in known:
+            is_pending = result.word == "pending"
+            room[is_pending] -= 1
+            if room[is_pending] >= 0:
+                self.notable.append(result)
+        self.feedback |= find_feedback(store, (result.decision for result in self.notable))
+
+    def count(self, word: str | None) -> int:
+        """Return the number of cells with a verdict, or `pending`."""
+        return sum(words[word] for words in self.files.values())
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Return the number of cells with each verdict, and `pending`."""
+        return {word: self.count(word) for word in RESULT_WORDS}
+
+    @property
+    def rate(self) -> Rate:
+        """Return the share of passes among the judged cases."""
+        return rate_of_words(self.files.values(), self._questions)
+
+    def store_tree(self) -> str:
+        """Store the tree of all results; returns the id of its root."""
+        root, contents = build_tree(self._leaves.finish_all())
+        self._leaves.store(self._project.store, contents)
+        return root
+
+    # --- stores the judgements that a run carries over from other evaluation versions
+
+    def _store_carried(
+        self, results: list[CellResult], costs: dict[str, float]
+    ) -> tuple[list[CellResult], int]:
+        """Store the votes of results that are carried over, and add their costs.
+
+        `costs` are in USD by id. Returns the results with the ids of these votes, and how many of
+        them the store lacked.
+        """
+        votes = [vote for result in results for vote in result.votes if vote.is_carried]
+        if not votes:
+            return results, 0
+        store = self._project.store
+        sources = store.load_evaluations(vote.id for vote in votes)
+        rows: dict[str, str] = {}
+        ids: dict[tuple[str, str], str] = {}
+        for place in dict.fromkeys((vote.id, vote.evaluation) for vote in votes):
+            made = carry(place[0], sources[place[0]], place[1])
+            ids[place], content = hashing.identify(hashing.describe_evaluation_result(made))
+            rows[ids[place]] = content
+        known = store.find_present(EVALUATIONS.name, map(bytes.fromhex, rows))
+        new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
+        if new:
+            store.record(evaluations=new)
+            self.used_again += len(new)
+        costs.update({ids[place]: costs[place[0]] for place in ids if place[0] in costs})
+
+        def stored(vote: Vote) -> Vote:
+            if not vote.is_carried:
+                return vote
+            return vote._replace(id=ids[vote.id, vote.evaluation], is_carried=False)
+
+        return [result._replace(votes=tuple(map(stored, result.votes))) for result in results], len(
+            new
+        )
+
+
+def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
+    """Return the stored judgement with this id under another evaluation version.
+
+    It has the time, the nonce and the cost of the first one, as any judgement that is used again.
+    """
+    return replace(judgement, evaluation=evaluation, taken_from=judgement.taken_from or id)
 
 
 def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json]:

@@ -1,11 +1,13 @@
-"""Formats a finished run as text, for the command line and the browser."""
+"""Formats a finished run as text, and selects the results that it lists, new failures first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.display import (
     StyledLine,
     StyledSpan,
@@ -19,11 +21,20 @@ from evalstore.core.display import (
     status_word,
     verdict_span,
 )
+from evalstore.core.hashing import DigestSet, digest_of_value
+from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.planning.options import describe_selection, is_partial
+from evalstore.results.attempts import attempts_text
+from evalstore.results.growing_results import CellMarks, cell_of
+from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from evalstore.comparison.statistics import Rate
+    from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.results.table.cases import RunLine
     from evalstore.runs.run_report import RunReport
 
@@ -159,3 +170,222 @@ def stop_lines(summary: RunSummary) -> Iterator[StyledLine]:
     if not summary.is_refresh:
         kept += ", and the next run continues from there"
     yield StyledLine((reason, StyledSpan(kept)))
+
+
+MOST_CHANGED = 5
+"""The most changed results that pass and are listed; more are only counted."""
+_MOST_NAMED = 3
+"""The most unchanged failures that are named."""
+STILL_FAILS = "still fails"
+"""The mark of a failure that was judged again and failed before."""
+Extent = Literal["news", "failures", "results"]
+"""The listed results: failures that are new or judged again, all failures, or all results."""
+
+
+class ListedResult(NamedTuple):
+    """A result in the list of a run."""
+
+    result: Result
+    feedback: str
+    change: str
+    """`broke`, `fixed`, `changed`, or `new` for a failing result without an earlier verdict; for a
+    failure that was judged again and failed before, `still fails`; else empty."""
+    regression: str = ""
+    """If it fails the gate because its case has passed before: `regression`, with the run in which
+    it passed; else empty."""
+    attempts: str = ""
+    """How many attempts fail, if there are several and one does."""
+    cause: str = ""
+    """`another judgement` or `by a label` if only that changed, of the same answer; else empty."""
+
+    @property
+    def mark(self) -> str:
+        """Return the change, its cause, and whether it is a regression, as text."""
+        return ", ".join(filter(None, (self.change, self.cause, self.regression)))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultList:
+    """The listed results of a run, and how many are not listed."""
+
+    entries: Sequence[ListedResult]
+    """Many are in a temporary file."""
+    more: int = 0
+    """The number of results that are left out because the list is too long."""
+    pending: int = 0
+    """The number of pending cases that are left out."""
+    failed_before: int = 0
+    """The number of failures that are left out because they have not changed."""
+    before: list[Result] = field(default_factory=list)
+    """The first of these failures, when nothing else is listed."""
+    undecided_before: int = 0
+    """The number of undecided results that are left out because they have not changed."""
+
+    @property
+    def results(self) -> Iterable[Result]:
+        """Return the results of the entries; without any, the first failures as before."""
+        return (entry.result for entry in self.entries) if self.entries else self.before
+
+    @property
+    def rest(self) -> str:
+        """Return how many results are not listed, and how to list them; empty if all are listed."""
+        count = self.more + self.pending + self.failed_before + self.undecided_before
+        if not count:
+            return ""
+        hint = f"(--all lists {'it' if count == 1 else 'them'})"
+        if not self.entries and count == self.failed_before:
+            hint = "(--all shows why)" if count == len(self.before) else hint
+            return f"{count:,} failure{'s' * (count != 1)} as before {hint}"
+        counts = (
+            (self.more, "more"),
+            (self.pending, "pending"),
+            (self.failed_before, "that failed before"),
+            (self.undecided_before, "undecided as before"),
+        )
+        parts = [f"{number:,} {words}" for number, words in counts if number]
+        start = "and " if parts == [f"{self.failed_before:,} that failed before"] else ""
+        return f"… {start}{' and '.join(parts)} {hint}"
+
+
+def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
+    """Return the results to list, the new failures first and the pending cases last."""
+    if extent == "news":
+        return _list_news(report)
+    listed = (
+        (result, feedback)
+        for result, feedback in report.lines()
+        if extent == "results" or result.word not in ("pass", None)
+    )
+    return ResultList(_arrange(report, listed))
+
+
+def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> RankedResults:
+    """Return the results with their changes, the new failures first."""
+    changes = report.changes
+    again = CellMarks([(STILL_FAILS, changes.failed_again)] if changes else ())
+    causes = changes.mark_causes() if changes else CellMarks()
+    flips = changes.marks() if changes else CellMarks()
+    others = CellMarks([("changed", changes.changed)] if changes else ())
+    passed_in = CellMarks()
+    for each in report.regressions or ():
+        passed_in.put(cell_of(each.result), each.passed_in)
+    ranked = RankedResults()
+    for result, feedback in results:
+        cell = cell_of(result)
+        change = others.of(cell) or flips.of(cell) or again.of(cell)
+        attempts = attempts_text(report.totals.attempts.get(cell, ()))
+        regression = ""
+        if passed := passed_in.of(cell):
+            regression = f"regression: passed in run {short(passed)}"
+        entry = ListedResult(result, feedback, change, regression, attempts, causes.of(cell))
+        rank = _RANKS.get(change)
+        if rank is None:
+            rank = _REGRESSION if regression else _LAST - bool(again.of(cell))
+        ranked.add(rank, entry)
+    return ranked
+
+
+_RANKS = {"broke": 0, "new": 1, "fixed": 3}
+_REGRESSION = 2
+"""The rank of another regression."""
+_LAST = 5
+"""That of other results, behind failures that were judged again."""
+
+
+class RankedResults(FiledSequence[ListedResult]):
+    """Listed results by their ranks, and those of a rank in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._of_rank = [TemporaryList() for _ in range(_LAST + 1)]
+
+    def add(self, rank: int, entry: ListedResult) -> None:
+        """Add a result."""
+        self._of_rank[rank].append((tuple(entry.result), *entry[1:]))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of_rank))
+
+    def __iter__(self) -> Iterator[ListedResult]:
+        return map(_unpack, chain.from_iterable(self._of_rank))
+
+    def read_one(self, number: int) -> ListedResult:
+        """Return the result with a number."""
+        return next(map(_unpack, islice(chain.from_iterable(self._of_rank), number, None)))
+
+
+def _unpack(values: Sequence[Any]) -> ListedResult:
+    result, *rest = values
+    return ListedResult(unpack_result(result), *rest)
+
+
+def _list_news(report: RunReport) -> ResultList:
+    """Return the results that changed since earlier runs; without earlier runs, all failures."""
+    totals, changes = report.totals, report.changes
+    pending = totals.verdicts["pending"]
+    hidden = pending if pending > MOST_PENDING else 0
+    failing = sum(totals.verdicts.values()) - totals.verdicts["pass"] - pending
+    notable = [result for result in totals.notable if not hidden or result.word != "pending"]
+    if changes is None:
+        listed, count, failed_before = notable, failing + pending - hidden, 0
+        undecided_before = 0
+    else:
+        waiting = [result for result in notable if result.word == "pending"]
+        failures = _FailuresNow(changes)
+        others = failures.also_changed()
+        failures.add(*(regression.result for regression in report.regressions or ()))
+        fixed = changes.fixed[:MOST_SHOWN]
+        listed = [*failures.first, *fixed, *others, *waiting]
+        count = failures.count + len(changes.fixed) + len(others) + len(waiting)
+        failures.add(*(result for result in others if result.word not in _NOT_FAILING))
+        undecided_before = totals.verdicts["undecided"] - failures.undecided
+        failed_before = failing - failures.count - undecided_before
+    shown = [(result, totals.feedback.get(result.decision, "")) for result in listed[:MOST_SHOWN]]
+    before = [result for result in notable if result.word not in (*_NOT_FAILING, "undecided")]
+    return ResultList(
+        _arrange(report, shown),
+        count - len(shown),
+        hidden,
+        failed_before,
+        before[:_MOST_NAMED] if failed_before and not shown else [],
+        undecided_before,
+    )
+
+
+_NOT_FAILING = ("pass", "pending", None)
+
+
+class _FailuresNow:
+    """Counts the cells that fail and whose result changed, and has the results of the first."""
+
+    def __init__(self, changes: VerdictChanges) -> None:
+        self._changes = changes
+        self._cells = DigestSet()
+        self.count = 0
+        self.undecided = len(changes.undecided) + len(changes.new_undecided)
+        """How many of these are undecided."""
+        self.first: list[Result] = []
+        """At most as many as are shown."""
+        for results in changes.failures:
+            for number, digest in enumerate(results.cells):
+                if self._note(digest) and len(self.first) < MOST_SHOWN:
+                    self.first.append(results[number])
+
+    def _note(self, digest: int) -> bool:
+        """Count a cell, unless it is counted already."""
+        is_new = self._cells.add(digest)
+        self.count += is_new
+        return is_new
+
+    def add(self, *results: Result) -> None:
+        """Add results of other cells."""
+        for result in results:
+            if self._note(digest_of_value(cell_of(result))):
+                self.undecided += result.verdict == "undecided"
+                self.first += [result] * (len(self.first) < MOST_SHOWN)
+
+    def also_changed(self) -> list[Result]:
+        """Return the changed results that are not among the failures, if they are few."""
+        changed = self._changes.changed
+        numbers = (each for each, cell in enumerate(changed.cells) if cell not in self._cells)
+        others = [*islice(numbers, MOST_CHANGED + 1)]
+        return [changed[each] for each in others] if len(others) <= MOST_CHANGED else []

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.core.display import columns_of
-from evalstore.results.edits.change_text import focus
+from evalstore.runs.status.status_text import focus
 
 DESK = (
     "You are the desk of a bicycle shop that rents, repairs and sells. Answer in one sentence. "

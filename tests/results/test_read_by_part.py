@@ -11,8 +11,7 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import URGENCY, Case, CaseFile, Json, Verdict
 from evalstore.results.log.log import PENDING, VerdictHistory, Words
-from evalstore.results.show.show import find_urgent_results
-from evalstore.results.show.shown_results import result_to_json
+from evalstore.results.show.show import find_urgent_results, result_to_json
 from evalstore.store import Store
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect

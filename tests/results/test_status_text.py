@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.planning.status_report import FileChange
-from evalstore.results.edits.change_text import change_text, edit_lines, value_lines
+from evalstore.runs.status.status_text import change_text, edit_lines, value_lines
 
 LONG = "word " * 40
 

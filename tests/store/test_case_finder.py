@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from evalstore.core.values import Case, CaseFile
-from evalstore.results.equal_parts import leave_out_same
+from evalstore.results.edits.edited_sources import leave_out_same
 from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.trees.case_chunks import build_case_tree, collect
@@ -112,7 +112,7 @@ def test_edited_parts_of_a_long_file_are_each_read_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where they are too many to be in memory together."""
-    monkeypatch.setattr("evalstore.results.equal_parts._FEW", 10)
+    monkeypatch.setattr("evalstore.results.edits.edited_sources._FEW", 10)
     monkeypatch.setattr("evalstore.core.batches.SMALL_SIZE", 2)
     cases = [
         case_of(number, random.Random(number))._replace(key=f"{number:016x}", row=f"r{number}")

@@ -14,7 +14,7 @@ from evalstore.files.json_output import camel_case
 from evalstore.planning.options import SelectionOptions
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.sharing.run_share import describe_counts
-from evalstore.runs.runners.shared_run import _OPTIONS
+from evalstore.runs.run_record import _OPTIONS
 from evalstore.store import run_documents
 from evalstore.store.run_documents import (
     CALLS,

@@ -42,7 +42,7 @@ from evalstore.exchange.exports.writers import (
 from evalstore.files.atomic_write import temporary_file
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import evaluator_names
-from evalstore.results.prompt_names import name_prompts_of_cases
+from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text, joined, text_of
 from evalstore.store import Store
 

@@ -30,7 +30,7 @@ from evalstore.planning.options import Location
 from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
 from evalstore.results.answer.answer import read_last_messages
-from evalstore.results.prompt_names import name_prompts_of_cases
+from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.groups import CostReader

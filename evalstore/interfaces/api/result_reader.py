@@ -394,7 +394,7 @@ class ResultReader(OpenedWorkspace):
         the newest run that has one.
         """
         from evalstore.results.answer.verdict_explanation import explain_result
-        from evalstore.results.case_reference import CaseReference, read_reference
+        from evalstore.results.names import CaseReference, read_reference
         from evalstore.results.show.explained_case import explain_case
 
         with self._use() as location:

@@ -27,7 +27,7 @@ from evalstore.interfaces.api.result_reader import (
     run_revision,
     system_errors,
 )
-from evalstore.results.case_reference import shortened, show_answer
+from evalstore.results.names import shortened, show_answer
 from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:

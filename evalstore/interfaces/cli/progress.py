@@ -39,7 +39,7 @@ from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, Mode, choose_m
 from evalstore.interfaces.cli.output import for_here
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.planning.status_report import Status
-from evalstore.results.flips.flips_text import changes_line
+from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.status.status_text import judgements_text, price_text

@@ -22,8 +22,12 @@ from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell,
 from evalstore.planning.earlier_results import EarlierRuns, index_cells
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.results import label_by
-from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
-from evalstore.results.answer.explanation_text import explanation_sections
+from evalstore.results.answer.answer_text import (
+    check_text,
+    explanation_sections,
+    facts_text,
+    judgement_title,
+)
 from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of

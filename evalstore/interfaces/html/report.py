@@ -31,11 +31,11 @@ from evalstore.planning.baseline import GateRuns
 from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
-from evalstore.results.compare.workspace_changes import compare_run, compare_workspace
-from evalstore.results.equal_parts import find_unedited_run
+from evalstore.results.compare.diff import compare_run, compare_workspace
+from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
-from evalstore.results.prompt_names import label_prompts
+from evalstore.results.labels.labels import LABELLED_LATER, describe_later_labels
+from evalstore.results.names import label_prompts
 from evalstore.results.show.revision_results import (
     find_marked_results,
     find_run,

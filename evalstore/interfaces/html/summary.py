@@ -23,7 +23,7 @@ from evalstore.core.display import (
 from evalstore.interfaces.html.case_table import QuotedCell
 from evalstore.interfaces.html.charts import trend_chart
 from evalstore.planning.options import is_partial
-from evalstore.results.compare.diff_text import (
+from evalstore.results.compare.diff_result import (
     PairFacts,
     SideVerdict,
     count_cases,

@@ -294,7 +294,7 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
 
 def explain_case(location: Location, arguments: ExplainArguments) -> Document:
     """Return why a case has its verdict, since when, and what changed then."""
-    from evalstore.results.case_reference import CaseReference, read_reference
+    from evalstore.results.names import CaseReference, read_reference
     from evalstore.results.show.explained_case import explain_case as operation
 
     reference = read_reference(arguments.case) or CaseReference(arguments.case)

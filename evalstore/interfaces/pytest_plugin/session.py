@@ -24,10 +24,9 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
 from evalstore.planning.results import CellResult, as_result, compute_results, find_feedback
-from evalstore.results.case_reference import shortened, show_answer
-from evalstore.results.prompt_names import prompt_label
+from evalstore.results.names import prompt_label, shortened, show_answer
 from evalstore.results.rendering import answer_text
-from evalstore.runs.run_totals import cell_key
+from evalstore.runs.run_report import cell_key
 from evalstore.workspace.settings.settings import find_root
 
 if TYPE_CHECKING:

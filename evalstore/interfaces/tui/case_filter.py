@@ -13,7 +13,7 @@ from evalstore.core.results import Result
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.grid_columns import ShortenedNames
 from evalstore.planning.participants import matches_any
-from evalstore.results.result_version import BrokenResults, is_broken
+from evalstore.results.flips.broken_results import BrokenResults, is_broken
 from evalstore.results.table.case_rows import BROKE, CaseRow, Words, fold, lacking_words, row_tests
 from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import SIGNS

@@ -150,9 +150,9 @@ class WorkspaceSource:
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
-        from evalstore.results.compare import pair_sorter
+        from evalstore.results.compare import diff
 
-        return pair_sorter.read_texts(self.location, sessions)
+        return diff.read_texts(self.location, sessions)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """Return the statistics of a run for each of these groupings."""

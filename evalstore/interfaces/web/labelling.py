@@ -28,7 +28,7 @@ from evalstore.planning.status_report import compute_workspace
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels.add_labels import label_results
-from evalstore.results.prompt_names import name_prompts_of_cases
+from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_run, open_revision
 from evalstore.results.stats.stats import agreement, compared, judge_stats
 from evalstore.results.table.cases import stored_labels

@@ -35,11 +35,10 @@ from evalstore.results.answer.judgements import (
     check_name,
     read_judgements,
 )
-from evalstore.results.failed_results import judged_subjects
-from evalstore.results.flips.run_differences import has_several_prompts
-from evalstore.results.labels.later_labels import find_counted_labels, with_later_labels
-from evalstore.results.log.failures import hint_for
-from evalstore.results.prompt_names import name_prompts, name_references
+from evalstore.results.flips.verdict_changes import has_several_prompts
+from evalstore.results.labels.labels import find_counted_labels, with_later_labels
+from evalstore.results.log.failures import hint_for, judged_subjects
+from evalstore.results.names import name_prompts, name_references
 from evalstore.results.rendering import (
     answer_text,
     check_meaning,
@@ -395,7 +394,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             questions, fresh = _find_questions(location, result)
             contents = VersionReader(store, fresh)
         else:
-            from evalstore.results.failed_results import questions_in_run
+            from evalstore.results.log.failures import questions_in_run
 
             contents = VersionReader(store, fallback=partial(read_workspace, location))
             questions_of = questions_in_run(store, store.load_run(run), [result])

@@ -29,10 +29,10 @@ from evalstore.results.answer.answer import (
 )
 from evalstore.results.answer.judgements import Judgement, judgement_view
 from evalstore.results.attempts import Attempt
-from evalstore.results.failed_results import judged_subjects, questions_in_run
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.prompt_names import prompt_text, reference_names
+from evalstore.results.log.failures import judged_subjects, questions_in_run
+from evalstore.results.names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
 
 

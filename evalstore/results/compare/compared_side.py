@@ -26,9 +26,9 @@ from evalstore.files.temporary_list import TemporaryList, keep_values
 from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import SourceChanges, compare_sources
-from evalstore.results.equal_parts import leave_out_same
+from evalstore.results.edits.edited_sources import leave_out_same
 from evalstore.results.growing_results import GrowingResults
-from evalstore.results.prompt_names import PromptPlace
+from evalstore.results.names import PromptPlace
 from evalstore.store import Store
 from evalstore.store.results import RowResults, SourcesReader
 from evalstore.store.trees.tree_nodes import CaseFinder

@@ -44,10 +44,10 @@ from evalstore.planning.selection import (
 )
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
-from evalstore.results.edits.participant_edits import find_named_candidates
-from evalstore.results.equal_parts import find_parts
-from evalstore.results.failed_results import failed_now, mark_failed
-from evalstore.results.prompt_names import PromptPlace, label_prompts, settled_places
+from evalstore.results.edits.edited_sources import find_parts
+from evalstore.results.judgement_changes import find_named_candidates
+from evalstore.results.log.failures import failed_now, mark_failed
+from evalstore.results.names import PromptPlace, label_prompts, settled_places
 from evalstore.store import Store
 from evalstore.store.results import SourcesReader, iterate_entries
 from evalstore.store.revisions import resolve_run

@@ -39,8 +39,8 @@ from evalstore.results.edits.edited_sources import (
     name_by_bytes,
     pair_prompts,
 )
-from evalstore.results.edits.participant_edits import find_participant_edits, find_runs_since
-from evalstore.results.prompt_names import PromptNames, prompts_of
+from evalstore.results.judgement_changes import find_participant_edits, find_runs_since
+from evalstore.results.names import PromptNames, prompts_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
 from evalstore.store.trees.tree_nodes import (

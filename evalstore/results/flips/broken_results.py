@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import numbers_now
 from evalstore.core.display import case_name
@@ -17,12 +17,10 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.planner import require_sound
 from evalstore.results.compare.diff import diff
-from evalstore.results.flips.run_differences import has_several_prompts
-from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.flips.verdict_changes import find_verdict_changes, has_several_prompts
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels.labels import LabelIndex, read_labels
-from evalstore.results.prompt_names import name_prompts
-from evalstore.results.result_version import BrokenResults, ResultVersion, version_of
+from evalstore.results.names import name_prompts
 from evalstore.store import Store
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, read_tree
@@ -30,6 +28,35 @@ from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+
+
+class ResultVersion(NamedTuple):
+    """The version of a case that a result is about; an edit of the case makes another."""
+
+    test: str
+    prompt: str | None
+    evaluation: str | None
+
+
+BrokenResults: TypeAlias = "Mapping[CellKey, ResultVersion]"
+"""The results that broke, each with what did not pass."""
+
+
+def version_of(result: Result) -> ResultVersion:
+    """Return the version of a case that a result is about."""
+    return ResultVersion(result.test, result.prompt, result.evaluation)
+
+
+def is_broken(result: Result, broken: BrokenResults, labels: LabelIndex) -> bool:
+    """Return whether a result broke and was not fixed since, by a label or another edit."""
+    was = broken.get((result.file, result.row, result.prompt_number, result.model))
+    if was is None:
+        return False
+    # An edit may have been taken back: then an older version passes again.
+    is_other = version_of(result) != was or labels.decides(result)
+    is_fixed = result.verdict == "pass" and is_other
+    return not is_fixed and labels.word(result) != "pass"
+
 
 _RUNS = 10
 """Runs that are searched for cases that broke."""

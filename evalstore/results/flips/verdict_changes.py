@@ -1,4 +1,4 @@
-"""Compares each case of a run with the newest earlier run that judged it."""
+"""Compares each case of a run with the newest earlier run that judged it, and names flips."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,19 +17,23 @@ from evalstore.comparison.pair_groups import (
     cause_texts,
     find_same_answers,
     has_equal_texts,
+    same_answer_text,
     sessions_of,
     sessions_to_compare,
     unpack_result,
 )
 from evalstore.core.batches import in_batches
+from evalstore.core.display import StyledLine, StyledSpan, case_name, plural, short
 from evalstore.core.results import ComparedSession, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Json
+from evalstore.core.values import Case, Json
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
-from evalstore.planning.options import is_partial
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.version_reader import VersionReader
+from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
     AS_LABEL,
@@ -37,8 +41,9 @@ from evalstore.results.judgement_changes import (
     judgement_changes,
     label_cause,
 )
+from evalstore.results.names import name_prompts
 from evalstore.store import Store
-from evalstore.store.results import RowResults, iterate_entries
+from evalstore.store.results import RowResults, iterate_cases, iterate_entries
 from evalstore.store.trees.tree_nodes import read_tree
 
 
@@ -374,3 +379,125 @@ def _pack(current: _Current) -> tuple[Any, ...]:
 
 def _unpack(values: Sequence[Any]) -> _Current:
     return _Current(unpack_result(values[0]), tuple(values[1]))
+
+
+_COLOURS = {**FLIPS, "now pending": "pending", "now undecided": "undecided"}
+
+
+def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledLine:
+    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by a label)`.
+
+    Where the run before covered other cases, it says since which run, or of each case. `last` are
+    the words for the run before.
+    """
+    counts = (
+        (len(changes.broke), "broke"),
+        (len(changes.fixed), "fixed"),
+        (len(changes.changed), "changed"),
+        (len(changes.undecided), "now undecided"),
+        (len(changes.pending), "now pending"),
+    )
+    since = last if changes.since == changes.last else f"run {short(changes.since)}"
+    if changes.is_of_several:
+        since = "the last verdict on each case"
+    spans = [StyledSpan(f"since {since}: ")]
+    for count, word in counts:
+        if count:
+            spans += [StyledSpan(", ")] if len(spans) > 1 else []
+            spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
+    causes = {OLDER: changes.older}
+    causes |= {cause: len(rows) for cause, rows in sorted(changes.causes.items())}
+    listed = cause_texts(causes.items(), sum(count for count, _ in counts))
+    spans += [StyledSpan(f" ({', '.join(listed)})")] if listed else []
+    if changes.same_answer:
+        spans += [StyledSpan(", ")] if len(spans) > 1 else []
+        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
+    if len(spans) == 1:
+        spans.append(StyledSpan("nothing broke or was fixed"))
+    if changes.new:
+        spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
+    if changes.new_undecided:
+        text = f"{len(changes.new_undecided):,} new and undecided"
+        spans += [StyledSpan(", "), StyledSpan(text, "undecided")]
+    if count := changes.more_results:
+        word = "more" if count > 0 else "fewer"
+        spans.append(StyledSpan(f", {plural(abs(count), f'{word} result')} than in {last}"))
+    return StyledLine(tuple(spans))
+
+
+_LISTED = 8
+"""The most results that are named of those that broke, and of those that were fixed."""
+_FILES = 200
+"""The most files with new failures that are named."""
+
+
+class RunDifferences(NamedTuple):
+    """How many results of a run have another verdict than the last earlier one on their case."""
+
+    is_first: bool = False
+    """Whether it is the first run."""
+    broke: int = 0
+    fixed: int = 0
+    others: int = 0
+    """How many differ otherwise: they fail in another way, are pending now, or are new failures."""
+    line: StyledLine | None = None
+    """`since the run before: 1 broke, 2 fixed`, as `run` says it; None if nothing differs."""
+    names: tuple[tuple[str, str], ...] = ()
+    """The first of those that broke, or were fixed: which of the two, and the case."""
+    new_failures: tuple[tuple[str, int], ...] = ()
+    """Files with how many of their results broke, or fail and are new; those with most first."""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Return whether a difference of pass rates does not show all of them."""
+        return bool((self.broke and self.fixed) or self.others)
+
+
+def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, RunDifferences]:
+    """Return the differences of runs by id."""
+    workspace = open_workspace(location)
+    folder = workspace.settings.paths["tests"]
+    found = {}
+    with open_store(location) as store:
+        for id in runs:
+            run = store.load_run(id)
+            changes = find_verdict_changes(store, folder, run)
+            found[id] = (
+                _describe(location, store, run, changes) if changes else RunDifferences(True)
+            )
+    return found
+
+
+def _describe(
+    location: Location, store: Store, run: Run, changes: VerdictChanges
+) -> RunDifferences:
+    failing = Counter(result.file for result in chain(changes.broke, changes.new))
+    return RunDifferences(
+        broke=len(changes.broke),
+        fixed=len(changes.fixed),
+        others=changes.other_verdicts + len(changes.pending) + len(changes.new),
+        line=changes_line(changes, "the run before") if changes.is_any or changes.new else None,
+        names=tuple(_name(location, store, run, changes)),
+        new_failures=tuple(failing.most_common(_FILES)),
+    )
+
+
+def _name(
+    location: Location, store: Store, run: Run, changes: VerdictChanges
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of results, with the system prompt in files whose cases have several."""
+    flips = {"broke": changes.broke[:_LISTED], "fixed": changes.fixed[:_LISTED]}
+    results = [result for listed in flips.values() for result in listed]
+    files = dict.fromkeys(result.file for result in results)
+    several = {file for file in files if has_several_prompts(store, run, file)}
+    prompts = name_prompts(location, {it.prompt for it in results if it.file in several})
+    for change, listed in flips.items():
+        for result in listed:
+            prompt = prompts[result.prompt] if result.file in several else None
+            yield change, f"{case_name(result.file, result.row, prompt)} {result.model}"
+
+
+def has_several_prompts(store: Store, run: Run, file: str) -> bool:
+    """Return whether the cases of a file had several system prompts in a run."""
+    first: list[tuple[Result, Case]] = next(iterate_cases(store, run, file), [])
+    return any(len(case.prompts) > 1 for _, case in first)

@@ -24,8 +24,13 @@ from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
 from evalstore.planning.results import compute_results
 from evalstore.planning.status_report import results_at
-from evalstore.results.case_reference import WITH_PROMPT
-from evalstore.results.prompt_names import find_prompt, label_prompts, list_names, prompt_label
+from evalstore.results.names import (
+    WITH_PROMPT,
+    find_prompt,
+    label_prompts,
+    list_names,
+    prompt_label,
+)
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve

@@ -30,10 +30,13 @@ from evalstore.planning.selection import find_row_in, name_file, no_run_has, spl
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.edited_sources import find_edits
-from evalstore.results.edits.participant_edits import ParticipantHistory
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
-from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
-from evalstore.results.prompt_names import PromptNames, prompts_of
+from evalstore.results.judgement_changes import (
+    ParticipantHistory,
+    is_judged_otherwise,
+    judgement_changes,
+)
+from evalstore.results.names import PromptNames, prompts_of
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import SourcesReader, iterate_entries, results_of

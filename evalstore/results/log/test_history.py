@@ -28,7 +28,7 @@ from evalstore.planning.results import as_result, compute_results
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.result_changes import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.judgement_changes import differ_evaluators
-from evalstore.results.prompt_names import PromptNames, label_prompts
+from evalstore.results.names import PromptNames, label_prompts
 from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, find_leaves

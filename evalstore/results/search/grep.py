@@ -21,7 +21,7 @@ from evalstore.files.json_output import fields_to_json
 from evalstore.files.temporary_list import open_temporary
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
-from evalstore.results.prompt_names import name_prompts
+from evalstore.results.names import name_prompts
 from evalstore.store.search.texts import (
     KINDS,
     Kind,

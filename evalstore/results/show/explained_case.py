@@ -29,13 +29,13 @@ from evalstore.results.answer.verdict_explanation import (
     explain_result,
     explain_stored_result,
     explain_workspace_result,
+    find_edit_of,
+    find_planned_work,
 )
-from evalstore.results.case_reference import CaseReference
-from evalstore.results.labels.later_labels import with_later_labels
-from evalstore.results.planned_work import find_edit_of, find_planned_work
-from evalstore.results.prompt_names import find_prompt, name_prompts
+from evalstore.results.labels.labels import with_later_labels
+from evalstore.results.names import CaseReference, find_prompt, name_prompts
 from evalstore.results.show.revision_results import find_file_of_run
-from evalstore.results.show.shown_results import (
+from evalstore.results.show.show import (
     CasePrompts,
     ChosenResults,
     FoundResult,

@@ -20,7 +20,7 @@ from evalstore.planning.path_history import find_later_name
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
 from evalstore.planning.selection import name_file
-from evalstore.results.failed_results import failed_now, mark_failed, mark_failed_in_run
+from evalstore.results.log.failures import failed_now, mark_failed, mark_failed_in_run
 from evalstore.store import Store
 from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
 from evalstore.store.revisions import WORK, resolve_run

@@ -21,13 +21,19 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace, iterate_workspace
 from evalstore.planning.version_reader import VersionReader
-from evalstore.results.case_reference import read_reference
-from evalstore.results.planned_work import find_edit
-from evalstore.results.prompt_names import name_prompts, reference_names
+from evalstore.results.answer.verdict_explanation import find_edit
+from evalstore.results.names import name_prompts, read_reference, reference_names
 from evalstore.results.rendering import references_of
 from evalstore.results.show.revision_results import find_test_file
-from evalstore.results.show.show import IN_PROGRESS, ShownItem, show_file, show_item
-from evalstore.results.show.shown_results import ShownCases, ShownResults, cases_related
+from evalstore.results.show.show import (
+    IN_PROGRESS,
+    ShownCases,
+    ShownItem,
+    ShownResults,
+    cases_related,
+    show_file,
+    show_item,
+)
 from evalstore.store.revisions import WORK, RunInProgressError, resolve, split_path
 
 if TYPE_CHECKING:

@@ -39,9 +39,9 @@ from evalstore.planning.plan import CHECKS
 from evalstore.planning.project import Project
 from evalstore.planning.results import evaluator_names
 from evalstore.planning.selection import suits
-from evalstore.results.equal_parts import find_equal_run
+from evalstore.results.edits.edited_sources import find_equal_run
 from evalstore.results.labels.labels import current_labels
-from evalstore.results.prompt_names import name_prompts_of_run
+from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.groups import CostReader, GroupSums, ResultGroup, judge_attempts
 from evalstore.store import Store

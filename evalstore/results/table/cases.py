@@ -33,7 +33,7 @@ from evalstore.planning.results import find_feedback
 from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.labels.labels import LabelIndex, read_labels
-from evalstore.results.prompt_names import label_prompts
+from evalstore.results.names import label_prompts
 from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
 from evalstore.results.table.case_rows import CaseRow, in_order
 from evalstore.store import Store

@@ -23,11 +23,10 @@ from evalstore.planning.results import find_feedback
 from evalstore.planning.selection import Selection, Target, compile_name, split_row
 from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
-from evalstore.results.flips.broken_results import find_broken_results
+from evalstore.results.flips.broken_results import find_broken_results, is_broken
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
-from evalstore.results.prompt_names import name_prompts
-from evalstore.results.result_version import is_broken
+from evalstore.results.names import name_prompts
 from evalstore.results.search.grep import Searcher
 from evalstore.results.show.revision_results import (
     FoundResults,

@@ -20,9 +20,13 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import Status, compute_workspace
-from evalstore.results.flips.broken_results import BrokenCase, find_broken_cases, find_broken_now
+from evalstore.results.flips.broken_results import (
+    BrokenCase,
+    find_broken_cases,
+    find_broken_now,
+    version_of,
+)
 from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.result_version import version_of
 from evalstore.results.table.file_verdicts import RunFiles, list_files
 from evalstore.runs.status.status import status as read_status
 from evalstore.store import Store

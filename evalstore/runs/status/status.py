@@ -38,17 +38,17 @@ from evalstore.planning.status_report import (
 )
 from evalstore.providers.base import SCRIPTED
 from evalstore.results.edits.edited_files import FileChanges, FileItems
-from evalstore.results.edits.participant_edits import (
+from evalstore.results.edits.edited_sources import find_unchanged_parts
+from evalstore.results.judgement_changes import (
     find_current_edits,
     find_runs_since,
     with_all_candidates,
 )
-from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.labels.labels import NewLabels, current_labels
-from evalstore.results.prompt_names import PromptPlace, prompt_labels, settled_places
+from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
-from evalstore.runs.workspace_checks.model_problems import describe_retirement
+from evalstore.runs.workspace_checks.check import describe_retirement
 from evalstore.store.driver import note_reached
 from evalstore.store.results import RowResults
 from evalstore.store.shared_runs import find_runs_in_progress

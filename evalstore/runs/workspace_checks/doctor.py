@@ -43,10 +43,10 @@ from evalstore.runs.execution.key_access import (
     hint_to_set,
 )
 from evalstore.runs.execution.model_calls import Adaptations
-from evalstore.runs.workspace_checks.check import find_unknown_prices
-from evalstore.runs.workspace_checks.model_problems import (
+from evalstore.runs.workspace_checks.check import (
     describe_retirement,
     describe_unknown_price,
+    find_unknown_prices,
 )
 from evalstore.store.schema.migrations import HEAD
 from evalstore.store.sqlite.driver import StoreState, inspect_database, inspect_store

@@ -20,8 +20,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.show import shown_item
-from evalstore.results.show.show import ShownItem
-from evalstore.results.show.shown_results import ShownCases, ShownResults
+from evalstore.results.show.show import ShownCases, ShownItem, ShownResults
 from evalstore.results.table.list import list_things
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore

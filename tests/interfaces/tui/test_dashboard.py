@@ -24,10 +24,9 @@ from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips import broken_results
-from evalstore.results.flips.broken_results import BrokenCase
+from evalstore.results.flips.broken_results import BrokenCase, ResultVersion
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
-from evalstore.results.result_version import ResultVersion
 from evalstore.results.stats.stats import stats
 from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import Dashboard, read_dashboard

@@ -22,7 +22,7 @@ from evalstore.planning.options import Location, RunOptions, SelectionOptions, s
 if TYPE_CHECKING:
     from evalstore.results.labels.add_labels import LabelReport
     from evalstore.runs.run_report import RunReport
-    from evalstore.runs.run_results import Extent
+    from evalstore.runs.run_text import Extent
 
 
 def _keep_bytes(text: str | None) -> str | None:
@@ -269,7 +269,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
     """Take part in a run in progress, whose options were chosen where it was begun."""
     from evalstore.interfaces.cli.progress import TerminalProgress
     from evalstore.interfaces.cli.render.run import join_line
-    from evalstore.runs.runners.join import join_run
+    from evalstore.runs.runners import join_run
 
     own = RunOptions(concurrency=options.concurrency)
     own_mode = Mode(join=name, json=mode.json, until_eof=mode.until_eof)

@@ -28,7 +28,7 @@ from evalstore.interfaces.cli.render.layout import (
 )
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import is_partial
-from evalstore.results.compare.diff_text import (
+from evalstore.results.compare.diff_result import (
     CHANGES,
     FLIPS,
     ROW_ID_HINT,
@@ -40,11 +40,11 @@ from evalstore.results.compare.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.failures import FailureLog, is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text
+from evalstore.runs.status.status_text import edit_lines
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:

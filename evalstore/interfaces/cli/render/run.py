@@ -21,10 +21,10 @@ from evalstore.interfaces.cli.render.layout import (
 )
 from evalstore.interfaces.cli.render.status import case_place, print_untrusted
 from evalstore.planning.project import Untrusted
-from evalstore.results.case_reference import show_command
 from evalstore.results.edits.distinct_labels import shorten_labels
-from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.flips.regressions import passed_in_text
+from evalstore.results.flips.verdict_changes import changes_line
+from evalstore.results.names import show_command
 from evalstore.runs.run_text import (
     OLDER_HINT,
     RunSummary,
@@ -38,8 +38,8 @@ from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
     from evalstore.runs.run_report import RunReport
-    from evalstore.runs.run_results import Extent, ListedResult
-    from evalstore.runs.runners.join import JoinReport
+    from evalstore.runs.run_text import Extent, ListedResult
+    from evalstore.runs.runners import JoinReport
 
 
 def join_line(report: JoinReport) -> str:
@@ -173,7 +173,7 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
 
 def _print_results(report: RunReport, extent: Extent) -> None:
     """Print the results that did not pass, each with its feedback; with `-v` all results."""
-    from evalstore.runs.run_results import list_results
+    from evalstore.runs.run_text import list_results
 
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts

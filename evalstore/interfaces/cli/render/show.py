@@ -35,29 +35,33 @@ from evalstore.interfaces.cli.render.layout import (
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text
 from evalstore.results.answer.answer_text import (
+    OTHERS,
     conversation,
     criteria,
+    explained_place,
+    explanation_sections,
     footer_lines,
     judgement_lines,
     missing_lines,
     note_lines,
     other_judgements,
+    other_lines,
     own_judgements,
     reasoning,
     together_lines,
-)
-from evalstore.results.answer.explanation_text import (
-    OTHERS,
-    explained_place,
-    explanation_sections,
-    other_lines,
 )
 from evalstore.results.answer.judgements import Judgement, name_results
 from evalstore.results.log.log import Log, LogEntry
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.results.rendering import check_yaml, text_of
-from evalstore.results.show.show import IN_PROGRESS, ShownItem
-from evalstore.results.show.shown_results import CaseBatch, ShownResult, ShownResults, word_of
+from evalstore.results.show.show import (
+    IN_PROGRESS,
+    CaseBatch,
+    ShownItem,
+    ShownResult,
+    ShownResults,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerPlace, AnswerView

@@ -20,16 +20,12 @@ from evalstore.interfaces.cli.render.layout import (
 from evalstore.planning.plan import PlanItem, SummedItems
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import FileChange, OtherReason, Status
-from evalstore.results.edits.change_text import (
-    change_text,
-    join_changes,
-    reason_text,
-    value_lines,
-)
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.runs.status.status_text import (
     KIND_TITLES,
+    change_text,
     edit_text,
+    join_changes,
     kind_count_text,
     labels_text,
     left_text,
@@ -38,11 +34,13 @@ from evalstore.runs.status.status_text import (
     outcome_text,
     pending_text,
     plan_text,
+    reason_text,
     remote_texts,
     row_id_hint,
     short_limit_text,
     trust_hint,
     used_again_texts,
+    value_lines,
     waiting_text,
 )
 

@@ -22,8 +22,7 @@ from evalstore.interfaces.tui.data_source import BackgroundRun
 from evalstore.interfaces.tui.render.verdicts import bar, verdict_cell, when
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import Status
-from evalstore.results.edits.change_text import reason_text, value_lines
-from evalstore.results.flips.flips_text import changes_line
+from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.run_text import (
     failure_line,
@@ -39,11 +38,13 @@ from evalstore.runs.status.status_text import (
     left_text,
     nothing_text,
     plan_text,
+    reason_text,
     removed_texts,
     row_id_hint,
     skipped_text,
     trust_hint,
     unrecorded_changes,
+    value_lines,
     waiting_text,
 )
 

@@ -47,7 +47,7 @@ from evalstore.interfaces.tui.render.verdicts import (
 )
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.status_report import FileChange, Status
-from evalstore.results.compare.diff_text import FLIPS
+from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.log.runs_in_progress import in_progress_text, in_progress_texts
 from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
@@ -57,7 +57,7 @@ from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
     from evalstore.results.flips.broken_results import BrokenCase
-    from evalstore.results.flips.run_differences import RunDifferences
+    from evalstore.results.flips.verdict_changes import RunDifferences
     from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
     from evalstore.runs.status.dashboard import Dashboard
 

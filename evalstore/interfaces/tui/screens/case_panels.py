@@ -45,7 +45,7 @@ from evalstore.interfaces.tui.render.verdicts import (
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.answer.answer_text import conversation
-from evalstore.results.result_version import BrokenResults
+from evalstore.results.flips.broken_results import BrokenResults
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, CaseWindow
 from evalstore.store.revisions import WORK

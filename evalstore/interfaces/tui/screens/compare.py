@@ -38,7 +38,7 @@ from evalstore.interfaces.tui.render.case_table import spark_cell
 from evalstore.interfaces.tui.render.verdicts import READING, pair_lines, result_cell, short_names
 from evalstore.interfaces.tui.screens.actions import DatedPage, HistoryReader
 from evalstore.interfaces.tui.text_view import TextView
-from evalstore.results.compare.diff_text import (
+from evalstore.results.compare.diff_result import (
     CHANGES,
     FLIPS,
     ROW_ID_HINT,
@@ -49,9 +49,9 @@ from evalstore.results.compare.diff_text import (
     side_names,
     summary_lines,
 )
-from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.labels.labels import LabelIndex
 from evalstore.results.table.cases import Cases
+from evalstore.runs.status.status_text import edit_lines
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
@@ -292,7 +292,7 @@ class ComparePage(DatedPage):
 
         def read() -> list[StyledLine]:
             from evalstore.results.answer.answer import last_user_messages
-            from evalstore.results.compare.pair_sorter import find_pair_edits
+            from evalstore.results.compare.diff import find_pair_edits
 
             feedback = source.feedback(diff.shown_decisions(pair))
             answers = source.answers([id for id in diff.shown_sessions(pair) if id])

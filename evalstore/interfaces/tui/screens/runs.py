@@ -43,7 +43,7 @@ from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.run_differences import RunDifferences
+    from evalstore.results.flips.verdict_changes import RunDifferences
     from evalstore.results.table.file_verdicts import RunFiles
     from evalstore.runs.status.dashboard import Dashboard
 
@@ -325,7 +325,7 @@ class RunsPage(ActionsPage):
         location, runs = self.source.location, [*self._undiffered][:_AT_ONCE]
 
         def read() -> dict[str, RunDifferences | None]:
-            from evalstore.results.flips.run_differences import read_run_differences
+            from evalstore.results.flips.verdict_changes import read_run_differences
 
             with suppress(EvalstoreError):  # a damaged store: the page of the run says so
                 return {**read_run_differences(location, runs)}

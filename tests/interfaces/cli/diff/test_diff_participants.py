@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.results.compare import pair_sorter
+from evalstore.results.compare import diff
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER, Echo, Evalstore
 from tests.interfaces.cli.log.test_log_edits import edits
@@ -181,7 +181,7 @@ def test_a_flip_is_explained_by_the_edit_before_it_and_not_by_later_ones(
         assert f"{of_oslo}  (instructions changed)" in evalstore("diff", *sides).stdout
     assert "pass -> fail  (instructions changed)" in evalstore("diff", "@work", "@~2").stdout
     assert "  instructions changed" in history(evalstore, "@:tests/weather.md::city=Oslo")
-    monkeypatch.setattr(pair_sorter, "_MOST_CELLS", 0)
+    monkeypatch.setattr(diff, "_MOST_CELLS", 0)
     both = "(instructions changed, model changed)"
     assert f"{of_oslo}  {both}" in evalstore("diff", "@~2", "@").stdout
 

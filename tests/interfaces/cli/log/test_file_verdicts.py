@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.flips.run_differences import read_run_differences
+from evalstore.results.flips.verdict_changes import read_run_differences
 from evalstore.results.table import file_verdicts
 from evalstore.results.table.file_verdicts import read_file_verdicts
 from evalstore.store import Store

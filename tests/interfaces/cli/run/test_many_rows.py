@@ -25,7 +25,7 @@ from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.runs.run_totals import RunTotals
+from evalstore.runs.run_report import RunTotals
 from evalstore.store import Store
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion

@@ -13,8 +13,7 @@ from evalstore.planning.options import Location
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
 from evalstore.results.flips.result_history import find_newer_result
-from evalstore.results.flips.run_differences import RunDifferences, read_run_differences
-from evalstore.results.flips.verdict_changes import Outcome
+from evalstore.results.flips.verdict_changes import Outcome, RunDifferences, read_run_differences
 from evalstore.results.log.log import log
 from evalstore.store import Store
 from evalstore.store.results import iterate_results

@@ -13,8 +13,7 @@ from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.show.show import ShownItem
-from evalstore.results.show.shown_results import ShownResults, result_to_json
+from evalstore.results.show.show import ShownItem, ShownResults, result_to_json
 from evalstore.store.results import read_results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore

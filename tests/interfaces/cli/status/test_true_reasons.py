@@ -8,7 +8,7 @@ from typing import Any
 from evalstore.comparison.comparison import Pair
 from evalstore.interfaces.api.workspace import Workspace
 from evalstore.planning.options import Location
-from evalstore.results.compare.pair_sorter import find_pair_edits
+from evalstore.results.compare.diff import find_pair_edits
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, Echo, Evalstore
 from tests.interfaces.cli.run.test_run import edit

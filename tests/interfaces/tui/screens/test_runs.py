@@ -118,8 +118,7 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def now_is(age: str) -> None:
-        views = "results.answer.answer_text", "results.answer.explanation_text"
-        for module in ("interfaces.tui.render.verdicts", *views):
+        for module in ("interfaces.tui.render.verdicts", "results.answer.answer_text"):
             monkeypatch.setattr(f"evalstore.{module}.ago", lambda *_: age)
 
     async def minutes_pass(pilot: Pilot[None]) -> None:

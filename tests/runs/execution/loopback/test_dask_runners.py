@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.runs.runners.dask_runners import LiveWorkers, find_secrets
+from evalstore.runs.runners import LiveWorkers, find_secrets
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address

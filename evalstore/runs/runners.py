@@ -1,8 +1,8 @@
-"""Starts runners as tasks of dask: each joins the run by the address of its store.
+"""The command `run --join`, and the runners that a run starts: as processes, or as tasks of dask.
 
-Dask only chooses where they run. Questions and answers go through the store, and so a worker that
-is lost costs nothing, and the tasks go on when this program dies. This is the one module that
-imports `distributed`.
+Each joins the run by the address of its store. Dask only chooses where tasks run: questions and
+answers go through the store, and so a worker that is lost costs nothing, and the tasks go on when
+this program dies. This is the one module that imports `distributed`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,183 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-from evalstore.core.display import plural
-from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.runs import ProgressListener
+from evalstore.core.clock import Clock
+from evalstore.core.display import plural, status_word
+from evalstore.core.errors import INTERRUPTED, OK, EvalstoreError, NoWorkspaceError, RevisionError
+from evalstore.core.runs import ProgressListener, Run
+from evalstore.files.access import normal_path
+from evalstore.planning.open_project import locate_store, open_workspace, warn_outside
 from evalstore.planning.options import Location, RunOptions
-from evalstore.runs.runners.join import join_run
-from evalstore.store.location import DatabaseAddress, is_url, read_address
+from evalstore.runs.execution.execution_counts import ExecutionCounts
+from evalstore.runs.execution.sharing.run_share import SharedWork
+from evalstore.runs.run_record import (
+    FinishedRun,
+    RestoredRun,
+    carry_out,
+    record,
+    require_joinable,
+    restored,
+)
+from evalstore.store import Store
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
+from evalstore.store.revisions import find_recorded
+from evalstore.store.shared_runs import SharedRun
+
+NEWEST = "@"
+"""Names the newest run in progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinReport:
+    """What this program has done of a run."""
+
+    run: str | None
+    """The id of the run; None while other programs still work on it."""
+    asked: int
+    judged: int
+    failed: int
+    cost: float
+    """USD"""
+    status: str | None = None
+    """The status of the run; None while others still work on it."""
+    stopped: str | None = None
+    """What has stopped this program: `interrupted`, or the limit `max-cost` or `max-time`."""
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the command: that of the run belongs to who has begun it."""
+        return INTERRUPTED if self.stopped == "interrupted" else OK
+
+
+def join_run(
+    location: Location, name: str, options: RunOptions, listener: ProgressListener
+) -> JoinReport:
+    """Take part in a run in progress: `@` for the newest one, or the start of its id.
+
+    Its settings, models and prompts come from the store. Of `options`, the number of calls at once
+    counts. One that is named and over by now is complete for this program: launchers may start it
+    late. Raises `RevisionError` if the run does not exist.
+    """
+    # A migration would end the runs of programs of the older version that are in progress.
+    with closing(Store.open(_find_store(location), may_migrate=False)) as store:
+        run = _find(store, name)
+        if isinstance(run, Run):
+            shown = f"'evalstore show {run.id[:8]}' shows it"
+            if run.status != "complete":
+                shown = f"'evalstore run' does what is left; {shown}"
+            recorded = f"it is recorded as {run.id[:8]}, {status_word(run.status)}"
+            listener.note(f"run {name[:8]} is over: {recorded}; {shown}")
+            return JoinReport(run.id, 0, 0, 0, 0.0, run.status)
+        require_joinable(run)
+        if run.is_silent:
+            listener.note(f"no other program is working on run {run.id[:8]}: this one continues it")
+        with restored(store, location, run) as known:
+            return _take_part(known, run, options, listener)
+
+
+def _find_store(location: Location) -> StoreLocation:
+    """Return where the store is; where it is named, no workspace is needed.
+
+    Warns of what has no effect in `.env`, also where that is why no store is named.
+    """
+    if location.keys_folder is None:  # the program that has started others has warned of it
+        warn_outside(location.directory, location.warn, is_database=is_url(location.store or ""))
+    if location.store:
+        if is_url(location.store):
+            return read_address(location.store)
+        return normal_path(location.directory, location.store)
+    try:
+        workspace = open_workspace(location)
+    except NoWorkspaceError as error:
+        hint = "'--store' or EVALSTORE_STORE names the store of the run; then none is needed"
+        raise NoWorkspaceError(str(error), hint=hint) from error
+    place = locate_store(workspace, location)
+    if isinstance(place, DatabaseAddress):
+        warn_outside(location.directory, location.warn, is_database=True)
+    return place
+
+
+def _find(store: Store, name: str) -> SharedRun | Run:
+    """Return the run in progress with this name, or its record if it is over by now.
+
+    The newest one must have a live runner: who names none may also wait for the next to begin.
+    """
+    runs = store.find_shared_runs()
+    if name == NEWEST:
+        live = [run for run in runs if not run.is_silent]
+        named = ([run for run in live if not run.error] or live)[:1]
+    else:
+        named = [run for run in runs if run.id.startswith(name)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise RevisionError(f"'{name}' is ambiguous: {len(named)} runs in progress begin with it")
+    if name == NEWEST:
+        hint = "'evalstore run' begins one"
+        if left := [run for run in runs if not run.error]:
+            hint = f"'--join {left[0].id[:8]}' continues an abandoned run"
+        raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
+    if recorded := find_recorded(store, name):
+        return recorded
+    at_work, left_behind = (
+        ", ".join(run.id[:8] for run in runs if run.is_silent == is_left and not run.error)
+        for is_left in (False, True)
+    )
+    hints = [f"runs in progress are {at_work}"] if at_work else []
+    hints += [f"abandoned runs are {left_behind}"] if left_behind else []
+    raise RevisionError(
+        f"no run in progress is called '{name}' in the store '{store.path}'",
+        hint="; ".join(hints) or "'evalstore run' begins one",
+    )
+
+
+def _take_part(
+    known: RestoredRun, run: SharedRun, options: RunOptions, listener: ProgressListener
+) -> JoinReport:
+    project, origin, selection, stored = known
+    options = replace(
+        stored, concurrency=options.concurrency or stored.concurrency, fail_on="none", yes=True
+    )
+    clock = Clock(origin.started)
+    plans, totals = known.plan()
+    survey = plans.survey(totals.add)
+    if project.location.keys_folder is None:  # the program that has started others says so itself
+        for file in project.code.named:
+            listener.warn(
+                f"{file.words}; 'evalstore trust {file.path}' in the workspace, on this machine, "
+                "allows it"
+            )
+    shared = SharedWork(run.id, False, run.cost_limit, run.elapsed)
+    totals, outcome, own = carry_out(
+        project, survey, plans, totals, clock, options, listener, shared, known.plan
+    )
+    done = (own.asked, own.judged, own.failed, own.cost)
+    stopped = _describe_stop(outcome)
+    if not own.is_last:
+        return JoinReport(None, *done, stopped=stopped)
+    finished = FinishedRun(selection, options, totals, outcome, origin, clock())
+    recorded = record(project, finished, shared, listener.note)
+    return JoinReport(recorded.id, *done, recorded.status, stopped)
+
+
+def _describe_stop(outcome: ExecutionCounts) -> str | None:
+    """Return what has stopped this program, if anything has."""
+    if outcome.interrupted:
+        return "interrupted"
+    if outcome.time_is_up:
+        return "max-time"
+    return "max-cost" if outcome.over_budget else None
+
 
 LOCAL = "local"
 """In place of an address: a cluster of processes on this machine."""
@@ -309,3 +473,124 @@ def _topic(run: str) -> str:
 def _first_line(error: BaseException) -> str:
     text = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+_GRACE_SECONDS = 15.0
+"""Seconds in which a process may finish what is in flight before it is killed."""
+_SAID_HERE = ("interrupted", "time is up")
+"""How messages begin that this program shows, too."""
+_OF_THE_COMMAND = ("EVALSTORE_RUN_", "EVALSTORE_JUDGE_", "EVALSTORE_PROGRESS", "EVALSTORE_CONFIG")
+"""Prefixes of variables with options of this program, which are not those of its runners."""
+
+
+class RunnerProcesses:
+    """The processes; used as `RunnerLauncher`.
+
+    Their standard input is a pipe from this program: when that ends, however it ends, they do.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        location: Location,
+        store: StoreLocation,
+        count: int | None,
+        note: Callable[[str], None],
+    ) -> None:
+        """`root` is the folder of the workspace; `note` shows a message to the user."""
+        self._root = root
+        self._location = location
+        self._store = store
+        self._count = count or max(1, len(os.sched_getaffinity(0)) - 1)
+        self._note = note
+        self._said: set[str] = set()
+        self._started: list[subprocess.Popen[str]] = []
+        self._readers: list[threading.Thread] = []
+        self._is_over = False
+        self._lost = 0
+        """How many have died while the run was in progress."""
+        self._lock = threading.Lock()
+
+    def start(self, run: str, known: Collection[str]) -> None:
+        """Start the processes; `known` are warnings that were shown already."""
+        self._said.update(known)
+        for _ in range(self._count):
+            process = subprocess.Popen(
+                self._command(run),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=self._environment(),
+                encoding="utf-8",
+                errors="backslashreplace",
+            )
+            self._started.append(process)
+            reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+            self._readers.append(reader)
+            reader.start()
+
+    def stop(self) -> None:
+        """Close the pipes, and wait until the processes have ended; one that hangs is killed."""
+        with self._lock:
+            self._is_over = True
+        for process in self._started:
+            assert process.stdin
+            with suppress(OSError):
+                process.stdin.close()
+        for process in self._started:
+            try:
+                process.wait(_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for reader in self._readers:
+            reader.join(1.0)
+
+    @property
+    def remark(self) -> str:
+        """Return that all processes were lost; empty if they were not."""
+        if not self._started or self._lost < len(self._started):
+            return ""
+        return f"all processes of the run were lost ({self._lost:,}): this program did the rest"
+
+    def _command(self, run: str) -> list[str]:
+        location = self._location
+        outside = ["--allow-outside"] if location.allow_outside else []
+        shown = ["--color", "never", "--progress", "none", *outside]
+        # -P: no module is loaded from the current folder, which may be that of a workspace.
+        program = [sys.executable, "-P", "-m", "evalstore", "-C", str(self._root), *shown]
+        return [*program, "run", "--join", run, "--until-eof"]
+
+    def _environment(self) -> dict[str, str]:
+        """Return the variables of a process; its command line could be read by other users."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_OF_THE_COMMAND)
+        }
+        store = self._store
+        named = (
+            store.with_secrets() if isinstance(store, DatabaseAddress) else str(store.absolute())
+        )
+        return {**kept, "EVALSTORE_STORE": named}
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        """Show what a process tells the user, and how it has ended if others do its work."""
+        assert process.stderr
+        with process.stderr:
+            for line in process.stderr:
+                self._show(line.rstrip("\n"))
+        code = process.wait()
+        if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self._lock:
+                self._lost += not self._is_over
+            self._show(
+                f"process {process.pid} was ended by signal {-code}: the other runners do its work"
+            )
+
+    def _show(self, text: str) -> None:
+        with self._lock:
+            if self._is_over or text in self._said or text.startswith(_SAID_HERE):
+                return
+            self._said.add(text)
+        self._note(text)

@@ -1,1 +1,0 @@
-"""Programs that take part in a run."""
