@@ -28,8 +28,8 @@ from evalstore.files.atomic_write import temporary_file, write_whole
 
 INDEX = "index.json"
 """The name of its file."""
-_ROWS = "rows"
-"""The folder with digests of the rows of test files."""
+_ROWS = "rows-"
+"""Begins the names of the files with digests of the rows of test files."""
 _DIGITS = 32
 """A file of numbers begins with so many digits of the digest of the rest."""
 SUFFIXES = {
@@ -42,6 +42,8 @@ SUFFIXES = {
     "currencies": (".yaml", ".yml"),
 }
 """The suffixes of the files of each kind."""
+_MOST_NUMBERS = 2**24
+"""The most digests of rows that a command keeps: 128 MiB."""
 GRAIN = 1_000_000_000
 """Nanoseconds; a file that was younger when it was read may have changed since unnoticed."""
 _FORMAT = [5, __version__]
@@ -100,10 +102,13 @@ class Index:
         self.changed = self.changed or used != self.used
         self.used = used
 
-    def put(self, path: str, entry: IndexEntry) -> None:
-        """Add or replace an entry."""
+    def put(self, path: str, entry: IndexEntry, rows: NumberLists | None = None) -> None:
+        """Add or replace an entry, with the digests of its rows unless all are too many."""
         self.files[path] = entry
         self.changed = True
+        kept = sum(len(each) for some in self.rows.values() for each in some.lists)
+        if rows and kept + sum(map(len, rows.lists)) <= _MOST_NUMBERS:
+            self.rows[path] = rows
 
     def keep_only(self, paths: set[str]) -> None:
         """Remove the entries of all other files."""
@@ -152,22 +157,21 @@ class Index:
             "used": self.used,
         }
         data = json.dumps(content, separators=(",", ":")).encode()
-        folder = path.parent / _ROWS
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data, durable=False)
             names = {_file_name(name) for name in self.files}
-            for old in folder.glob("*"):
+            for old in path.parent.glob(f"{_ROWS}*"):
                 if old.name not in names:
                     old.unlink()
         for name, (header, lists) in self.rows.items():
             sources = _sources(self.files[name])
-            NumberLists([sources, header], lists).write(folder / _file_name(name))
+            NumberLists([sources, header], lists).write(path.parent / _file_name(name))
         self.rows, self.changed = {}, False
 
 
 def _file_name(path: str) -> str:
-    return hashing.hash_bytes(path.encode())
+    return _ROWS + hashing.hash_bytes(path.encode())
 
 
 def _sources(entry: IndexEntry) -> Json:
@@ -175,15 +179,19 @@ def _sources(entry: IndexEntry) -> Json:
 
 
 def read_rows(
-    private: Path, boundary: Boundary, path: str, entry: IndexEntry
+    private: Path, boundary: Boundary, path: str, entry: IndexEntry, count: int
 ) -> NumberLists | None:
-    """Return the digests of the rows of a test file as it was read; None if they are not known."""
+    """Return the digests of the rows of a test file as it was read; None if they are not known.
+
+    `count` is how many rows there were.
+    """
     try:
-        (sources, header), lists = read_lists(private / _ROWS / _file_name(path), boundary)
+        (sources, (names, columns)), lists = read_lists(private / _file_name(path), boundary)
+        is_sound = [*map(len, lists)] == [count] * (len({*columns}) + 3)
     except (ValueError, TypeError):
         return None
-    is_same = sources == _sources(entry) and len({*map(len, lists)}) == 1
-    return NumberLists(header, lists) if is_same else None
+    is_same = is_sound and sources == _sources(entry)
+    return NumberLists([names, columns], lists) if is_same else None
 
 
 def read_dependencies(private: Path, boundary: Boundary, file: str) -> dict[str, Any]:
@@ -225,10 +233,8 @@ class NumberLists(NamedTuple):
         head = json.dumps([sys.byteorder, self.header, lengths], sort_keys=True)
         pieces: list[bytes | memoryview] = [f"{head}\n".encode()]
         pieces += [memoryview(each).cast("B") for each in self.lists]
-        with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary_file(path, durable=False) as file:
-                file.writelines([hashing.hash_stream(pieces).encode(), *pieces])
+        with suppress(OSError), temporary_file(path, durable=False) as file:
+            file.writelines([hashing.hash_stream(pieces).encode(), *pieces])
 
 
 def read_lists(path: Path, boundary: Boundary) -> NumberLists:

@@ -262,8 +262,7 @@ class _Reader:
     def _find_known(self, path: str, digest: str, depends: dict[str, Any]) -> KnownRows | None:
         """Return the rows of a test file as they were if nothing but its data differs.
 
-        `depends` are those of its dependencies that do not follow from its rows; those of the
-        stored cases are added.
+        `depends` are those of its dependencies that do not follow from its rows.
         """
         entry = self._index.files.get(path)
         if entry is None or entry.digest != digest or self._load_nodes is None:
@@ -275,13 +274,12 @@ class _Reader:
                 return None
             if kind not in ("dataset", COLUMNS) and not current.is_same(path, name, ids):
                 return None
-        rows = read_rows(self._workspace.private, self._workspace.boundary, path, entry)
         file = self._load_nodes([entry.node]).get(entry.node)
-        if rows is None or file is None:
+        if file is None:
             return None
-        for name, ids in entry.depends.items():
-            depends.setdefault(name, ids)
-        return KnownRows(rows, file.cases)
+        private, boundary = self._workspace.private, self._workspace.boundary
+        rows = read_rows(private, boundary, path, entry, len(file.cases))
+        return KnownRows(rows, file.cases, entry.depends) if rows else None
 
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
         """Return whether a file has the same bytes under another stamp, which then is updated."""
@@ -342,11 +340,18 @@ class _Reader:
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
         reading.digests[path] = digest
-        if not expansion.problems and not collector.warnings:
-            settled = is_settled(now, read_at)
-            self._index.put(path, IndexEntry(now, settled, digest, node, expansion.dependencies))
-            if expansion.rows is not None:
-                self._index.rows[path] = expansion.rows
+        if expansion.problems or collector.warnings:
+            return
+        current = CurrentDependencies(self._library, self._references)
+        depends = expansion.dependencies
+        # Data that were changed meanwhile may have been read in part before, in part after.
+        if all(
+            current.is_same(path, *each)
+            for each in depends.items()
+            if each[0].startswith("dataset:")
+        ):
+            entry = IndexEntry(now, is_settled(now, read_at), digest, node, depends)
+            self._index.put(path, entry, expansion.rows)
 
 
 # --- whether the dependencies of a test file are unchanged since it was read

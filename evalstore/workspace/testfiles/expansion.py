@@ -62,7 +62,7 @@ def expand_test(
 
     With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
     With `in_nodes` so are many cases, and the result has their node instead. `known` returns the
-    rows of the same file with the same dependencies, to which it adds, but other data.
+    rows of the same file with the same dependencies but other data.
     """
     result = ExpandedFile(sink=sink)
     if not test.readable:
@@ -158,6 +158,7 @@ def _build_tree(
             labels, names = named
             cases = [case._replace(row=label) for case, label in zip(made, names, strict=True)]
             keys = known.build(builder, cases)
+            result.dependencies = {**known.depends, **result.dependencies}
         unjudged = any(case.evaluation is None for case in made)
     else:
         for number, draft in enumerate(drafts):

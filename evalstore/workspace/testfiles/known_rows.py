@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from evalstore.core.hashing import find_repeated
 from evalstore.core.values import Case
@@ -31,7 +32,11 @@ class KnownRows:
     rows are named, and of all.
     """
 
-    def __init__(self, digests: NumberLists, cases: Sequence[Case]) -> None:
+    def __init__(
+        self, digests: NumberLists, cases: Sequence[Case], depends: Mapping[str, Any]
+    ) -> None:
+        self.depends = depends
+        """What these cases depend on."""
         self._names, columns = digests.header
         *values, self._rows, self._keys, self._labels = digests.lists
         self._columns = dict(zip(columns, values, strict=True))
@@ -129,8 +134,11 @@ class KnownRows:
         part = self._parts.get(self._places[number])
         if part is None or len(self._places) <= MAX_UNDIVIDED:
             return None
-        same = array("q", range(part.first, part.first + part.size))
-        return part if self._places[number : number + part.size] == same else None
+        end = part.first + part.size
+        if end == len(self._rows) and number + part.size < len(self._places):
+            return None  # the last part ended where the file did
+        is_same = self._places[number : number + part.size] == array("q", range(part.first, end))
+        return part if is_same else None
 
 
 def _number(labels: array[int]) -> dict[int, int]:

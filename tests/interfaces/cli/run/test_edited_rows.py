@@ -12,7 +12,10 @@ import pytest
 
 from evalstore.core.errors import NO, OK
 from evalstore.core.values import Case
+from evalstore.files.access import Boundary
 from evalstore.store.trees.case_chunks import CaseTreeBuilder
+from evalstore.workspace import index
+from evalstore.workspace.index import NumberLists, read_lists
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.case_builder import CaseBuilder
 from tests.builders import tree
@@ -172,12 +175,121 @@ def test_only_the_rows_that_differ_are_filled_again(
     assert len(drafted) == 2
 
 
+@pytest.mark.parametrize("count", [80, 87, 88, 90])
+@pytest.mark.parametrize("added", [3, 11])
+def test_added_rows_continue_the_last_part(
+    make: Callable[[str], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    added: int,
+) -> None:
+    treat_as_long(monkeypatch)
+    root = make(_text())
+    rows = _rows()[:count]
+    _write(root, rows)
+    evalstore("run", "--quiet")
+    _write(root, [*rows, *({"country": f"new {n}", "capital": "New"} for n in range(added))])
+    changed, whole = _read_both(root, evalstore)
+    assert changed == whole
+
+
+def test_data_that_were_replaced_while_they_were_read_are_read_again(
+    make: Callable[[str], Path], evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(_text())
+    (root / ".evalstore/index.json").unlink()
+    rows = _rows()
+    rows[70]["capital"] = "Rome"
+    build = expansion._build_tree
+
+    def replace_before(*arguments: Any) -> None:
+        (root / "tests/data.jsonl").unlink()
+        _write(root, rows)
+        build(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(expansion, "_build_tree", replace_before)
+        evalstore("run", "--quiet")
+    changed, whole = _read_both(root, evalstore)
+    assert changed == whole
+
+
+@pytest.mark.parametrize("change", ["a list less", "a row less", "no names", "lists as names"])
+def test_digests_in_another_form_are_not_used(
+    make: Callable[[str], Path], evalstore: Evalstore, drafted: list[int], change: str
+) -> None:
+    root = make(_text())
+    (file,) = (root / ".evalstore").glob("rows-*")
+    (sources, (names, columns)), lists = read_lists(file, Boundary([root], "the workspace"))
+    if change == "a list less":
+        lists = lists[1:]
+    elif change == "a row less":
+        lists = [each[1:] for each in lists]
+    elif change == "no names":
+        columns = None
+    else:
+        columns = [[each] for each in columns]
+    NumberLists([sources, [names, columns]], lists).write(file)
+    rows = _rows()
+    rows[40]["country"] = "Norway"
+    _write(root, rows)
+    drafted.clear()
+    changed, whole = _read_both(root, evalstore)
+    assert changed == whole
+    assert len(drafted) == 180
+
+
+def test_files_outside_are_kept_when_digests_of_rows_are_removed(
+    make: Callable[[str], Path], evalstore: Evalstore, tmp_path: Path
+) -> None:
+    root = make(_text())
+    outside = tree(tmp_path / "outside", {"kept.txt": "kept"})
+    for name in ("rows", "rows-0"):
+        (root / ".evalstore" / name).symlink_to(outside)
+    (file,) = (root / ".evalstore").glob("rows-?*[0-9a-f]")
+    file.unlink()
+    file.symlink_to(outside / "kept.txt")
+    _write(root, _rows()[1:])
+    evalstore("run", "--quiet")
+    assert not file.is_symlink()
+    assert {path.name: path.read_text(encoding="utf-8") for path in outside.iterdir()} == {
+        "kept.txt": "kept"
+    }
+
+
+def test_digests_of_rows_are_removed_with_their_test_file(
+    make: Callable[[str], Path], evalstore: Evalstore
+) -> None:
+    root = make(_text())
+    (root / "tests/rows.md").rename(root / "tests/renamed.md")
+    before = {*(root / ".evalstore").glob("rows-*")}
+    evalstore("run", "--quiet")
+    after = {*(root / ".evalstore").glob("rows-*")}
+    assert len(before) == len(after) == 1
+    assert before != after
+
+
+def test_too_many_digests_of_rows_are_not_kept(
+    make: Callable[[str], Path], evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_MOST_NUMBERS", 700)
+    root = make(_text())
+    (root / "tests/again.md").write_text(_text(), encoding="utf-8")
+    evalstore("run", "--quiet")
+    (root / ".evalstore/index.json").unlink()
+    for file in (root / ".evalstore").glob("rows-*"):
+        file.unlink()
+    evalstore("run", "--quiet")
+    assert len([*(root / ".evalstore").glob("rows-*")]) == 1
+
+
 @pytest.mark.parametrize("keep", [0, 40, -8])
 def test_damaged_digests_of_rows_are_not_used(
     make: Callable[[str], Path], evalstore: Evalstore, drafted: list[int], keep: int
 ) -> None:
     root = make(_text())
-    (file,) = (root / ".evalstore/rows").iterdir()
+    (file,) = (root / ".evalstore").glob("rows-*")
     file.write_bytes(file.read_bytes()[:keep] + b"x" * 8 * (keep < 0))
     rows = _rows()
     rows[40]["country"] = "Norway"
