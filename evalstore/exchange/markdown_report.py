@@ -33,14 +33,14 @@ from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
-from evalstore.results.attempts import attempts_text
+from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.regressions import Regression, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.labels.labels import LABELLED_LATER, describe_later_labels
+from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, earlier_text, earlier_title, make_overview

@@ -50,7 +50,7 @@ from evalstore.planning.status_report import CostLimit, Status
 from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.results.labels.labels import count_labelled
+from evalstore.results.labels import count_labelled
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher
@@ -67,9 +67,14 @@ from evalstore.runs.run_record import (
     share_run,
 )
 from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals, decide, reaches_threshold
-from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
-from evalstore.runs.status.status import KindReasons, WorkReasons, describe_scope
+from evalstore.runs.status.status import (
+    KindReasons,
+    WorkReasons,
+    describe_scope,
+    note_scripts,
+    warn_of_edited_scripts,
+)
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import ensure_sources, iterate_results

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.core.errors import FileProblem
 from evalstore.files.access import Boundary, OutsideProblem
-from evalstore.results.search import grep
+from evalstore.results import grep
 from evalstore.workspace.trust import AllowedPath, AllowedPaths
 from tests.builders import Files, tree
 from tests.exchange.importers.langbite.library import prompt, table

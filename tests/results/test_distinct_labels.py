@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from evalstore.core.display import columns_of
-from evalstore.results.edits import distinct_labels
-from evalstore.results.edits.distinct_labels import shorten_label, shorten_labels
+from evalstore.core import display
+from evalstore.core.display import columns_of, shorten_label, shorten_labels
 
 CAPITALS = [
     f"tests/a/long/folder/geography.md [question=What is the capital of {country}?]"
@@ -89,7 +88,7 @@ class CountedPattern:
 
 
 def test_the_words_of_each_label_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distinct_labels, "_WORD", CountedPattern())
+    monkeypatch.setattr(display, "_WORD", CountedPattern())
     labels = [f"tests/a.md [a long beginning {number} and a long end]" for number in range(300)]
     assert set(shorten_labels(labels, 12)) != set(labels)
-    assert distinct_labels._WORD.searches < 5 * len(labels)  # type: ignore[attr-defined]
+    assert display._WORD.searches < 5 * len(labels)  # type: ignore[attr-defined]

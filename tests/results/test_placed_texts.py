@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.core import batches
-from evalstore.results.search.grep import TextPlace, find_places
+from evalstore.results.grep import TextPlace, find_places
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
 
 RUNS: dict[str, dict[str, list[ResultIds]]] = {

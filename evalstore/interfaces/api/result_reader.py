@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.search.grep import In, SearchHit
+    from evalstore.results.grep import In, SearchHit
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 StrPath = str | os.PathLike[str]
@@ -508,7 +508,7 @@ class ResultReader(OpenedWorkspace):
         The last word may be the beginning of one; put a phrase in quotation marks. More than
         10,000 texts are in a temporary file and are read when they are needed.
         """
-        from evalstore.results.search.grep import iterate_hits
+        from evalstore.results.grep import iterate_hits
 
         kinds: tuple[In, ...] = () if within is None else (within,)
         with self._use() as location:
@@ -522,7 +522,7 @@ _PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "conte
 
 
 def _unpack_hit(values: Sequence[Any]) -> SearchHit:
-    from evalstore.results.search.grep import SearchHit
+    from evalstore.results.grep import SearchHit
 
     kind, id, file, row, models, sessions, context, matches = values
     spans = tuple((start, end) for start, end in matches)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.exchange.sync.remotes import GarbageReport
     from evalstore.interfaces.html.report import WrittenReport
     from evalstore.planning.status_report import Status
-    from evalstore.results.labels.add_labels import LabelReport
+    from evalstore.results.labels import LabelReport
     from evalstore.runs.judge_text import JudgedText
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.workspace_checks.check import CheckReport
@@ -383,7 +383,7 @@ class Workspace(ResultReader):
         is named; for results, `session` names one attempt. `by` is the person, else git's
         `user.name`. Raises `EvalstoreError` when there is no answer, or several are meant.
         """
-        from evalstore.results.labels import add_labels as labels
+        from evalstore.results import labels
 
         if verdict not in ("pass", "fail", "none"):
             raise EvalstoreError(f"a label cannot be '{verdict}'", hint="it is pass, fail or none")

@@ -28,8 +28,8 @@ from evalstore.results.answer.answer_text import (
     facts_text,
     judgement_title,
 )
+from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.answer.verdict_explanation import find_failing_answer
-from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
 from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS

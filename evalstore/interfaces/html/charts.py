@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from evalstore.core.clock import minute
 from evalstore.core.display import clip, percent, plural, safe, side_name, spread
 from evalstore.interfaces.html.templates import Drawing
-from evalstore.results.stats.trend import rate_texts
+from evalstore.results.stats.overview import rate_texts
 
 if TYPE_CHECKING:
-    from evalstore.results.stats.trend import Trend, TrendLine, TrendPoint
+    from evalstore.results.stats.overview import Trend, TrendLine, TrendPoint
 
 
 _WIDTH, _HEIGHT = 850, 156

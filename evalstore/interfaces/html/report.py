@@ -34,7 +34,7 @@ from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.labels import LABELLED_LATER, describe_later_labels
+from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import label_prompts
 from evalstore.results.show.revision_results import (
     find_marked_results,
@@ -42,8 +42,8 @@ from evalstore.results.show.revision_results import (
     open_revision,
     without_garbage_collection,
 )
+from evalstore.results.stats.overview import trend_until
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
-from evalstore.results.stats.trend import trend_until
 from evalstore.runs.status.status import find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.results import RowResults

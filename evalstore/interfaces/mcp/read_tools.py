@@ -366,7 +366,7 @@ def stats(location: Location, arguments: StatsArguments) -> Document:
 
 def search(location: Location, arguments: SearchArguments) -> Document:
     """Return a page of the stored texts that contain words; of many, of the newest."""
-    from evalstore.results.search.grep import Searcher
+    from evalstore.results.grep import Searcher
 
     kinds = () if arguments.within is None else (arguments.within,)
     found = Searcher(location).find(arguments.pattern, MOST_FOUND, within=kinds)

@@ -14,8 +14,15 @@ from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.grid_columns import ShortenedNames
 from evalstore.planning.participants import matches_any
 from evalstore.results.flips.broken_results import BrokenResults, is_broken
-from evalstore.results.table.case_rows import BROKE, CaseRow, Words, fold, lacking_words, row_tests
-from evalstore.results.table.cases import Cases
+from evalstore.results.table.cases import (
+    BROKE,
+    CaseRow,
+    Cases,
+    Words,
+    fold,
+    lacking_words,
+    row_tests,
+)
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.rows.row_queries import Among
 

@@ -11,8 +11,7 @@ from evalstore.core.display import columns_of, plural
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import ORDERS, FilteredCases, LookedUp, Query
 from evalstore.interfaces.tui.grid_columns import only_file
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases
+from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import FAILING, SIGNS, verdict_counts
 
 _GROUPINGS = ("", "file", "tag")

@@ -22,7 +22,7 @@ from evalstore.interfaces.tui.case_listing import PromptPair
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.status_report import Status
-from evalstore.results.labels.labels import LabelIndex
+from evalstore.results.labels import LabelIndex
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine
 from evalstore.store.driver import Extent
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
+    from evalstore.results.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
@@ -213,14 +213,14 @@ class WorkspaceSource:
         return self._open_searcher().find(pattern, limit, report)
 
     def _open_searcher(self) -> Searcher:
-        from evalstore.results.search.grep import Searcher
+        from evalstore.results.grep import Searcher
 
         self._searcher = self._searcher or Searcher(self.location)
         return self._searcher
 
     def read_text(self, hit: SearchHit, pattern: str) -> MarkedText:
         """Return a text that was found, with the places of the words in it."""
-        from evalstore.results.search.grep import read_text
+        from evalstore.results.grep import read_text
 
         return read_text(self.location, hit, pattern)
 

@@ -13,8 +13,15 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from evalstore.core.display import StyledSpan, clip, columns_of, steady
-from evalstore.results.edits.distinct_labels import one_line, shared_starts, shorten_label
+from evalstore.core.display import (
+    StyledSpan,
+    clip,
+    columns_of,
+    one_line,
+    shared_starts,
+    shorten_label,
+    steady,
+)
 
 _AND = ", "
 _NEXT_KEY = re.compile(f"{_AND}[^,=]+=")

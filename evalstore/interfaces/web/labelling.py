@@ -27,7 +27,7 @@ from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
-from evalstore.results.labels.add_labels import label_results
+from evalstore.results.labels import label_results
 from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_run, open_revision
 from evalstore.results.stats.stats import agreement, compared, judge_stats
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results.answer.answer import TurnView
     from evalstore.results.answer.case_answers import SessionView
-    from evalstore.results.labels.labels import LabelIndex, PersonLabel
+    from evalstore.results.labels import LabelIndex, PersonLabel
 
 MOST_ANSWERS = 500
 """The most answers that are offered; others are labelled from the page of their case."""

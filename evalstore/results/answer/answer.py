@@ -36,7 +36,7 @@ from evalstore.results.answer.judgements import (
     read_judgements,
 )
 from evalstore.results.flips.verdict_changes import has_several_prompts
-from evalstore.results.labels.labels import find_counted_labels, with_later_labels
+from evalstore.results.labels import find_counted_labels, with_later_labels
 from evalstore.results.log.failures import hint_for, judged_subjects
 from evalstore.results.names import name_prompts, name_references
 from evalstore.results.rendering import (

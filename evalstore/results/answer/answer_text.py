@@ -40,8 +40,8 @@ from evalstore.results.answer.judgements import (
     TAKES_BACK,
     CheckResult,
     Judgement,
+    attempts_text,
 )
-from evalstore.results.attempts import attempts_text
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     )
     from evalstore.results.flips.result_changes import ResultChange
     from evalstore.results.flips.result_history import JudgedAttempts, VerdictCounts
-    from evalstore.results.labels.labels import LabelIndex
+    from evalstore.results.labels import LabelIndex
 
 OTHER_VERSIONS = "verdicts by other instructions, checks or judges"
 """The title of the judgements that are not about the shown version of the case."""

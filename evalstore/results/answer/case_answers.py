@@ -27,8 +27,7 @@ from evalstore.results.answer.answer import (
     read_conversation,
     session_facts,
 )
-from evalstore.results.answer.judgements import Judgement, judgement_view
-from evalstore.results.attempts import Attempt
+from evalstore.results.answer.judgements import Attempt, Judgement, judgement_view
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.log.failures import judged_subjects, questions_in_run

@@ -34,10 +34,10 @@ from evalstore.planning.project import Project
 from evalstore.planning.reasons import Explainer
 from evalstore.planning.status_report import results_at, workspace_as_run
 from evalstore.results.answer.answer import AnswerView, question_of, read_answer
-from evalstore.results.attempts import Attempt, shown_session
+from evalstore.results.answer.judgements import Attempt, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.labels import with_later_labels
+from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
 from evalstore.store.events import RUNS_SEARCHED

@@ -29,7 +29,7 @@ from evalstore.core.runs import RunCandidate
 from evalstore.core.values import Json
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.project import Project
-from evalstore.results.attempts import (
+from evalstore.results.answer.judgements import (
     Attempt,
     Attempts,
     CellToJudge,

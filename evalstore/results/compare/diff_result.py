@@ -28,7 +28,7 @@ from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
-from evalstore.results.attempts import Attempt, Attempts
+from evalstore.results.answer.judgements import Attempt, Attempts
 from evalstore.results.compare.diff_reasons import (
     PairAttempts,
     PairReasons,

@@ -19,7 +19,7 @@ from evalstore.planning.planner import require_sound
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.verdict_changes import find_verdict_changes, has_several_prompts
 from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.labels.labels import LabelIndex, read_labels
+from evalstore.results.labels import LabelIndex, read_labels
 from evalstore.results.names import name_prompts
 from evalstore.store import Store
 from evalstore.store.revisions import WORK, resolve_run

@@ -20,7 +20,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.project import Project
 from evalstore.planning.version_reader import VersionReader
-from evalstore.results.attempts import (
+from evalstore.results.answer.judgements import (
     Attempts,
     CastVote,
     CellToJudge,

@@ -18,7 +18,7 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory, follow_file
 from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.project import Project
-from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts
+from evalstore.results.answer.judgements import Attempt, find_votes, group_votes, has_attempts
 from evalstore.results.flips.result_changes import (
     JudgedResult,
     ResultChange,

@@ -32,7 +32,7 @@ from evalstore.results.answer.verdict_explanation import (
     find_edit_of,
     find_planned_work,
 )
-from evalstore.results.labels.labels import with_later_labels
+from evalstore.results.labels import with_later_labels
 from evalstore.results.names import CaseReference, find_prompt, name_prompts
 from evalstore.results.show.revision_results import find_file_of_run
 from evalstore.results.show.show import (

@@ -25,7 +25,7 @@ from evalstore.planning.results import name_models
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.labels import describe_later_labels
+from evalstore.results.labels import describe_later_labels
 from evalstore.results.log.failures import Place, describe_failures, find_question_places
 from evalstore.results.log.log import MOST_COMPARED
 from evalstore.results.names import name_prompts, name_references

@@ -20,7 +20,7 @@ from evalstore.core.values import RECORDED, Json, Reply
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
-from evalstore.results.attempts import group_votes
+from evalstore.results.answer.judgements import group_votes
 from evalstore.store import Store
 from evalstore.store.costs import Spent, StoredJudgement
 from evalstore.store.rows.result_sums import By, Key, ResultSums

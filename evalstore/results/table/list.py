@@ -36,8 +36,8 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
-from evalstore.results.attempts import has_attempts
-from evalstore.results.labels.labels import current_labels, read_labels
+from evalstore.results.answer.judgements import has_attempts
+from evalstore.results.labels import current_labels, read_labels
 from evalstore.results.names import name_prompts_of_cases, prompt_label
 from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test

@@ -24,10 +24,10 @@ from evalstore.planning.selection import Selection, Target, compile_name, split_
 from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results, is_broken
+from evalstore.results.grep import Searcher
 from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.labels import read_labels
+from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts
-from evalstore.results.search.grep import Searcher
 from evalstore.results.show.revision_results import (
     FoundResults,
     find_run,
@@ -35,7 +35,7 @@ from evalstore.results.show.revision_results import (
     find_test_file,
     open_revision,
 )
-from evalstore.results.table.case_rows import BROKE, CaseRow, RowTest, row_tests
+from evalstore.results.table.cases import BROKE, CaseRow, RowTest, row_tests
 from evalstore.store.results import RowResults, TaggedResult
 from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among

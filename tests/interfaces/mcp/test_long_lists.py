@@ -20,7 +20,7 @@ from evalstore.interfaces.mcp.read_tools import (
 from evalstore.planning.options import Location
 from evalstore.planning.plan import PlanItem
 from evalstore.results.compare.diff_result import Diff
-from evalstore.results.search.grep import SearchHit
+from evalstore.results.grep import SearchHit
 from tests.builders import tree
 from tests.interfaces.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
 

@@ -8,8 +8,7 @@ from evalstore.interfaces.tui.case_listing import (
     count_cases,
     group_cases,
 )
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases
+from evalstore.results.table.cases import CaseRow, Cases
 
 PLACES = [
     ("a.md", "x", "brief"),

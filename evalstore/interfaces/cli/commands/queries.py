@@ -23,7 +23,7 @@ from evalstore.interfaces.cli.render.layout import Table, print_data, print_tabl
 from evalstore.store.rows.columns import VIEWS
 
 if TYPE_CHECKING:
-    from evalstore.results.search.grep import SearchHit
+    from evalstore.results.grep import SearchHit
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 _MANY = 10_000
@@ -55,7 +55,7 @@ def grep(
     A text matches if it contains all words; the last one may be the beginning of a word. Case
     and accents do not matter. PATTERN is not a regular expression. Exit code 1: nothing was found.
     """
-    from evalstore.results.search.grep import iterate_hits
+    from evalstore.results.grep import iterate_hits
 
     with show_progress("indexing", "texts") as progress:
         shown: int | None = None

@@ -20,7 +20,7 @@ from evalstore.interfaces.cli.render.layout import print_data
 from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
-    from evalstore.results.labels.add_labels import LabelReport
+    from evalstore.results.labels import LabelReport
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.run_text import Extent
 
@@ -409,7 +409,7 @@ def label(
     has another answer, or its instructions or checks are edited. A new label by the same person
     replaces the old one. With --remove the other verdicts count again; the store keeps the label.
     """
-    from evalstore.results.labels.add_labels import label as operation
+    from evalstore.results.labels import label as operation
 
     if remove and verdict in ("pass", "fail"):
         raise EvalstoreError(f"'{verdict}' cannot be combined with '--remove'")

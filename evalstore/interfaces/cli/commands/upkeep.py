@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalstore.core.display import shorten_labels
 from evalstore.core.errors import NO, EvalstoreError
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
@@ -16,7 +17,6 @@ from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.output import for_here
 from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
 from evalstore.remotes.layout import repair_hint
-from evalstore.results.edits.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:
     from evalstore.remotes.pack_reader import RemoteCheck

@@ -19,13 +19,13 @@ from evalstore.core.display import (
     Widest,
     break_word,
     first_difference,
+    shorten_labels,
 )
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output
-from evalstore.results.edits.distinct_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""

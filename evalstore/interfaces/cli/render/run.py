@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import is_simulated, money, plural, status_word
+from evalstore.core.display import is_simulated, money, plural, shorten_labels, status_word
 from evalstore.core.runs import spending_text
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.output import for_here
@@ -21,7 +21,6 @@ from evalstore.interfaces.cli.render.layout import (
 )
 from evalstore.interfaces.cli.render.status import case_place, print_untrusted
 from evalstore.planning.project import Untrusted
-from evalstore.results.edits.distinct_labels import shorten_labels
 from evalstore.results.flips.regressions import passed_in_text
 from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.names import show_command

@@ -58,10 +58,9 @@ from evalstore.results.answer.answer_text import (
     reasoning,
     together_lines,
 )
-from evalstore.results.answer.judgements import Judgement
-from evalstore.results.attempts import MixedAttempts, failed_text
-from evalstore.results.labels.labels import LabelIndex
-from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.answer.judgements import Judgement, MixedAttempts, failed_text
+from evalstore.results.labels import LabelIndex
+from evalstore.results.table.cases import CaseRow
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from evalstore.comparison.statistics import Rate
-from evalstore.core.display import StyledSpan, columns_of, plural, whole_percent
+from evalstore.core.display import StyledSpan, columns_of, one_line, plural, whole_percent
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
@@ -26,10 +26,8 @@ from evalstore.interfaces.tui.render.verdicts import (
     spark_words,
     verdict_cell,
 )
-from evalstore.results.attempts import failed_text
-from evalstore.results.edits.distinct_labels import one_line
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases
+from evalstore.results.answer.judgements import failed_text
+from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import verdict_counts
 
 _LONGEST = 14

@@ -48,18 +48,16 @@ from evalstore.interfaces.tui.render.verdicts import (
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_result import FLIPS
-from evalstore.results.log.runs_in_progress import in_progress_text, in_progress_texts
 from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
-from evalstore.runs.run_text import run_counts_text
+from evalstore.runs.run_text import in_progress_text, in_progress_texts, run_counts_text
 from evalstore.runs.status.status_text import pending_text, remote_texts
 from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
     from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.flips.verdict_changes import RunDifferences
-    from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
-    from evalstore.runs.status.dashboard import Dashboard
+    from evalstore.runs.status.dashboard import Dashboard, FileVerdicts, RunFiles
 
 
 STOPPED = {

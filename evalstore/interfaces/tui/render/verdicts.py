@@ -36,9 +36,8 @@ from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.results.compare.diff_result import pair_line, side_lines
-from evalstore.results.labels.labels import LabelIndex, PersonLabel
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases
+from evalstore.results.labels import LabelIndex, PersonLabel
+from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.runs.status.status_text import edit_lines
 

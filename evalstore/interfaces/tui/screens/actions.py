@@ -32,14 +32,14 @@ from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import Page, PanelPage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
-from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
 from evalstore.results.verdict_order import SIGNS, verdict_counts
+from evalstore.runs.run_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
-    from evalstore.results.labels.add_labels import LabelReport
+    from evalstore.results.labels import LabelReport
 
 NO_EARLIER_RUN = "no earlier run to compare with"
 """The message of the comparison of the first run with the one before it."""

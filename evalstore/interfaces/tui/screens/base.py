@@ -32,7 +32,7 @@ from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine
 from evalstore.interfaces.tui.render.run import run_texts
 from evalstore.interfaces.tui.render.verdicts import READING, problem_text
 from evalstore.interfaces.tui.text_view import FittedView, TextView
-from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import CaseRow
 from evalstore.runs.run_text import summary_text
 from evalstore.store.driver import Reached, telling, while_wanted
 

@@ -46,8 +46,7 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.answer.answer_text import conversation
 from evalstore.results.flips.broken_results import BrokenResults
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases, CaseWindow
+from evalstore.results.table.cases import CaseRow, Cases, CaseWindow
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from evalstore.interfaces.tui.render.case_table import case_cells, case_columns,
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
 from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
 from evalstore.interfaces.tui.screens.dialogs import Choice
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases, RunLine, candidate_rates
+from evalstore.results.table.cases import CaseRow, Cases, RunLine, candidate_rates
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:

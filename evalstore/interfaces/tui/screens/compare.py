@@ -49,7 +49,7 @@ from evalstore.results.compare.diff_result import (
     side_names,
     summary_lines,
 )
-from evalstore.results.labels.labels import LabelIndex
+from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import Cases
 from evalstore.runs.status.status_text import edit_lines
 

@@ -38,8 +38,7 @@ from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.base import BrowserApp
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases, CaseWindow
+from evalstore.results.table.cases import CaseRow, Cases, CaseWindow
 from evalstore.store.driver import while_wanted
 
 _WIDTH = 200

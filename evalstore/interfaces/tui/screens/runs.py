@@ -38,14 +38,12 @@ from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.text_view import FittedView, wrap_line
-from evalstore.results.table.case_rows import BROKE
-from evalstore.results.table.cases import RunLine
+from evalstore.results.table.cases import BROKE, RunLine
 from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import RunDifferences
-    from evalstore.results.table.file_verdicts import RunFiles
-    from evalstore.runs.status.dashboard import Dashboard
+    from evalstore.runs.status.dashboard import Dashboard, RunFiles
 
 _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
@@ -296,7 +294,7 @@ class RunsPage(ActionsPage):
         new_failures = dict(differences.new_failures) if differences else {}
 
         def read() -> RunFiles | None:
-            from evalstore.results.table.file_verdicts import read_file_verdicts
+            from evalstore.runs.status.dashboard import read_file_verdicts
 
             with suppress(EvalstoreError):  # a damaged store: the page of the run says so
                 return read_file_verdicts(location, run, new_failures)

@@ -34,7 +34,7 @@ from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.table.cases import Cases
 
 if TYPE_CHECKING:
-    from evalstore.results.search.grep import FoundText, FoundTexts, MarkedText
+    from evalstore.results.grep import FoundText, FoundTexts, MarkedText
 
 
 _PAUSE_SECONDS = 0.2

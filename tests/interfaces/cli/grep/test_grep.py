@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from evalstore.planning.options import Location
-from evalstore.results.search import grep
+from evalstore.results import grep
 from evalstore.store import Store
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
 from evalstore.store.search.tables import SearchTables

@@ -14,9 +14,9 @@ from evalstore.core.errors import NO, OK
 from evalstore.interfaces.cli import copy_progress
 from evalstore.interfaces.cli.commands import queries as command
 from evalstore.planning.options import Location
-from evalstore.results.search import grep as operation
-from evalstore.results.search import grep as text_places
-from evalstore.results.search.grep import ListedText, list_documents
+from evalstore.results import grep as operation
+from evalstore.results import grep as text_places
+from evalstore.results.grep import ListedText, list_documents
 from evalstore.store import Store
 from evalstore.store.results import read_results
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf

@@ -17,8 +17,7 @@ from evalstore.core.values import Word
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.answer.judgements import AFTER_HERE, REPLACED, TAKEN_BACK
-from evalstore.results.labels.add_labels import label
-from evalstore.results.labels.labels import read_labels
+from evalstore.results.labels import label, read_labels
 from evalstore.results.table.cases import cases
 from evalstore.store import Store
 from evalstore.store.fsck import check_store

@@ -11,8 +11,8 @@ import pytest
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.flips.verdict_changes import read_run_differences
-from evalstore.results.table import file_verdicts
-from evalstore.results.table.file_verdicts import read_file_verdicts
+from evalstore.runs.status import dashboard
+from evalstore.runs.status.dashboard import read_file_verdicts
 from evalstore.store import Store
 from evalstore.store.driver import UnwantedError, while_wanted
 from evalstore.store.results import read_results
@@ -80,7 +80,7 @@ def test_new_failures_come_first_and_files_beyond_the_limit_are_counted(
         {f"tests/{name}.md": CHECKED.format(name=name, word="no") for name in "abcd"},
     )
     evalstore("run", "-q")
-    monkeypatch.setattr(file_verdicts, "_LISTED", 2)
+    monkeypatch.setattr(dashboard, "_LISTED", 2)
     found = read_file_verdicts(location, newest(location), {"tests/d.md": 1})
     assert [(each.file, each.new_failures) for each in found.files] == [
         ("tests/d.md", 1),

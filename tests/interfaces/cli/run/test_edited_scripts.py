@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.runs.scripted_answers import _name
+from evalstore.runs.status.status import _name
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
 from tests.interfaces.cli.status.test_explained_cases import section

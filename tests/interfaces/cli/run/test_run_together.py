@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.planning.options import Location
-from evalstore.results.labels.add_labels import label_results
+from evalstore.results.labels import label_results
 from evalstore.results.table.cases import cases
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore

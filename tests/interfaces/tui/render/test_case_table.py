@@ -8,8 +8,7 @@ from evalstore.comparison.statistics import Rate
 from evalstore.interfaces.tui.case_filter import FilteredCases
 from evalstore.interfaces.tui.grid_columns import fit_columns
 from evalstore.interfaces.tui.render.case_table import case_columns
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases
+from evalstore.results.table.cases import CaseRow, Cases
 from tests.comparison.test_comparison import result as a_result
 
 MODELS = ("acme/careful", "acme/of-a-long-name", "recorded")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.interfaces.tui.render.run_details import file_lines
-from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
+from evalstore.runs.status.dashboard import FileVerdicts, RunFiles
 
 FILES = tuple(
     FileVerdicts(f"tests/a-topic-{number:02}.md", {"pass": 3, "fail": number % 2}, number == 0)

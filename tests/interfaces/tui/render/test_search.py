@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.grid_columns import (
     draw_line,
 )
 from evalstore.interfaces.tui.screens.search import HEAD_LINES, MATCH, hit_cells, hit_lines
-from evalstore.results.search.grep import FoundText, MarkedText, SearchHit
+from evalstore.results.grep import FoundText, MarkedText, SearchHit
 from evalstore.store.search.texts import find_word_places, split_words
 
 HIT = SearchHit("answers", "1" * 32, "a.md", "", (), (), "", ())

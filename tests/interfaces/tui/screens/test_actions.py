@@ -24,7 +24,7 @@ from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.dialogs import PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.labels.add_labels import LabelReport
+from evalstore.results.labels import LabelReport
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import HOSTILE

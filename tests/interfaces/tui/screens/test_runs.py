@@ -722,7 +722,7 @@ def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
     read: list[str] = []
     main(["run", "--quiet"])
     monkeypatch.setattr(
-        "evalstore.results.table.file_verdicts.read_file_verdicts",
+        "evalstore.runs.status.dashboard.read_file_verdicts",
         lambda _location, run, *_rest: read.append(run),
     )
 

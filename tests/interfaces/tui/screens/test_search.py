@@ -20,7 +20,7 @@ from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
+from evalstore.results.grep import FoundTexts, MarkedText, Searcher, SearchHit
 from evalstore.results.table.cases import list_runs
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import run_with_hostile_answers

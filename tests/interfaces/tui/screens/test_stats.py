@@ -14,7 +14,7 @@ from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.labels.add_labels import label
+from evalstore.results.labels import label
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen, show_changes

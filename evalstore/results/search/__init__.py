@@ -1,1 +1,0 @@
-"""Texts in results, and SQL."""
