@@ -254,9 +254,10 @@ class PlanExecution:
             self._accounting.add_failure(failed, question=question, model=model)
         else:
             if ask.count == 1 and self._leases.has_slept_since(job):
-                # The answer is paid, so it is kept, but does not replace that of the other run.
-                started = max(self._resources.environment.now(), newest + 1)
-                self._accounting.add_surplus_session(replace(session, started=started))
+                if session.origin != RECORDED:
+                    # The answer is paid, so it is kept, but does not replace that of the other run.
+                    started = max(self._resources.environment.now(), newest + 1)
+                    self._accounting.add_surplus_session(replace(session, started=started))
                 await self._claim_again(job)
                 return
             try:

@@ -21,6 +21,7 @@ from evalstore.planning import settled_parts
 from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.runs import run, run_record
+from evalstore.runs.execution.sharing.work_sharing import RunnerPresence
 from evalstore.runs.status.dashboard import read_dashboard
 from evalstore.store import Store
 from evalstore.store.location import read_location
@@ -197,6 +198,22 @@ def test_a_run_after_a_run_plans_no_settled_part(
         assert found[-1] > 2
     assert len(set(results_of(any_place))) == 1
     compare(evalstore, any_place)
+
+
+def test_recorded_answers_that_are_read_again_after_a_sleep_count_once(
+    place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TEST.replace("tags: [a]", "answer: '{{capital}}'")
+    (place / "tests/rows.md").write_text(text, encoding="utf-8")
+    (place / "tests/other.md").unlink()
+    slept = count()
+    monkeypatch.setattr(RunnerPresence, "count_sleeps", lambda _: min(next(slept), 40))
+    report = json.loads(evalstore("run", "--yes", "--json", "--fail-on", "none").stdout)
+    assert (report["asked"], report["recorded"]) == (0, len(ROWS))
+    monkeypatch.setattr(settled_parts, "_MOST_NEW", 0)
+    found.clear()
+    evalstore("run", "--yes", "--json", "--fail-on", "none")
+    assert found[-1] > 2
 
 
 def test_statistics_of_what_is_as_in_the_last_run_are_read_from_its_rows(
