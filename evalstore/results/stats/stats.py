@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 from evalstore.checks.aggregation import combine_votes
@@ -613,10 +613,8 @@ class JudgeStats:
     """The same with another judge."""
     alone: Counter[str] = field(default_factory=Counter)
     """How many answers have this verdict by the judge, and the opposite one by all others."""
-    labelled: set[tuple[str, str]] = field(default_factory=set)
-    """The answers, by judging version, with a verdict by most people and by any version of it."""
-    compared: set[tuple[str, str]] = field(default_factory=set)
-    """Those of `labelled` with a verdict that counts in `people`."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Why labelled answers without a tie are not in `people` -> how many."""
 
     def add(self, words: Sequence[str], others: Sequence[str], count: int) -> None:
         """Count so many answers with these verdicts by the judge, and those by other judges."""
@@ -667,8 +665,13 @@ class JudgeTable:
     groups: tuple[JudgeStats, ...]
     ties: int = 0
     """Labelled answers that are not compared, as half of the people say pass."""
+    labelled: int = 0
+    """All labelled answers in the store, with the ties."""
 
 
+NOT_JUDGED, UNDECIDED = "not judged by it", "undecided"
+OTHER_VERSIONS = "judged only by other versions of the judge or the instructions"
+"""Why a judge is not compared with the label on an answer."""
 _FEWEST_LABELS = 5
 """The fewest verdicts on answers that people failed by which judges are told apart."""
 
@@ -737,56 +740,59 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         collector.collect(batches)
         with collector.open_sums() as sums:
             answers, instructions = sums.judged_answers(), sums.instructions()
-        labelled = _judged_labels(project.store, project.settings.evaluations_per_evaluator)
+        labelled = _labelled_answers(project.store, project.settings.evaluations_per_evaluator)
         versions = {id for votes in answers for id, _ in votes}
         versions |= {each.evaluator for each in run.evaluators}
-        ids = versions | {vote.evaluator for _, vote, _ in labelled}
+        ids = versions | {vote.evaluator for _, votes in labelled for vote in votes}
         names = evaluator_names(project.store, ids)
     judges: dict[str, JudgeStats] = {}
-    ties: set[tuple[str, str]] = set()
-    for votes, count in answers.items():
+    for given, count in answers.items():
         said: dict[str, list[str]] = {}
-        for id, verdict in votes:
+        for id, verdict in given:
             if id != CHECKS and not names[id][1]:
                 said.setdefault(names[id][0], []).append(verdict)
         for name, words in said.items():
             others = [word for other in said if other != name for word in said[other]]
             judges.setdefault(name, JudgeStats(name)).add(words, others, count)
-    for subject, vote, word in labelled:
-        name = names[vote.evaluator][0]
-        if name in judges or any(each.id == name for each in run.evaluators):
-            judge = judges.setdefault(name, JudgeStats(name))
-            (ties if word == "undecided" else judge.labelled).add((subject, vote.evaluation))
-            counts = vote.evaluator in versions and vote.evaluation in instructions
-            if counts and word != "undecided":
-                judge.compared.add((subject, vote.evaluation))
-                judge.people[vote.verdict, word] += 1
+    of_run = {each.id for each in run.evaluators}
+    for name in {names[vote.evaluator][0] for _, votes in labelled for vote in votes} & of_run:
+        judges.setdefault(name, JudgeStats(name))
+    for (word, votes), judge in product(labelled, judges.values()):
+        if word != "undecided":
+            own = [vote for vote in votes if names[vote.evaluator][0] == judge.judge]
+            counted = [
+                it for it in own if it.evaluator in versions if it.evaluation in instructions
+            ]
+            judge.people.update((vote.verdict, word) for vote in counted)
+            if not {"pass", "fail"}.intersection(vote.verdict for vote in counted):
+                judge.left_out[UNDECIDED if counted else OTHER_VERSIONS if own else NOT_JUDGED] += 1
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
     groups = tuple(judges[name] for name in sorted(judges))
-    return JudgeTable(run.id, run.started, groups, len(ties))
+    ties = sum(word == "undecided" for word, _ in labelled)
+    return JudgeTable(run.id, run.started, groups, ties, len(labelled))
 
 
-def _judged_labels(store: Store, times: int) -> list[tuple[str, Vote, Word]]:
-    """Return the verdicts on each labelled answer, with its subject and what most people say.
+def _labelled_answers(store: Store, times: int) -> list[tuple[Word, list[Vote]]]:
+    """Return what most people say of each labelled answer, and the verdicts of judges on it.
 
-    That is `undecided` in a tie. Of each judge its last judgements count, as many `times` as it
+    People say `undecided` in a tie. Of each judge its last judgements count, as many `times` as it
     judges an answer.
     """
     labels: dict[tuple[str, str], list[tuple[Verdict, None]]] = {}
     for label in current_labels(store):
         if label.verdict != "none":
-            subject = hashing.subject_of(label.sessions)
-            labels.setdefault((subject, label.evaluation), []).append((label.verdict, None))
+            key = hashing.subject_of(label.sessions), label.evaluation
+            labels.setdefault(key, []).append((label.verdict, None))
     votes = store.find_votes({subject for subject, _ in labels})
-    found: list[tuple[str, Vote, Word]] = []
+    found: list[tuple[Word, list[Vote]]] = []
     for (subject, evaluation), words in labels.items():
         by_judge: dict[str, list[Vote]] = {}
         for vote in votes[subject]:
             if vote.evaluation == evaluation and not vote.human:
                 by_judge.setdefault(vote.evaluator, []).append(vote)
-        word = combine_votes(words).verdict
-        found += ((subject, vote, word) for made in by_judge.values() for vote in made[-times:])
+        last = [vote for made in by_judge.values() for vote in made[-times:]]
+        found.append((combine_votes(words).verdict, last))
     return found
 
 

@@ -502,15 +502,17 @@ def print_judges(table: JudgeTable) -> None:
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
     for text in output.wrap(output.safe(finding), output.width()) if finding else ():
         output.line(text)
+    count = table.labelled - table.ties
     notes = [
-        f"{output.safe(each.judge)}: {len(each.compared):,} of {len(each.labelled):,} labelled "
-        "answers compared; verdicts by other versions of the judge or the instructions are left out"
+        f"{output.safe(each.judge)}: {count - each.left_out.total():,} of {count:,} labelled "
+        "answers compared; "
+        + ", ".join(f"{many:,} {why}" for why, many in sorted(each.left_out.items()))
         for each in table.groups
-        if len(each.compared) < len(each.labelled)
+        if each.left_out
     ]
     if table.ties:
+        answers = f"{table.ties:,} of {output.plural(table.labelled, 'labelled answer')}"
         verb = "is" if table.ties == 1 else "are"
-        answers = output.plural(table.ties, "labelled answer")
         notes.insert(0, f"{answers} {verb} left out, as half of the people say pass and half fail")
     if any(agreement(judge.people) for judge in table.groups):
         notes.insert(0, "labels on answers that were replaced are compared, too")

@@ -94,7 +94,7 @@ def test_several_labels_on_an_answer_count_once_and_a_tie_does_not(
         assert (table["groups"][0]["people"], table["ties"]) == (once, 1)
     assert evalstore("stats", "--by", "judge").stderr == (
         "(labels on answers that were replaced are compared, too)\n"
-        "(1 labelled answer is left out, as half of the people say pass and half fail)\n"
+        "(1 of 2 labelled answers is left out, as half of the people say pass and half fail)\n"
     )
 
 
@@ -220,8 +220,8 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     harsh = JUDGE.format(name="lenient", fails="city") + "code: second\n"
     tree(judged, {"models/lenient.yaml": harsh})
     note = (
-        "(scripted/lenient: 0 of 2 labelled answers compared; verdicts by other versions of the "
-        "judge or the instructions are left out)"
+        "(scripted/lenient: 0 of 2 labelled answers compared; 2 judged only by other versions of "
+        "the judge or the instructions)"
     )
     for _ in ("before a run", "after it"):
         lenient, strict = documents("stats", "--by", "judge")["groups"]
@@ -249,6 +249,24 @@ def test_verdicts_with_other_instructions_are_not_compared(
     assert lenient["people"]["falsePasses"] == 1, "of the present instructions alone"
     lenient, _ = documents("stats", "@~1", "--by", "judge")["groups"]
     assert lenient["people"]["falsePasses"] == 1
+
+
+def test_of_each_judge_it_says_how_many_labels_have_no_verdict_to_compare(
+    judged: Path, evalstore: Evalstore
+) -> None:
+    """The third judge came after the label on city 1, and leaves city 9 undecided."""
+    evalstore("label", "tests/t.md::n=1", "fail", "--as", "Ada")
+    settings = FILES["evalstore.yaml"].replace("lenient]", "lenient, scripted/third]")
+    third = JUDGE.format(name="third", fails="city [23]")
+    rows = FILES["tests/t.md"].replace("3, 4]", "3, 4, 9]")
+    tree(judged, {"evalstore.yaml": settings, "models/third.yaml": third, "tests/t.md": rows})
+    evalstore("run", "-q")
+    evalstore("label", "tests/t.md::n=2", "fail", "--as", "Ada")
+    evalstore("label", "tests/t.md::n=9", "fail", "--as", "Ada")
+    notes = evalstore("stats", "--by", "judge").stderr
+    assert "(scripted/lenient: 2 of 3 labelled answers compared; 1 undecided)\n" in notes
+    third = "(scripted/third: 1 of 3 labelled answers compared; 1 not judged by it, 1 undecided)\n"
+    assert third in notes
 
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
