@@ -310,18 +310,16 @@ class SessionResults:
         return [result for cells in found for result, _ in cells if session in result.sessions]
 
 
-def load_whole(store: Store, id: str, content: Json, *, with_cases: bool = True) -> Json:
-    """Return the content of a node of cases or results; the parts of a tree are joined.
+def load_whole(store: Store, id: str, content: Json) -> Json:
+    """Return the content of a node of cases or results; the parts of a tree of results are joined.
 
-    Cases are left out, if they have parts, without `with_cases`.
+    The cases of parts are left out.
     """
     if content["kind"] not in ("cases", "results") or not has_parts(content):
         return content
     whole = {name: value for name, value in content.items() if name not in OF_PARTS}
     if content["kind"] == "cases":
-        batches = store.iterate_cases_of(content) if with_cases else ()
-        cases = [case for batch in batches for case in batch]
-        return {**whole, "cases": cases, "scheme": hashing.SCHEME}
+        return {**whole, "cases": [], "scheme": hashing.SCHEME}
     cells = []
     for some in in_small_batches(store.find_leaves_of(id)):
         nodes = store.load_leaves(place.leaf.id for place in some)

@@ -45,7 +45,6 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
 from evalstore.results.compare.diff_reasons import (
-    Evaluations,
     PairIds,
     PairReasons,
     QuestionChanges,
@@ -124,16 +123,9 @@ class PairSorter:
         self, project: Project, details: PairDetails, flips: FlipFinder, since: int
     ) -> None:
         """`since` is when the run of the first side started."""
-        self.flips: dict[Pair, Pair] = {}
-        """Pairs -> the two results in between at which the verdict flipped, in both directions."""
-        self.questions = QuestionChanges(project)
-        self.judgements: TemporaryMapping[PairIds, Sequence[str]] = TemporaryMapping()
-        """By the judgements of both sides: labels and changes of evaluators between them."""
-        self.criteria: TemporaryMapping[Evaluations, Sequence[str]] = TemporaryMapping()
-        """By the evaluation versions of both sides: which parts of them changed."""
-        self.same_answers: TemporaryMapping[PairIds, bool] = TemporaryMapping()
-        self.shown_questions: TemporaryMapping[PairIds, bool] = TemporaryMapping()
-        """By the judgements of both sides: those by a judge that is shown the question."""
+        self._questions = QuestionChanges(project)
+        self.reasons = PairReasons(questions=self._questions.words)
+        """What explains the pairs that were sorted."""
         self._project, self._details, self._flips, self._since = project, details, flips, since
         self._pairs = SortedPairs()
 
@@ -162,8 +154,9 @@ class PairSorter:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
         on_both, flips = of_group(*_FLIPS), self._flips.find(of_group("broke", "fixed"))
         if self._flips.is_cut:  # not some of the pairs alone
-            self.flips.clear()
-        self.flips |= flips | {pair.swapped(): flip.swapped() for pair, flip in flips.items()}
+            self.reasons.flips.clear()
+        self.reasons.flips.update(flips)
+        self.reasons.flips.update((pair.swapped(), flip.swapped()) for pair, flip in flips.items())
         explained = [*on_both, *flips.values()]
         sides = [
             side
@@ -174,9 +167,9 @@ class PairSorter:
         ]
         ids = {side.sessions[0] for side in sides} - sessions.keys()
         sessions |= self._project.store.find_compared(ids)
-        self.questions.read(explained, sessions)
+        self._questions.read(explained, sessions)
         same = find_same_answers(self._project.store, explained, sessions)
-        self.same_answers.update(dict.fromkeys(same, True))
+        self.reasons.same_answers.update(dict.fromkeys(same, True))
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict and sessions_of(pair) in same:
                 groups[number] = "same_answer"
@@ -187,8 +180,8 @@ class PairSorter:
             *(self._project.store, self._project.versions, both_ways, self._since),
             shown_questions=shown,
         )
-        self.shown_questions.update(dict.fromkeys(shown, True))
-        self.judgements.update({ids: words for ids, words in changes.items() if words})
+        self.reasons.shown_questions.update(dict.fromkeys(shown, True))
+        self.reasons.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])
         return groups
 
@@ -204,7 +197,7 @@ class PairSorter:
             old, new = contents.get(was or "", {}), contents.get(now or "", {})
             parts = " and ".join(evaluation_parts(old, new))
             words = [f"{parts} changed"] if parts else []
-            self.criteria.update({(was, now): words, (now, was): words})
+            self.reasons.criteria.update({(was, now): words, (now, was): words})
 
 
 def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:
@@ -411,22 +404,17 @@ def diff(
             ),
             participants=(tuple(there), tuple(back)),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
-            reasons=PairReasons(
-                sorter.flips,
-                sorter.questions.words,
-                sorter.judgements,
-                sorter.criteria,
-                sorter.same_answers,
-                sorter.shown_questions,
-                changed,
-                {
+            reasons=replace(
+                sorter.reasons,
+                candidates=changed,
+                own_temperatures={
                     path
                     for path, node in now.nodes.items()
                     if any(changed.values())
                     and not finder.find_traits(now.files[node]).default_temperature
                 },
-                (was.rule, now.rule),
-                filled.earlier,
+                rules=(was.rule, now.rule),
+                earlier=filled.earlier,
             ),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,

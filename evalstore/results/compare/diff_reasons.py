@@ -59,23 +59,23 @@ Evaluations = tuple[str | None, str | None]
 class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
-    flips: Mapping[Pair, Pair] = field(default_factory=dict)
+    flips: dict[Pair, Pair] = field(default_factory=dict)
     """Pairs -> the two results in between at which the verdict flipped, in both directions."""
     questions: Mapping[PairIds, str] = field(default_factory=dict)
     """Sessions of both sides -> how their questions differ, apart from test and prompt.
 
     In both directions.
     """
-    judgements: Mapping[PairIds, Sequence[str]] = field(default_factory=dict)
+    judgements: TemporaryMapping[PairIds, Sequence[str]] = field(default_factory=TemporaryMapping)
     """Judgements of both sides -> labels and changes of evaluators between them.
 
     In both directions.
     """
-    criteria: Mapping[Evaluations, Sequence[str]] = field(default_factory=dict)
+    criteria: TemporaryMapping[Evaluations, Sequence[str]] = field(default_factory=TemporaryMapping)
     """Evaluation versions of both sides -> which parts of them changed, in both directions."""
-    same_answers: Mapping[PairIds, bool] = field(default_factory=dict)
+    same_answers: TemporaryMapping[PairIds, bool] = field(default_factory=TemporaryMapping)
     """Other sessions of both sides with the same answers, in both directions."""
-    shown_questions: Mapping[PairIds, bool] = field(default_factory=dict)
+    shown_questions: TemporaryMapping[PairIds, bool] = field(default_factory=TemporaryMapping)
     """Judgements of both sides by a judge that is shown the question, in both directions."""
     candidates: Mapping[str, CandidatePairs] = field(default_factory=dict)
     """Those that are defined otherwise on both sides, by the earlier run that results are taken

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.deserialize import restore_case_file, restore_cases, restore_failure
+from evalstore.core.deserialize import restore_cases, restore_failure
 from evalstore.core.hashing import DigestMap, DigestSet, digest_of, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, restore_run
@@ -37,7 +37,6 @@ from evalstore.store.events import LoggedFailure
 from evalstore.store.results import SessionResults, iterate_results, load_whole, read_cells
 from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.store.shared_runs import RunInProgress, load_run_in_progress
-from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.tree_nodes import read_tree
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def result_to_json(result: Result) -> Json:
     }
 
 
-# --- the cases of a long test file that `show` lists, with their versions, in temporary files
+# --- the cases of a test file that `show` lists, with their versions; many are in temporary files
 
 
 class CaseBatch(NamedTuple):
@@ -336,7 +335,7 @@ class ShownItem:
     is_now: bool = False
     """Of a test file of a run: whether labels that came after the run count."""
     cases: ShownCases | None = None
-    """Those of a long test file, which are in files, and neither in its content nor related."""
+    """Those of a test file, which are neither in its content nor related."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""
@@ -368,13 +367,10 @@ def show_item(
     kind: str,
     id: str,
     most: int | None = None,
-    *,
-    in_file: bool = False,
 ) -> ShownItem:
     """Return a stored object other than a session, with related objects.
 
-    With `most`, at most so many results of a run, the most urgent ones; with `in_file`, the cases
-    of a long file are in temporary files.
+    With `most`, at most so many results of a run, the most urgent ones.
     """
     if kind == "question":
         return _show_question(location, store, id)
@@ -389,8 +385,8 @@ def show_item(
     if kind == "run":
         run = restore_run(id, stored.content)
         return _show_run(location, store, run, stored.content, most)
-    if kind == "cases" and in_file and has_parts(stored.content):
-        item = _long_file(store, id, stored.content)
+    if kind == "cases":
+        item = _stored_cases(store, id, stored.content)
     else:
         content = load_whole(store, id, stored.content)
         item = ShownItem(kind, id, content, _related(store, kind, id, content))
@@ -448,8 +444,7 @@ def _references(item: ShownItem) -> Iterable[tuple[str, str]]:
         return item.cases.references
     if item.kind == "evaluation":
         return references_of([item.content])
-    related = item.related.get("instructions") if item.kind == "judgement" else None
-    return references_of([related] if related else item.related.get("evaluations", {}).values())
+    return references_of([item.related["instructions"]] if item.kind == "judgement" else [])
 
 
 def _show_question(location: Location, store: Store, id: str) -> ShownItem:
@@ -497,24 +492,15 @@ def show_file(
     revision: str,
     path: str,
     chosen: ListedResults | None = None,
-    *,
-    in_file: bool = False,
 ) -> ShownItem:
     """Return a test file as it was in a run, with its results there, or those that are chosen.
 
-    With `in_file`, the cases of a long file are in temporary files. Raises
-    `RevisionError` if the run lacks the file.
+    Raises `RevisionError` if the run lacks the file.
     """
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
     name = find_file_of_run(location, store, run, tree, path)
-    node = tree[name]
-    stored = store.load_any("cases", node).content
-    if in_file and has_parts(stored):
-        item = _long_file(store, node, stored)
-    else:
-        content = load_whole(store, node, stored)
-        item = ShownItem("cases", node, content, _related(store, "cases", node, content))
+    item = _stored_cases(store, tree[name], store.load_any("cases", tree[name]).content)
     if chosen is None:
         every = ShownResults(iterate_results(store, run, name))
         chosen = ListedResults(every, every.prompts)
@@ -525,10 +511,10 @@ def show_file(
     return item
 
 
-def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
-    """Return a test file whose cases have parts, with its cases in files."""
+def _stored_cases(store: Store, node: str, stored: Json) -> ShownItem:
+    """Return a stored test file with its cases."""
     cases = ShownCases(store.iterate_cases_of(stored), store.load_contents)
-    content = load_whole(store, node, stored, with_cases=False)
+    content = load_whole(store, node, stored)
     return ShownItem("cases", node, content, {"tests": {}, "evaluations": {}}, cases=cases)
 
 
@@ -563,8 +549,6 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
             "evaluator": find("evaluator", content["evaluator"]),
             "by": next(iter(names.values()), maker.get("human") or maker.get("system") or "checks"),
         }
-    if kind == "cases":
-        return cases_related(store.load_contents, restore_case_file(content).cases)
     if kind == "file":
         file = store.load_files([id])[id]
         text = (

@@ -23,14 +23,12 @@ from evalstore.planning.status_report import compute_workspace, iterate_workspac
 from evalstore.planning.version_reader import VersionReader
 from evalstore.results.answer.verdict_explanation import find_edit
 from evalstore.results.names import name_prompts, read_reference, reference_names
-from evalstore.results.rendering import references_of
 from evalstore.results.show.revision_results import find_test_file
 from evalstore.results.show.show import (
     IN_PROGRESS,
     ShownCases,
     ShownItem,
     ShownResults,
-    cases_related,
     show_file,
     show_item,
 )
@@ -49,35 +47,33 @@ def describe_shown(
     *,
     model: str | None = None,
     prompt: str | None = None,
-    in_file: bool = False,
 ) -> ShownItem | dict[str, Json]:
     """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
 
     `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
     verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
-    has several the file with each result of the newest run that has it. With `in_file`, the cases
-    of a long file are in temporary files.
+    has several the file with each result of the newest run that has it.
 
     Raises `RevisionError`.
     """
-    explained = _explain_case(location, revision, model, prompt, in_file=in_file)
+    explained = _explain_case(location, revision, model, prompt)
     if explained is not None:
         if isinstance(explained, ShownItem):
             return explained
         result = explained.result
         return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
-    return _show(location, revision, in_file=in_file)
+    return _show(location, revision)
 
 
-def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
+def _show(location: Location, revision: str) -> ShownItem:
     text, colon, path = split_path(revision)
     if text == WORK:
         if colon:
-            return show_workspace_file(location, path, in_file=in_file)
+            return show_workspace_file(location, path)
         return show_workspace(location)
     with open_store(location) as store:
         if colon:
-            return show_file(location, store, text, path, in_file=in_file)
+            return show_file(location, store, text, path)
         kind, id = _resolve(location, store, text)
         if kind == "session":
             from evalstore.results.answer.answer import read_session_details
@@ -88,7 +84,7 @@ def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
             item.related |= explanation.document_of_history() if explanation else {}
             item.push = first_push_of(location, kind, id)
             return item
-        return show_item(location, store, kind, id, in_file=in_file)
+        return show_item(location, store, kind, id)
 
 
 def show_to_people(
@@ -103,11 +99,11 @@ def show_to_people(
 
     With `most`, at most so many results of a run, the most urgent ones.
     """
-    explained = _explain_case(location, revision, model, prompt, in_file=True)
+    explained = _explain_case(location, revision, model, prompt)
     if explained is not None:
         return explained
     if split_path(revision)[1] or revision == WORK:
-        return _show(location, revision, in_file=True)
+        return _show(location, revision)
     with open_store(location) as store:
         kind, id = _resolve(location, store, revision)
         if kind == "session":
@@ -119,7 +115,7 @@ def show_to_people(
             judged = read_session_details(location, store, id)
             explanation = _explain_session(location, store, id, judged)
             return explanation or read_answer(location, store, id, judged=judged)
-        item = show_item(location, store, kind, id, most, in_file=True)
+        item = show_item(location, store, kind, id, most)
         if kind == "judgement":
             explanation = _explain_session(location, store, item.content["sessions"][0])
             return ExplainedJudgement(item, explanation)
@@ -188,7 +184,7 @@ class ExplainedJudgement(NamedTuple):
 
 
 def _explain_case(
-    location: Location, text: str, model: str | None, prompt: str | None, *, in_file: bool
+    location: Location, text: str, model: str | None, prompt: str | None
 ) -> VerdictExplanation | ShownItem | None:
     """Return the explanation of a case; None for a text that names something else.
 
@@ -207,10 +203,10 @@ def _explain_case(
             newest = error.newest
             chosen = error.select(location, model, prompt)
             if newest is None:
-                return show_workspace_file(location, error.file, chosen.results, in_file=in_file)
+                return show_workspace_file(location, error.file, chosen.results)
             with open_store(location) as store:
                 run, file = newest.run.id, newest.file
-                item = show_file(location, store, run, file, chosen, in_file=in_file)
+                item = show_file(location, store, run, file, chosen)
             if not reference.revision:
                 item.edit, item.is_now = find_edit(location, file, item.id), True
             return item
@@ -302,13 +298,10 @@ def show_workspace_file(
     location: Location,
     path: str,
     chosen: ShownResults | None = None,
-    *,
-    in_file: bool = False,
 ) -> ShownItem:
     """Return the current cases of a test file, with their results, or those that are chosen.
 
-    With `in_file`, the cases of a long file are in temporary files. Raises
-    `RevisionError` if there is no such file.
+    Raises `RevisionError` if there is no such file.
     """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
@@ -317,23 +310,18 @@ def show_workspace_file(
         node = project.reading.nodes[name]
         every = ShownResults(_iterate_results(project, name, file))
         results = every if chosen is None else chosen
-        if in_file and not isinstance(file.cases, tuple):
-            parts = (CaseFile(tuple(batch)) for batch in in_batches(file.cases))
-            described = (hashing.describe_case_file(part)["cases"] for part in parts)
-            cases = ShownCases(described, project.versions.load)
-            related: dict[str, Json] = {"file": name, "tests": {}, "evaluations": {}}
-            content = hashing.describe_case_file(replace(file, cases=()))
-            item = ShownItem("cases", node, content, related, cases=cases)
-            references = cases.references
-        else:
-            content = hashing.describe_case_file(file)
-            related = {"file": name, **cases_related(project.versions.load, file.cases)}
-            item = ShownItem("cases", node, content, related)
-            references = [*references_of(related["evaluations"].values())]
-        item.related.update(results=results)
-        item.prompts = name_prompts(location, every.prompts)
-        item.references = reference_names(project, references)
-        return item
+        parts = (CaseFile(tuple(batch)) for batch in in_batches(file.cases))
+        described = (hashing.describe_case_file(part)["cases"] for part in parts)
+        cases = ShownCases(described, project.versions.load)
+        return ShownItem(
+            "cases",
+            node,
+            hashing.describe_case_file(replace(file, cases=())),
+            {"file": name, "tests": {}, "evaluations": {}, "results": results},
+            name_prompts(location, every.prompts),
+            reference_names(project, cases.references),
+            cases=cases,
+        )
 
 
 def _iterate_results(project: Project, name: str, file: CaseFile) -> Iterator[list[Result]]:

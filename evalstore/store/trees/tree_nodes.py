@@ -521,8 +521,8 @@ class NodeQueries(Database):
         return self._bounded(self._load_nodes(ids, "cases"), "cases")
 
     def iterate_cases_of(self, content: Json) -> Iterator[list[Json]]:
-        """Yield the cases of a node that has parts, as they are stored, in batches."""
-        parts = iterate_parts("", content, self.load_cases)
+        """Yield the cases of a node, or of its parts, as they are stored, in batches."""
+        parts = iterate_parts("", content, self.load_cases) if has_parts(content) else [content]
         cases = (case for part in parts for case in part["cases"])
         yield from in_batches(cases)
 

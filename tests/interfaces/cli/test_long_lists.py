@@ -66,10 +66,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
 
 @pytest.mark.parametrize("words", [[f"@:{LANDS}"], [f"@work:{LANDS}"], [LANDS], ["node"]])
 @pytest.mark.parametrize("model", [(), ("-m", "two")])
-def test_a_shown_file_is_that_of_the_document_in_memory(
+def test_a_shown_file_is_the_same_in_one_batch_and_in_several(
     place: Path,
     evalstore: Evalstore,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
     model: tuple[str, ...],
@@ -78,21 +77,16 @@ def test_a_shown_file_is_that_of_the_document_in_memory(
         whole = shown_item.describe_shown(Location(place), f"@:{LANDS}")
         assert isinstance(whole, ShownItem)
         words, model = [whole.id], ()
-    named = model[1] if model else None
-    item = shown_item.describe_shown(Location(place), words[0], model=named)
-    assert isinstance(item, ShownItem)
-    assert item.cases is None
-    capsys.readouterr()
-    assert main(["show", *words, *model, "--json"]) == OK
-    streamed = capsys.readouterr().out
-    output.document(item)
-    assert streamed == capsys.readouterr().out
-    assert len(json.loads(streamed)["cases"]) == 75
 
-    printed = [evalstore("show", *words, *model, *options) for options in ((), ("-v",))]
-    monkeypatch.setattr(shown_item, "show_to_people", lambda *_args, **_options: item)
-    assert [evalstore("show", *words, *model, *options) for options in ((), ("-v",))] == printed
-    assert printed[1].stdout.count("\nrow country=land ") == 75
+    def print_all() -> list[str]:
+        shown = ("show", *words, *model)
+        return [evalstore(*shown, *options).stdout for options in ((), ("-v",), ("--json",))]
+
+    printed = print_all()
+    monkeypatch.setattr(batches, "SIZE", 10_000)
+    assert print_all() == printed
+    assert printed[1].count("\nrow country=land ") == 75
+    assert len(json.loads(printed[2])["cases"]) == 75
 
 
 def test_ls_lists_cases_alike_in_all_formats(
@@ -174,7 +168,7 @@ def _list(place: Path) -> None:
 
 
 def _show(place: Path) -> None:
-    item = shown_item.describe_shown(Location(place), f"@work:{LANDS}", in_file=True)
+    item = shown_item.describe_shown(Location(place), f"@work:{LANDS}")
     assert isinstance(item, ShownItem)
     assert item.cases
     assert all(batch.tests for batch in item.cases)
@@ -216,7 +210,7 @@ def test_show_file_needs_little_memory_for_a_row(
             assert main(["run", "--yes", "--quiet", "--fail-on", "none", *options]) == OK
         gc.collect()
         tracemalloc.start()
-        item = shown_item.describe_shown(Location(root), LANDS, in_file=True)
+        item = shown_item.describe_shown(Location(root), LANDS)
         assert isinstance(item, ShownItem)
         results = item.related["results"]
         assert len(results) == 2 * count
@@ -249,9 +243,7 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
             if use == "diff":
                 assert len(workspace_side(project, selection).results) == 2 * count
             else:
-                item = shown_item.describe_shown(
-                    Location(root), f"@work:{LANDS}", model="two", in_file=True
-                )
+                item = shown_item.describe_shown(Location(root), f"@work:{LANDS}", model="two")
                 assert isinstance(item, ShownItem)
                 assert len(item.related["results"]) == count
             peaks.append(tracemalloc.get_traced_memory()[1])

@@ -301,9 +301,7 @@ def show(
     from evalstore.results.show import shown_item
 
     if json or output_format != "table":
-        shown = shown_item.describe_shown(
-            here(), revision, model=model, prompt=prompt, in_file=True
-        )
+        shown = shown_item.describe_shown(here(), revision, model=model, prompt=prompt)
         if json or output_format == "json":
             output.document(shown)
             return

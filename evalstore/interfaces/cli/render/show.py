@@ -212,11 +212,7 @@ def _print_cases(item: ShownItem) -> None:
         output.line(f"{output.safe(related['file'])} in {where}{edit}")
     print_results(item)
     _suggest_failure(item)
-    batches: Iterable[CaseBatch] = item.cases or ()
-    if not item.cases:
-        cases = deserialize.restore_case_file(item.content).cases
-        batches = [CaseBatch(cases, related["tests"], related["evaluations"])]
-    for batch in batches:
+    for batch in item.cases or ():
         for case in batch.cases:
             _print_case(case, batch, item)
 
