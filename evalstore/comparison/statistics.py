@@ -351,16 +351,17 @@ class RateChange:
         return f"{conclusion} (p = {self.p:.2g}, {corrected}{test})"
 
     @property
-    def _is_cut(self) -> bool:
-        """Return whether an interval of clustered results goes beyond an end of the scale."""
+    def _is_too_wide(self) -> bool:
+        """Return whether an interval is too wide: over 100 points, or clustered and cut."""
         if self.low is None or self.high is None:
             return False
-        return self.method == "cluster-t" and (self.low <= -1 or self.high >= 1)
+        is_cut = self.method == "cluster-t" and (self.low <= -1 or self.high >= 1)
+        return is_cut or self.high - self.low > 1
 
     @property
     def _leaves_out_zero(self) -> bool | None:
         """Return whether 0 is not in the interval that is shown; None without one."""
-        if self.low is None or self.high is None or self._is_cut:
+        if self.low is None or self.high is None or self._is_too_wide:
             return None
         return self.low > 0 or self.high < 0
 
@@ -368,14 +369,14 @@ class RateChange:
     def points(self) -> str:
         """Return the difference in percentage points with its interval, or why there is none.
 
-        An interval of clustered results that is cut at an end of the scale is not shown.
+        An interval that is too wide is not shown.
         """
         if self.difference is None:
             return ""
         points = f"{half_up(100 * self.difference):+.1f} points"
         if self.low is None or self.high is None:
             return points
-        if self._is_cut:
+        if self._is_too_wide:
             files = f"{self.clusters:,} {self.unit}s"
             return f"{points} (no interval: too wide with {files})"
         low, high = half_up(100 * self.low), half_up(100 * self.high)

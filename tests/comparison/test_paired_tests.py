@@ -319,6 +319,10 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
         ([], ""),
         ([ClusterSum(9, -3)], "-33.3 points"),
         (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
+        (
+            [ClusterSum(4, total) for total in (4, 1, 0, 0, -1)],
+            "+20.0 points (no interval: too wide with 5 files)",
+        ),
         ([ClusterSum(1, 0)] * 20_000, "+0.0 points (95% interval +0.0 to +0.0)"),
         (
             [ClusterSum(4, -2), ClusterSum(4, 1)],

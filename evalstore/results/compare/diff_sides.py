@@ -418,7 +418,7 @@ def comparable(
 ) -> Sequence[int]:
     """Return the numbers of the selected results, without cases that the other side did not run.
 
-    Verdicts that the other side lacks although it is filled in are the first ones: they stay.
+    Results that the other side lacks although it is filled in are the first ones: they stay.
     Results with a system prompt that the case had not on the other side stay: it is new or gone.
     """
     results = side.results
@@ -434,8 +434,7 @@ def comparable(
             continue
         selected.append(number)
         node = nodes[file]
-        is_first = is_filled and not results.missing[number]
-        if node and is_asked[results.models[number]] and is_unplaced[number] and not is_first:
+        if node and is_asked[results.models[number]] and is_unplaced[number] and not is_filled:
             unpaired.setdefault(node, array("l")).append(number)
     left_out = {
         number

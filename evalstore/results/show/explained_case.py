@@ -22,7 +22,7 @@ from evalstore.planning.open_project import open_project, open_store, open_works
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.participants import match_models
 from evalstore.planning.path_history import follow_file
-from evalstore.planning.selection import find_targets, split_case
+from evalstore.planning.selection import find_row_in, find_targets, split_case, split_row
 from evalstore.planning.status_report import results_at
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
@@ -229,16 +229,15 @@ def _find_newest_results(
     or has several cases, whose results are then in a temporary file.
     """
     newest = resolve_run(store, revision or "@")
-    try:
-        file, row, known = _find_place(location, store, newest, case)
-    except NothingSelectedError as problem:
-        raise _with_new_row(location, newest, case, problem) from None
     runs = [newest]
     if revision is None:
         runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
-    folder = open_workspace(location).settings.paths["tests"]
+    try:
+        places, row, known = _find_places(location, store, runs, case)
+    except NothingSelectedError as problem:
+        raise _with_new_row(location, newest, case, problem) from None
     search = _Search(store, row, model, known)
-    found = search.read(runs, follow_file(store, runs, file, folder))
+    found = search.read(runs, places)
     labelled: set[Result] = set()
     found = _with_labels(location, store, found, labelled) if labels else found
     by_id = {run.id: run for run in runs}
@@ -459,21 +458,34 @@ def _labelled(cases: Sequence[Case], row: str) -> Iterable[tuple[int, Case]]:
     return ((number, case) for number, case in enumerate(cases) if case.row == row)
 
 
-def _find_place(
-    location: Location, store: Store, run: Run, case: str
-) -> tuple[str, str | None, Mapping[str, CaseFile]]:
-    """Return the path and the row of a case in a run, and its file by the node of its cases.
+def _find_places(
+    location: Location, store: Store, runs: Sequence[Run], case: str
+) -> tuple[Iterator[tuple[str, str | None]], str | None, Mapping[str, CaseFile]]:
+    """Return the path and the node of the file of a case in each run, its row, and files by node.
 
-    The row is None if only the file is named.
+    The row is None if only the file is named. Runs newer than the last with the row have no node.
     """
     workspace = open_workspace(location)
-    nodes = read_tree(run.snapshot, store.load_nodes)
+    nodes = read_tree(runs[0].snapshot, store.load_nodes)
     name, row = split_case(case)
     if row is None and "[" in case:
         name, row = case.split(" [", 1)[0], case
-    file = find_file_of_run(location, store, run, nodes, name)
+    file = find_file_of_run(location, store, runs[0], nodes, name)
     files = store.load_case_files([nodes[file]])
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}
-    (target,) = find_targets(location, workspace, nodes, known, (named,))
-    return target.path, target.row, files
+    places = follow_file(store, runs, file, workspace.settings.paths["tests"])
+    try:
+        (target,) = find_targets(location, workspace, nodes, known, (named,))
+    except NothingSelectedError as problem:
+        listed = [*places]
+        versions = [*dict.fromkeys(node for _, node in listed if node)]
+        files = store.load_case_files(versions)
+        path, text = split_row(named)
+        try:
+            row, number = find_row_in(path, text or "", [files[node] for node in versions])
+        except NothingSelectedError:
+            raise problem from None
+        newer = {*versions[:number]}
+        return ((path, None if node in newer else node) for path, node in listed), row, files
+    return places, target.row, files

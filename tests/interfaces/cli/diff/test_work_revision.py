@@ -46,6 +46,20 @@ def test_stats_of_the_workspace_follow_edits(partial: Evalstore, workspace: Path
     assert "2/2" in partial("stats", "@work").stdout
 
 
+def test_diff_counts_new_cases_that_a_partial_run_left_out(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "Rome]", "Rome, Bari, Lima]")
+    evalstore("run", "-q", "tests/weather.md::city=Bari")
+    ran = evalstore("diff").stdout.splitlines()
+    assert "1 new, 3 unchanged" in ran
+    assert ran[-1] == "    tests/weather.md [city=Lima]  scripted/one  pending"
+    assert evalstore("stats", "@work").stdout.count("3/4") == 1
+    evalstore("run", "-q")
+    assert "4 unchanged" in evalstore("diff").stdout.splitlines()
+
+
 def test_show_lists_the_cases_of_the_workspace(partial: Evalstore, documents: Any) -> None:
     assert partial("show", "@work") == Ran(
         0,

@@ -301,7 +301,7 @@ Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>
 
 - 1 broke, 1 unchanged
 - pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
-- -50.0 points (95% interval -90.5 to +48.6); {TOO_FEW}
+- -50.0 points (no interval: too wide with 2 rows); {TOO_FEW}
 
 #### Cost
 

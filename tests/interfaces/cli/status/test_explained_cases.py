@@ -494,6 +494,11 @@ def test_a_shown_file_with_several_cases_names_what_became_of_it(
     assert evalstore("show", "@:tests/weather.md").stdout.splitlines()[1] == first
     row = evalstore("show", "tests/weather.md::city=Rome").stdout
     assert "\nas in run <short>, the row is gone now\n" in row
+    evalstore("run", "-q")
+    assert evalstore("show", "tests/weather.md::city=Rome", "-m", "scripted/one").stdout == row
+    assert evalstore("show", "tests/weather.md [city=Rome]").stdout == row
+    roma = evalstore("show", "tests/weather.md::city=Roma").stdout
+    assert roma.splitlines()[1] == "pass  tests/weather.md [city=Roma]  scripted/one"
 
 
 @pytest.mark.parametrize("name", ["brief", "kind", "no prompt"])
