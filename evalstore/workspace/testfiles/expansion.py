@@ -136,16 +136,16 @@ def _build_tree(
             elif not known.find(rows[-1]):
                 unknown.append(each)
                 if len(unknown) > _MOST_AT_ONCE:
-                    break
+                    _build_tree(test, drafter, data, project, None, drafts)
+                    return
         texts = [drafter.texts_of(row) for row, _ in unknown]
     except FileProblem:
         deque(drafts, maxlen=0)  # finds the problems of all rows
         return
-    are_few = len(unknown) <= _MOST_AT_ONCE
-    if known and are_few:
+    if known:
         columns.digests = known.columns(texts, drafter.naming_order)
     labeller = columns.labeller()
-    named = known.label(labeller, texts) if known and are_few else None
+    named = known.label(labeller, texts) if known else None
     if known and not named:
         _build_tree(test, drafter, data, project, None, drafts)
         return

@@ -41,8 +41,9 @@ class KnownRows:
         *values, self._rows, self._keys, self._labels = digests.lists
         self._columns = dict(zip(columns, values, strict=True))
         self._cases = cases
-        parts = cases.smallest_parts() if isinstance(cases, StoredCases) else ()
-        self._parts = {part.first: part for part in parts}
+        parts = [*cases.smallest_parts()] if isinstance(cases, StoredCases) else []
+        self._parts = {part.first: part for part in parts[:-1]}
+        """All but the last one: it ends where the file did."""
         self._places = array("q")
         """The place that each row had, or `_UNKNOWN`."""
         self._next = 0
@@ -60,17 +61,8 @@ class KnownRows:
 
     def _merge(self, known: array[int], unknown: Iterator[int]) -> array[int]:
         """Return for each row what is known, else the next of `unknown`."""
-        merged, places, number = array("Q"), self._places, 0
-        while number < len(places):
-            first = end = places[number]
-            while number < len(places) and places[number] == end != _UNKNOWN:
-                end, number = end + 1, number + 1
-            if end > first:
-                merged.extend(known[first:end])
-            else:
-                merged.append(next(unknown))
-                number += 1
-        return merged
+        places = self._places
+        return array("Q", (next(unknown) if at == _UNKNOWN else known[at] for at in places))
 
     def columns(
         self, unknown: Sequence[Mapping[str, str]], names: Iterable[str]
@@ -79,16 +71,14 @@ class KnownRows:
 
         `unknown` are the values of the unknown rows, `names` those of all values in their order.
         """
-        columns: dict[str, array[int]] = {}
-        first: dict[str, int] = {}
+        columns: list[tuple[str, array[int]]] = []
         for name in names:
             known = self._columns.get(name) or array("Q", bytes(8 * len(self._rows)))
             texts = (digest_text(row[name]) if name in row else 0 for row in unknown)
-            columns[name] = self._merge(known, texts)
-            for number in (number for number, each in enumerate(columns[name]) if each):
-                first[name] = number
-                break
-        return {name: columns[name] for name in sorted(first, key=first.__getitem__)}
+            column = self._merge(known, texts)
+            if any(column):
+                columns.append((name, column))
+        return dict(sorted(columns, key=lambda each: next(n for n, v in enumerate(each[1]) if v)))
 
     def label(
         self, labeller: Labeller, unknown: Iterable[Mapping[str, str]]
@@ -134,11 +124,8 @@ class KnownRows:
         part = self._parts.get(self._places[number])
         if part is None or len(self._places) <= MAX_UNDIVIDED:
             return None
-        end = part.first + part.size
-        if end == len(self._rows) and number + part.size < len(self._places):
-            return None  # the last part ended where the file did
-        is_same = self._places[number : number + part.size] == array("q", range(part.first, end))
-        return part if is_same else None
+        same = array("q", range(part.first, part.first + part.size))
+        return part if self._places[number : number + part.size] == same else None
 
 
 def _number(labels: array[int]) -> dict[int, int]:

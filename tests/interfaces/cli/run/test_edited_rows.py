@@ -175,8 +175,7 @@ def test_only_the_rows_that_differ_are_filled_again(
     assert len(drafted) == 2
 
 
-@pytest.mark.parametrize("count", [80, 87, 88, 90])
-@pytest.mark.parametrize("added", [3, 11])
+@pytest.mark.parametrize(("count", "added"), [(90, 3), (87, 11), (88, 3)])
 def test_added_rows_continue_the_last_part(
     make: Callable[[str], Path],
     evalstore: Evalstore,
