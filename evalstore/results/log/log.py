@@ -357,10 +357,13 @@ def find_logged_changes(
                 now[word] += count
                 models.add(model)
             edited = () if number else differences
+            late = models - judged
             if number and differences:
-                late = models & participants.models - judged
                 since = f"since the edit in run {short(version.results[0][0].id)}"
-                edited = tuple(Difference(f"first results of {it} {since}") for it in sorted(late))
+                edited = tuple(
+                    Difference(f"first results of {it} {since}")
+                    for it in sorted(late & participants.models)
+                )
             judged |= models
             is_other = history.differs(leaf)
             if last and is_other:
@@ -380,7 +383,7 @@ def find_logged_changes(
             if not number or edited or is_other:
                 no_edit = ""
                 if not edited:
-                    no_edit = history.count_answered(leaf) or labels.causes(*parts, rows)
+                    no_edit = history.count_answered(leaf, late) or labels.causes(*parts, rows)
                 part = ComparedPart(version.path, version.rows[leaf])
                 changes.append(LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part))
             history.add(leaf)
@@ -628,17 +631,21 @@ class VerdictHistory:
         """Return whether a verdict in a leaf is another one than the last before, or the first."""
         return any(self._last.get(place) != word for place, word in self._fresh(leaf).items())
 
-    def count_answered(self, leaf: str) -> str:
+    def count_answered(self, leaf: str, late: Collection[str]) -> str:
         """Return `2 results that were pending, now judged` for a leaf with other verdicts.
 
-        Empty if others changed, too, or a case is new.
+        Or `first results of big`, if they are of `late` candidates. Empty if others changed, too.
         """
-        both = ((self._last.get(place), word) for place, word in self._fresh(leaf).items())
-        changed = [was for was, now in both if was != now]
-        if any(word != PENDING for word in changed):
+        both = [(self._last.get(place), word) for place, word in self._fresh(leaf).items()]
+        changed = Counter(was for was, now in both if was != now)
+        if changed.keys() - {None, PENDING} or (None, PENDING) in both:
             return ""
-        verb = "was" if len(changed) == 1 else "were"
-        return f"{plural(len(changed), 'result')} that {verb} pending, now judged"
+        first, waiting = changed[None], changed[PENDING]
+        of_late = f"first results of {', '.join(sorted(late))}" if late else ""
+        words = [of_late or plural(first, "first result")] if first else []
+        verb = "was" if waiting == 1 else "were"
+        words += [f"{plural(waiting, 'result')} that {verb} pending, now judged"] * bool(waiting)
+        return ", ".join(words)
 
     def _fresh(self, leaf: str) -> dict[int, str]:
         """Return the verdicts in the parts that the leaf before lacks: no other can differ."""

@@ -332,9 +332,9 @@ def join_alike(things: Iterable[T], key: Callable[[T], object]) -> list[list[T]]
     return [*groups.values()]
 
 
-def alike_text(count: int) -> str:
-    """Return that more results have the same reasons; 0 for a number that is not known."""
-    return f"… and {f'{count:,} ' if count else ''}more with the same reason"
+def alike_text(count: int, *, at_least: bool = False) -> str:
+    """Return that more results have the same reasons; those that are not listed may have, too."""
+    return f"… and {'at least ' * at_least}{count:,} more with the same reason"
 
 
 def print_block(block: TextBlock, indent: str = "") -> None:

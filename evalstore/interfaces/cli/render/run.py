@@ -187,8 +187,8 @@ def _print_results(report: RunReport, extent: Extent) -> None:
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
         if len(alike) > MOST_ALIKE:
-            count = 0 if listed.more else len(alike) - MOST_ALIKE
-            output.line(f"           {alike_text(count)}")
+            text = alike_text(len(alike) - MOST_ALIKE, at_least=listed.more > 0)
+            output.line(f"           {text}")
     if listed.rest:
         output.line(listed.rest)
     for _, (place, model) in zip(listed.before, aligned, strict=False):

@@ -284,7 +284,7 @@ def test_what_changed_nothing_of_a_test_is_no_edit_of_it(
     evalstore("run")
     logged = evalstore("log", "tests/weather.md").stdout
     edits = [line.strip() for line in logged.splitlines() if "edit:" in line]
-    assert edits == ["no edit: other results", "edit: new"]
+    assert edits == ["no edit: first results of scripted/two", "edit: new"]
 
 
 def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
