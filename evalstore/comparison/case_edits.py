@@ -262,3 +262,11 @@ def recorded_answer(case: Case, find: Find) -> str | None:
     """Return the recorded answers of a case, joined; None when it has none."""
     version = find("model", case.recorded) if case.recorded else None
     return recorded_text(version) if version else None
+
+
+def prompts_compared(
+    was: Case, now: Case
+) -> Iterator[tuple[str, tuple[str | None, ...], tuple[str | None, ...]]]:
+    """Yield the system prompts and the judge prompts of two versions of a case, with their kind."""
+    yield "system prompt", was.prompts, now.prompts
+    yield "judge prompt", was.judge_prompts, now.judge_prompts

@@ -345,22 +345,15 @@ def name_edited(
 ) -> Name:
     """Return the names, with those that follow from whose bytes differ.
 
-    Prompts of files that both versions use are edits of each other. One without a name has that of
-    the only edited file that no other prompt has.
+    Prompts of files that both versions use are edits of each other.
     """
     known: dict[str, str] = {}
-    unnamed: list[str] = []
     for pair in former_prompts(was, now).items() if changes and was != now else ():
         names = [name("prompt", id) for id in pair if id]
-        if pair[0] == pair[1] or len(names) < 2:
+        if pair[0] == pair[1] or len(names) < 2 or not any(names):
             continue
-        if not any(names):
-            unnamed += filter(None, pair)
-        elif None in names or not (changes and changes.uses_another(kind, names[0] or "")):
+        if None in names or not (changes and changes.uses_another(kind, names[0] or "")):
             known |= dict.fromkeys(filter(None, pair), names[0] or names[1] or "")
-    left = {*changes.names_of(f"{kind} ")} - {*known.values()} if changes else ()
-    if len(unnamed) == 2 and len(left) == 1:
-        known |= dict.fromkeys(unnamed, *left)
     return lambda kind, id: known.get(id) or name(kind, id)
 
 

@@ -35,8 +35,8 @@ from evalstore.planning.status_report import results_at
 from evalstore.results.names import (
     WITH_PROMPT,
     find_prompt,
-    label_prompts,
     list_names,
+    name_prompts_of_run,
     prompt_label,
 )
 from evalstore.results.verdict_order import PERSON, SIGNS
@@ -514,8 +514,7 @@ def find_named(
     selection = project.with_whole_names(SelectionOptions(paths=(path,), models=models))
     subjects = subjects_of(project, selection)
     if subjects and (prompt or named):
-        prompts = dict.fromkeys(subject.prompt for subject in subjects)
-        names = label_prompts(project, {id: number for number, id in enumerate(prompts)})
+        names = name_prompts_of_run(project, (subject.prompt for subject in subjects))
         id = find_prompt(names, prompt or named)
         subjects = [subject for subject in subjects if subject.prompt == id]
     if subjects and not every:
@@ -545,12 +544,11 @@ def _require_single_subject(project: Project, case: str, subjects: list[LabelSub
     """Raise `EvalstoreError` when the subjects differ in case, candidate or system prompt."""
     cases = {f"{subject.file}::{subject.row}" for subject in subjects}
     models = {subject.model for subject in subjects}
-    ids = dict.fromkeys(subject.prompt for subject in subjects)
-    prompts = label_prompts(project, {id: number for number, id in enumerate(ids)}).values()
+    prompts = name_prompts_of_run(project, (subject.prompt for subject in subjects)).values()
     for names, found, option in (
         (cases, f"'{case}' has {len(cases)} cases", ""),
         (models, f"{len(models)} candidates have answered '{case}'", " with --model"),
-        (prompts, f"'{case}' was answered with {len(ids)} system prompts", " with --prompt"),
+        (prompts, f"'{case}' was answered with {len(prompts)} system prompts", " with --prompt"),
     ):
         if len(names) > 1:
             raise EvalstoreError(found, hint=f"name one{option}, or add --all: {list_names(names)}")

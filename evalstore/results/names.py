@@ -6,26 +6,30 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from itertools import chain
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.comparison.case_edits import prompts_compared
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import safe, short
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
 from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.planning.results import CellResult
 from evalstore.results.rendering import text_of
+from evalstore.store.results import SourcesReader
+from evalstore.store.trees.tree_nodes import find_entry
 from evalstore.workspace.index import read_used_prompts
 
 if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PlacedResults
+    from evalstore.core.results import Result
     from evalstore.core.values import Case, CaseFile, Json
-    from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.settled_parts import SettledParts
+    from evalstore.store import Store
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
@@ -70,8 +74,8 @@ def reference_names(
     project: Project, references: Iterable[tuple[str, str]]
 ) -> dict[str | None, str]:
     """Return the current names of these versions, each a kind and an id; by id."""
-    places = {id: project.place_of_version(kind, id) for kind, id in references}
-    return {id: place[0] for id, place in places.items() if place}
+    names = {id: project.name_of_version(kind, id) for kind, id in references}
+    return {id: name for id, name in names.items() if name}
 
 
 class PromptPlace(NamedTuple):
@@ -97,7 +101,7 @@ def places_in(results: PlacedResults) -> Iterator[PromptPlace]:
 
 
 def prompt_labels(
-    project: Project, places: Iterable[CellResult | Result | Cell | PromptPlace]
+    project: Project, places: Iterable[CellResult | Result | PromptPlace]
 ) -> dict[str, dict[str | None, str]]:
     """Return the name of each system prompt, for test files whose cases have several.
 
@@ -118,8 +122,8 @@ def label_prompts(
 ) -> dict[str | None, str]:
     """Return the names of system prompts; `prompts` has the number of each within its case.
 
-    An older version of a prompt has the name of the current one that is most like it, unless a
-    prompt of another number has that name. Without a name it has the start of its id.
+    An older version of a prompt has the name of the current one that it was or is most like, unless
+    a prompt of another number has that name. Without a name it has the start of its id.
     """
     return _label(project, prompts, _find_nearest(project, _older(project, prompts)))
 
@@ -180,15 +184,24 @@ def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
     edited = (zip(was, names[name], strict=False) for name, was in used.items() if name in names)
     now = {**dict(chain.from_iterable(edited)), **{id: id for id in current}}
     nearest = {id: now[id] for id in older if id in now}
-    if len(now) * len(older) > _MOST_COMPARED:
-        return nearest
+    if len(now) * len(older) <= _MOST_COMPARED:
+        nearest |= _find_similar(project, now, set(older) - nearest.keys())
+    if left := set(older) - nearest.keys():
+        known = _follow_edits(project.store, {**nearest, **now}, left)
+        nearest |= {id: known[id] for id in left & known.keys()}
+    return nearest
+
+
+def _find_similar(project: Project, now: Mapping[str, str], older: set[str]) -> dict[str, str]:
+    """Return the current prompts that older versions are similar to."""
     from rapidfuzz import process  # takes a moment, and most pages do not need it
     from rapidfuzz.distance import Indel
 
     contents = project.versions.load("prompt", [*now, *older])
     texts = {id: prompt_text(content)[:_COMPARED] for id, content in contents.items()}
     others = {id: texts[id] for id in now if id in texts}
-    for id in texts.keys() & (set(older) - nearest.keys()):
+    nearest = {}
+    for id in texts.keys() & older:
         best = process.extractOne(
             texts[id], others, scorer=Indel.normalized_similarity, score_cutoff=_SIMILAR
         )
@@ -197,21 +210,50 @@ def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
     return nearest
 
 
-class PromptNames:
-    """Names the prompts of edits; the names are read when the first one is looked up.
+def _follow_edits(store: Store, known: dict[str, str], older: set[str]) -> dict[str, str]:
+    """Return the current prompts of known ones and of those that had their places in earlier runs.
 
-    An older version has the name of the current prompt that is most like it, unless a prompt of
+    The places tell it where prompts of a test file were edited and not the file, or only one was.
+    """
+    find = SourcesReader(store).find
+    for newer, run in pairwise(store.find_recent_runs()):
+        if older <= known.keys():
+            break
+        now, was = find(newer), find(run)
+        if not now or not was or now == was:
+            continue
+        places: dict[SourceChanges, str] = {}
+        for path, digests in now.tests.items():
+            changes = None if was.of(path) == digests else compare_sources(was, now, path)
+            if changes and any(" prompt " in name for name in changes.edited):
+                places.setdefault(changes, path)
+        for changed, path in places.items():
+            leaves = find_entry([run.snapshot, newer.snapshot], path, store.load_nodes)
+            files = store.find_case_files(leaves.values())
+            both = (files[leaves[it.snapshot]].cases for it in (run, newer) if len(files) == 2)
+            for old, new in islice(zip(*both, strict=False), 1):
+                for kind, former, ids in prompts_compared(old, new):
+                    pairs = [pair for pair in zip(ids, former, strict=False) if pair[0] != pair[1]]
+                    is_one = len(pairs) == len(changed.names_of(f"{kind} ")) == 1
+                    if len(ids) == len(former) and (is_one or not changed.is_test_edited):
+                        of_known = ((it or "", known[id]) for id, it in pairs if id in known)
+                        known = {**dict(of_known), **known}
+    return known
+
+
+class PromptNames:
+    """Names the versions of edits; the names are read when the first one is looked up.
+
+    An older prompt has the name of the current one that it was or is most like, unless a prompt of
     another number has that name.
     """
 
     def __init__(self, location: Location, project: Project | None = None) -> None:
         """Without a `project` one is opened for the names of versions."""
-        self._location = location
-        self._project = project
+        self._location, self._project = location, project
         self._expected: Iterable[tuple[str | None, int]] = ()
-        self._names: dict[str, str] | None = None
-        self._others: dict[tuple[str, str], str] | None = None
-        """The names of tools and schemas."""
+        self._names: dict[tuple[str, str], str] | None = None
+        """By kind and id."""
 
     def expect(self, prompts: Iterable[tuple[str | None, int]]) -> None:
         """Set the prompts that are looked up, each with its number in its case."""
@@ -220,46 +262,33 @@ class PromptNames:
 
     def __call__(self, kind: str, id: str) -> str | None:
         """Return the name of a version; None for one without a name."""
-        if kind != "prompt":
-            return self._name_other(kind, id)
         if self._names is None:
             self._names = {}
             opened = nullcontext(self._project) if self._project else open_catalogue(self._location)
             with suppress(EvalstoreError), opened as project:
                 self._names = self._read(project)
-        return self._names.get(id)
+        return self._names.get((kind, id))
 
-    def _name_other(self, kind: str, id: str) -> str | None:
-        """Return the name of a version of another kind; None for one without a name."""
-        if self._project:
-            return self._project.name_of_version(kind, id)
-        if self._others is None:
-            self._others = {}
-            with suppress(EvalstoreError), open_catalogue(self._location) as project:
-                self._others = {
-                    (kinds.removesuffix("s"), version): name
-                    for kinds, named in project.reading.names.items()
-                    for name, ids in named.items()
-                    for version in ids
-                }
-        return self._others.get((kind, id))
-
-    def _read(self, project: Project) -> dict[str, str]:
-        current = project.reading.names.get("prompts", {}).items()
-        names = {id: name for name, ids in current for id in ids}
+    def _read(self, project: Project) -> dict[tuple[str, str], str]:
+        names = {
+            (kinds.removesuffix("s"), id): name
+            for kinds, named in project.reading.names.items()
+            for name, ids in named.items()
+            for id in ids
+        }
         numbers: dict[str, set[int]] = {}
         for prompt, number in self._expected:
             if prompt:
                 numbers.setdefault(prompt, set()).add(number)
         owners: dict[str, set[int]] = {}
-        for id in numbers.keys() & names.keys():
-            owners.setdefault(names[id], set()).update(numbers[id])
-        older = [id for id in numbers if id not in names]
+        older = [id for id in numbers if ("prompt", id) not in names]
+        for id in numbers.keys() - {*older}:
+            owners.setdefault(names["prompt", id], set()).update(numbers[id])
         nearest = _find_nearest(project, older)
         for id in older:
-            name = names.get(nearest.get(id, ""))
+            name = names.get(("prompt", nearest.get(id, "")))
             if name and not numbers[id].isdisjoint(owners.setdefault(name, numbers[id])):
-                names[id] = name
+                names["prompt", id] = name
         return names
 
 

@@ -35,7 +35,7 @@ from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import LABELLED_LATER, describe_later_labels
-from evalstore.results.names import label_prompts
+from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
     find_marked_results,
     find_run,
@@ -158,9 +158,7 @@ def build_report(
             AnswerReader(project, run),
             compared,
             history := CaseHistory(project.store, project.settings.paths["tests"], stored, rows),
-            lambda prompts: label_prompts(
-                project, {id: number for number, id in enumerate(prompts)}
-            ),
+            lambda prompts: name_prompts_of_run(project, prompts),
             lambda view: explain_view(project, view, run, rows),
             (result for each in changes for result, _ in each["results"]),
             labelled,

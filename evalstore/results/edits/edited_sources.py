@@ -20,6 +20,7 @@ from evalstore.comparison.case_edits import (
     differ_otherwise,
     differ_pair,
     exchanged_prompts,
+    prompts_compared,
     versions_compared,
 )
 from evalstore.comparison.version_diff import Difference, Name, nowhere
@@ -332,12 +333,6 @@ def _edited_prompts(was: Prompts, now: Prompts, name: Name) -> list[str | None]:
         for both in edited
     ]
     return [names.pop() if len(names) == 1 else None for names in named]
-
-
-def prompts_compared(was: Case, now: Case) -> Iterator[tuple[str, Prompts, Prompts]]:
-    """Yield the system prompts and the judge prompts of two versions of a case, with their kind."""
-    yield "system prompt", was.prompts, now.prompts
-    yield "judge prompt", was.judge_prompts, now.judge_prompts
 
 
 def pair_prompts(before: CaseFile, after: CaseFile) -> set[tuple[Prompts, Prompts]]:

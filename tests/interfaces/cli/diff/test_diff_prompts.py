@@ -135,6 +135,20 @@ def test_an_older_prompt_that_is_like_no_current_one_has_the_name_of_its_file(
     )
 
 
+def test_older_prompts_that_are_like_no_current_ones_have_their_names_in_all_commands(
+    prompted: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    """Several prompts are edited before one run, also beside an edit of another test file."""
+    for text in ("Say no more than a word or two.", "xyz"):
+        tree(prompted, {"prompts/brief.md": f"{text}\n", "prompts/kind.md": f"{text * 9}\n"})
+        edit(prompted / "tests/alone.md", "be warm", "be warm indeed")
+        evalstore("run", "--yes")
+    for run in ("@", "@~1", "@~2"):
+        groups = documents("stats", run, "--by", "prompt")["groups"]
+        assert [group["name"] for group in groups] == ["brief", "kind"]
+        assert "[city=Oslo] (brief)" in evalstore("ls", "results", "--run", run).stdout
+
+
 def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
     prompted: Path, evalstore: Evalstore
 ) -> None:
