@@ -157,6 +157,7 @@ class _Reader:
         reading.providers = frozenset(catalogue.providers)
         reading.currencies = catalogue.currencies
         self._library = reading.library = read_definitions(self._workspace, self._index, reading)
+        self._current = CurrentDependencies(self._library, self._references)
         if self._keep:
             self._keep = keep_after(reading.contents, reading.blobs, self._keep)
 
@@ -165,7 +166,6 @@ class _Reader:
         reading, index, load_nodes, keep = self.reading, self._index, self._load_nodes, self._keep
         stamps = self._workspace.find_files("tests")
         reading.tests = frozenset(stamps)
-        current = CurrentDependencies(self._library, self._references)
         unchanged: dict[str, str] = {}
         for path, now in stamps.items():
             entry = index.files.get(path)
@@ -173,7 +173,7 @@ class _Reader:
                 continue
             settled = entry.settled and entry.stamp == now
             if (settled or self._same_bytes(path, entry, now)) and all(
-                current.is_same(path, name, ids) for name, ids in entry.depends.items()
+                self._current.is_same(path, name, ids) for name, ids in entry.depends.items()
             ):
                 unchanged[path] = entry.node
         stored = (
@@ -267,14 +267,11 @@ class _Reader:
         entry = self._index.files.get(path)
         if entry is None or entry.digest != digest or self._load_nodes is None:
             return None
-        current = CurrentDependencies(self._library, self._references)
-        for name, ids in entry.depends.items():
-            kind = name.partition(":")[0]
-            if kind == COLUMNS and depends.get(name) != ids:
-                return None
-            if kind not in ("dataset", COLUMNS) and not current.is_same(path, name, ids):
-                return None
-        file = self._load_nodes([entry.node]).get(entry.node)
+        is_same = depends.get(COLUMNS) == entry.depends.get(COLUMNS) and all(
+            name.startswith("dataset:") or self._current.is_same(path, name, ids)
+            for name, ids in entry.depends.items()
+        )
+        file = self._load_nodes([entry.node]).get(entry.node) if is_same else None
         if file is None:
             return None
         private, boundary = self._workspace.private, self._workspace.boundary
@@ -342,14 +339,10 @@ class _Reader:
         reading.digests[path] = digest
         if expansion.problems or collector.warnings:
             return
-        current = CurrentDependencies(self._library, self._references)
         depends = expansion.dependencies
+        of_data = [each for each in depends.items() if each[0].startswith("dataset:")]
         # Data that were changed meanwhile may have been read in part before, in part after.
-        if all(
-            current.is_same(path, *each)
-            for each in depends.items()
-            if each[0].startswith("dataset:")
-        ):
+        if all(self._current.is_same(path, *each) for each in of_data):
             entry = IndexEntry(now, is_settled(now, read_at), digest, node, depends)
             self._index.put(path, entry, expansion.rows)
 

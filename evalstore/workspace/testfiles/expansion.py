@@ -35,7 +35,7 @@ from evalstore.workspace.testfiles.context import (
     FillContext,
     Sink,
 )
-from evalstore.workspace.testfiles.known_rows import KnownRows, key_digest
+from evalstore.workspace.testfiles.known_rows import KnownRows
 from evalstore.workspace.testfiles.parser import TestFile
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
@@ -165,7 +165,7 @@ def _build_tree(
             _tell(number, len(rows))
             label = labeller.label(drafter.naming_texts(draft.values, draft.id))
             builder.add(draft.case._replace(row=label))
-            keys.append(key_digest(draft.case))
+            keys.append(int(draft.case.key, 16))
             unjudged = unjudged or draft.case.evaluation is None
     if data is not None:
         result.problems += data.problems

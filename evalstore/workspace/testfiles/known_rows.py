@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,11 +16,6 @@ from evalstore.workspace.testfiles.replacements import Labeller, digest_text, nu
 _UNKNOWN = -1
 _AHEAD = 10_000
 """The most rows among which one is looked for."""
-
-
-def key_digest(case: Case) -> int:
-    """Return the key of a case as a number."""
-    return int(case.key, 16)
 
 
 class KnownRows:
@@ -106,7 +100,7 @@ class KnownRows:
 
         `unknown` are the cases of the unknown rows. Returns all keys.
         """
-        keys = self._merge(self._keys, map(key_digest, unknown))
+        keys = self._merge(self._keys, (int(case.key, 16) for case in unknown))
         following = iter(unknown)
         number = 0
         while number < len(keys):
@@ -130,7 +124,7 @@ class KnownRows:
 
 def _number(labels: array[int]) -> dict[int, int]:
     """Return for rows that share a label with others how many of these come before."""
-    counts = Counter(dict.fromkeys(find_repeated(labels), -1))
+    counts = dict.fromkeys(find_repeated(labels), -1)
     numbers: dict[int, int] = {}
     for number, label in enumerate(labels if counts else ()):
         if label in counts:
