@@ -367,8 +367,6 @@ def side_to_json(
     }
 
 
-ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
-"""Said where some rows of a file are gone and others are new."""
 FLIPS = {"broke": "fail", "fixed": "pass"}
 """Changes between pass and fail, and their colours."""
 CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}

@@ -1,4 +1,4 @@
-"""Formats changed test files and pending work as text: what a run would do, why, and its cost."""
+"""Formats changed test files, pending work with its cost, and runs in progress as text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from evalstore.comparison.word_diff import Stretch, compare_words, shared_ends
 from evalstore.core.display import (
     StyledLine,
     StyledSpan,
+    ago,
     case_name,
     columns_of,
     first_difference,
@@ -26,13 +27,15 @@ from evalstore.planning.path_history import ROWS
 from evalstore.planning.project import Untrusted
 from evalstore.planning.results import tie_text
 from evalstore.planning.status_report import RemoteAnswers, SettingEdit, Status
-from evalstore.results.compare.diff_result import ROW_ID_HINT
 from evalstore.runs.status.remote_answers import unread_text
 
 if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.status_report import FileChange, OtherReason
+    from evalstore.store.shared_runs import RunInProgress
 
+ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
+"""Said where some rows of a file are gone and others are new."""
 _COUNTS = (
     *("asked", "judged", "gone", "new", "settled", "failing", "undecided", "broke", "fixed"),
     *("waiting", "used_again", "added"),
@@ -595,3 +598,62 @@ def row_id_hint(status: Status) -> str:
 def skipped_text(skipped: Sequence[object]) -> str:
     """Return how many pairs of a case and a candidate are skipped."""
     return f"{plural(len(skipped), 'pair')} skipped for lack of a capability"
+
+
+# --- runs in progress
+
+
+def in_progress_text(run: RunInProgress) -> str:
+    """Return what is known of a run in progress, with the command that takes part in it."""
+    return in_progress_texts(run)[0]
+
+
+def in_progress_texts(run: RunInProgress) -> tuple[str, ...]:
+    """Return what is known of a run in progress in ever fewer words, and how far it is in all.
+
+    What is left out first is the command that takes part in it, last is when it began.
+    """
+    by = f" by {safe(run.author)}" if run.author else ""
+    answers = _done(run.asked, run.to_ask, "answer")
+    done = f"{answers} and {_done(run.judged, run.to_judge, 'verdict')} so far"
+    age = ago(0, 1_000_000 * run.seconds)
+    begun = f"begun{by} {age}"
+    id = short(run.run)
+    join = f"'evalstore run --join {id}'"
+    numbers = f"{_share(run.asked, run.to_ask)} asked, {_share(run.judged, run.to_judge)} judged"
+    if run.programs:
+        text = f"Run {id} is in progress, {begun}, in {plural(run.programs, 'program')}"
+        whole = f"{text}: {done}" + (f"; {join} takes part." if run.joinable else ".")
+    else:
+        text = f"Run {id}, {begun}, has no live program"
+        whole = f"{text}: {done}; {join} continues it."
+    state = "" if run.programs else ", no live program"
+    return (
+        whole,
+        f"{text}: {done}.",
+        f"run {id}{by}, {age}{state}: {done}",
+        f"{id}{by}, {age}{state}: {numbers}",
+        f"{id}{by}, {_brief_age(run.seconds)}{state}: {numbers}",
+        f"{id}{by}{state}: {numbers}",
+        f"{id}{state}: {numbers}",
+    )
+
+
+def _brief_age(seconds: int) -> str:
+    """Return how long ago something was with the symbol of the unit, such as `3 h ago`."""
+    for size, symbol in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {symbol} ago"
+    return f"{seconds} s ago"
+
+
+def _done(count: int, planned: int | None, word: str) -> str:
+    """Return `3 of 60 answers`, or `3 answers` where it is not known how many were planned."""
+    if planned is None or count > planned:
+        return plural(count, word)
+    return f"{count:,} of {plural(planned, word)}"
+
+
+def _share(count: int, planned: int | None) -> str:
+    """Return `3/60`, or `3` where it is not known how many were planned."""
+    return f"{count:,}" if planned is None or count > planned else f"{count:,}/{planned:,}"

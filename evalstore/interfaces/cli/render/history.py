@@ -31,7 +31,6 @@ from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_result import (
     CHANGES,
     FLIPS,
-    ROW_ID_HINT,
     SAME_ANSWER,
     change_name,
     count_cases,
@@ -44,7 +43,7 @@ from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.failures import FailureLog, is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text
-from evalstore.runs.status.status_text import edit_lines
+from evalstore.runs.status.status_text import ROW_ID_HINT, edit_lines
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ from evalstore.results.show.show import (
     ShownResults,
     word_of,
 )
-from evalstore.runs.run_text import in_progress_text
+from evalstore.runs.status.status_text import in_progress_text
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerPlace, AnswerView

@@ -20,11 +20,11 @@ from evalstore.interfaces.cli.render.layout import (
 from evalstore.planning.plan import PlanItem, SummedItems
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import FileChange, OtherReason, Status
-from evalstore.runs.run_text import in_progress_text
 from evalstore.runs.status.status_text import (
     KIND_TITLES,
     change_text,
     edit_text,
+    in_progress_text,
     join_changes,
     kind_count_text,
     labels_text,

@@ -50,8 +50,13 @@ from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.table.cases import RunLine
 from evalstore.results.verdict_order import verdict_counts
-from evalstore.runs.run_text import in_progress_text, in_progress_texts, run_counts_text
-from evalstore.runs.status.status_text import pending_text, remote_texts
+from evalstore.runs.run_text import run_counts_text
+from evalstore.runs.status.status_text import (
+    in_progress_text,
+    in_progress_texts,
+    pending_text,
+    remote_texts,
+)
 from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:

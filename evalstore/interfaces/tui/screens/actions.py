@@ -34,7 +34,7 @@ from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
 from evalstore.results.verdict_order import SIGNS, verdict_counts
-from evalstore.runs.run_text import in_progress_text
+from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:

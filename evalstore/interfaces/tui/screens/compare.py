@@ -41,7 +41,6 @@ from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.compare.diff_result import (
     CHANGES,
     FLIPS,
-    ROW_ID_HINT,
     SAME_ANSWER,
     change_name,
     has_candidates,
@@ -51,7 +50,7 @@ from evalstore.results.compare.diff_result import (
 )
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import Cases
-from evalstore.runs.status.status_text import edit_lines
+from evalstore.runs.status.status_text import ROW_ID_HINT, edit_lines
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
