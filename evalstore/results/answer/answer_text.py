@@ -557,10 +557,11 @@ def pass_counts_text(counts: VerdictCounts) -> str:
         attempts = filter(None, map(_passed_text, rounds))
         return ", ".join([f"{version}: judged once", *labels, *attempts])
     changes = f", {plural(counts.changes, 'change')}" * bool(counts.changes)
-    words = (
-        _verdict_text(each) + (f" ({text})" if (text := _passed_text(each)) else "")
-        for each in rounds[:_LISTED]
-    )
+    words = []
+    for number, each in enumerate(rounds[:_LISTED]):
+        notes = filter(None, (_passed_text(each), "counts here" * (each.is_counted and number > 0)))
+        text = "; ".join(notes)
+        words.append(_verdict_text(each) + f" ({text})" * bool(text))
     listed = ", ".join(words) + (", …" if len(rounds) > _LISTED else "")
     passed = sum(each.verdict == "pass" for each in rounds)
     part = "" if passed == len(rounds) else f"{passed or 'none'} of "

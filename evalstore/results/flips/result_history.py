@@ -48,6 +48,8 @@ class JudgedAttempts(NamedTuple):
     attempts: int
     is_labelled: bool
     """Whether a person decided on one of them."""
+    is_counted: bool = False
+    """Whether it is the result that counts in the run, or in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,9 @@ def _count(
                 known.append(judged)
                 samples.append((at, verdict))
         assert result.verdict
-        attempts = JudgedAttempts(result.verdict, passed, len(by_subject), is_labelled)
+        attempts = JudgedAttempts(
+            result.verdict, passed, len(by_subject), is_labelled, record is records[0]
+        )
         answers = {*by_subject}  # of a round in which only a person judged, these are compared
         if not any(
             all_judged <= other if all_judged and other else answers == subjects

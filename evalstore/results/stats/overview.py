@@ -23,6 +23,7 @@ from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
+from evalstore.results.compare.diff_reasons import OLDER_ANSWERS
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.edited_sources import by_subject
@@ -269,10 +270,12 @@ def _shift_text(name: str, shift: Shift, so_far: str) -> str:
 
 
 def _causes_text(causes: Counter[str]) -> str:
-    """Return `edits of tests changed 10 results, older answers changed 2`; empty without one."""
-    texts = [f"{cause} changed {count:,}" for cause, count in causes.most_common()]
-    for cause, count in causes.most_common(1):
-        texts[0] = f"{cause} changed {plural(count, 'result')}"
+    """Return `edits of tests changed 10 results, judges changed 2`; empty without one."""
+    texts: list[str] = []
+    for cause, count in causes.most_common():
+        number = f"{count:,}" if texts else plural(count, "result")
+        told = f"{number} changed because older answers count now"
+        texts.append(told if cause == OLDER_ANSWERS else f"{cause} changed {number}")
     return ", ".join(texts)
 
 

@@ -755,7 +755,7 @@ def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path)
     assert all(note in summary_of(report(root, revision))[1] for revision in ("@", "@work"))
     assert call(root, "run", "--fail-on", "none") == 0
     assert note not in summary_of(report(root))[1]
-    told = "Older answers changed 1 result"
+    told = "1 result changed because older answers count now"
     told += ": 1 case broke. Best: first, 100%" + LEAD
     assert summary_of(report(root))[0] == told
     assert f"\n{told}\n" in markdown_report(Location(root)).replace("`", "")
@@ -773,8 +773,8 @@ def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
     assert call(root, "run", "--refresh") == 0
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     assert call(root, "run", "--fail-on", "none") == 0
-    told = "People's labels changed 1 result, older answers changed 1: 1 case broke. "
-    assert summary_of(report(root))[0].startswith(told)
+    told = "People's labels changed 1 result, 1 changed because older answers count now: "
+    assert summary_of(report(root))[0].startswith(f"{told}1 case broke. ")
 
 
 def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:

@@ -110,6 +110,8 @@ def test_an_older_answer_that_counts_again_is_explained(
     history = section(evalstore("show", "tests/weather.md::Oslo").stdout, "history")
     words = "same question, and an older answer counts: run <short> had asked again"
     assert f"  {words}" in history
+    counts = "1 of the last 2 verdicts passed, 1 change (newest first: pass, fail (counts here))"
+    assert history[-1].endswith(f": {counts}")
 
 
 @pytest.mark.parametrize(
