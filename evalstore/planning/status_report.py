@@ -27,13 +27,13 @@ from evalstore.planning.estimate import PricePart
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import Plan, PlanItem
-from evalstore.planning.planner import Scope, plan_cells, resolve_scope
 from evalstore.planning.project import Project, Untrusted
 from evalstore.planning.results import CellResult, as_result, compute_results
 from evalstore.store.results import RowResults
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
+    from evalstore.planning.planner import Scope
     from evalstore.store.shared_runs import RunInProgress
 
 
@@ -358,6 +358,8 @@ def compute_workspace(
     The cells of a case are in one batch. Its plan is dropped before the next is made, so that many
     cases need little memory.
     """
+    from evalstore.planning.planner import plan_cells, resolve_scope  # reading a run plans nothing
+
     scope = scope or resolve_scope(project, SelectionOptions())
     for batch in batches(scope.cells):
         plan = plan_cells(project, scope, batch)
@@ -374,6 +376,8 @@ def iterate_workspace(
 
 def results_at(project: Project, places: Iterable[tuple[str, str | None]]) -> Iterator[Result]:
     """Yield the results of rows of test files; without a row, those of all rows of a file."""
+    from evalstore.planning.planner import resolve_scope
+
     root = project.workspace.root
     paths = tuple(f"{root / file}::{row}" if row else f"{root / file}" for file, row in places)
     if paths:

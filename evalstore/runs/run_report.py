@@ -19,7 +19,6 @@ from evalstore.files.temporary_list import FiledSequence
 from evalstore.planning.cells import Cell
 from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
-from evalstore.planning.planner import SettledRecorder
 from evalstore.planning.project import Project
 from evalstore.planning.results import (
     CellResult,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.errors import Problem
     from evalstore.planning.cells import SkippedPair
+    from evalstore.planning.planner import SettledRecorder
     from evalstore.planning.project import Untrusted
     from evalstore.results.flips.regressions import Regression, ThresholdGate
     from evalstore.results.flips.verdict_changes import VerdictChanges

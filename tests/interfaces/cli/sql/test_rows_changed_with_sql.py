@@ -15,7 +15,7 @@ from tests.interfaces.cli.status.test_settled_parts import STORE, any_place, pla
 
 __all__ = ["any_place", "place"]
 pytestmark = pytest.mark.extended
-NOTHING = "Nothing to do: 80 answers"
+NOTHING = "Nothing to do: 40 answers"
 OLDEST = "SELECT id FROM sessions ORDER BY started, id LIMIT 1"
 
 
