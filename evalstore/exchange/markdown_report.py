@@ -205,7 +205,9 @@ def _headline(
     yield from (f"{MARK.decode()}{title or 'nothing broke'}", "")
     scope = scope_text(run)
     about = f", {'partial:' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
-    versus = f", compared with {_run_name(compared.was, names)}" if compared else ""
+    versus = ""
+    if compared:
+        versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
     yield from (f"Run {_run_name(run.id, names)} is {run_counts_text(run)}{about}{versus}.", "")
 
 

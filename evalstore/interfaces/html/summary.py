@@ -92,7 +92,7 @@ def summarise_results(
         "name": safe(name),
         "is_now": is_now,
         "run": safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
-        "head": tuple(_head(run, since)),
+        "head": tuple(_head(run, since, diff)),
         "sentence": safe(overview.sentence),
         "notes": (
             *map(safe, _notes(run, counts, diff, totals)),
@@ -121,14 +121,14 @@ def summarise_results(
     }
 
 
-def _head(run: Run, since: str) -> Iterable[str]:
+def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:
     """Yield when a run was, its message, and what it is compared with."""
     if run.id != WORKSPACE:
         yield minute(run.started)
         if run.message:
             yield safe(run.message)
     if since:
-        yield f"compared with {since}"
+        yield f"compared with {since}{diff.filled_text if diff else ''}"
     elif run.id != WORKSPACE:
         yield "no earlier run to compare with"
 

@@ -88,6 +88,11 @@ class Diff:
     """The runs that are sides, by id."""
 
     @property
+    def filled_text(self) -> str:
+        """Return which other runs have results of the first side; empty if its run has all."""
+        return " and, for what it left out, earlier runs" * bool(self.reasons.earlier)
+
+    @property
     def is_empty(self) -> bool:
         """Return whether nothing differs."""
         return self.comparison.is_equal and not (self.edits or self.participants[0])

@@ -17,6 +17,7 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
     shorten_places,
 )
+from evalstore.planning.estimate import PricePart
 from evalstore.planning.plan import PlanItem, SummedItems
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import FileChange, OtherReason, Status
@@ -127,7 +128,10 @@ def print_status(
 def _print_prices(status: Status) -> None:
     """Print what each candidate and each judge is likely to cost."""
     rows = []
-    for part in status.prices:
+    judges = [part for part in status.prices if part.is_judge]
+    costs = [part.usd for part in judges if part.usd is not None]
+    every = sum(part.calls for part in judges), sum(costs) if len(costs) == len(judges) else None
+    for part in (*status.prices, *[PricePart("all", True, *every)] * (len(judges) > 1)):
         may_be_less = part.is_judge and status.may_judge_less
         made = output.plural(part.calls, "verdict" if part.is_judge else "answer")
         number = f"{'up to ' * may_be_less}{made}"

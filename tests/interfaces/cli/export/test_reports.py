@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,12 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     assert f"`scripted/one`: pass (run `<short>`) -> fail {edited}" in comment
     assert f"✓ pass (run #) → ✗ fail {edited}" in summary
     note = "is partial: tests/z.md --refresh (1 result); 1 other is taken from the last"
-    assert note in evalstore("report", "--markdown").stdout
+    report = evalstore("report", "--markdown").stdout
+    assert note in report
+    assert ", compared with `<short>` and, for what it left out, earlier runs.\n" in report
+    evalstore("report", "-o", "full.html")
+    filled = "compared with run [0-9a-f]{8} and, for what it left out, earlier runs<"
+    assert re.search(filled, Path("full.html").read_text(encoding="utf-8"))
     (cell,) = cells()
     assert (cell["was"]["word"], cell["was"]["run"]) == ("pass", first)
     assert "attempts" not in cell

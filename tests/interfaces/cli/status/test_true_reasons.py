@@ -104,6 +104,13 @@ def test_answers_are_listed_before_the_judgements_that_they_cause(
     lines = evalstore("status").stdout.splitlines()
     kinds = [line.split()[3:5] for line in lines if " in tests/weather.md" in line]
     assert kinds == [["2", "answers"], ["2", "verdicts"]]
+    other = (workspace / "models/judge.yaml").read_text().replace("/judge", "/judge2")
+    tree(workspace, {"models/judge2.yaml": other})
+    edit(workspace / "evalstore.yaml", second, "evaluators: [scripted/judge, scripted/judge2]")
+    costs = [line.split() for line in evalstore("run", "-n").stdout.splitlines() if "(judg" in line]
+    verdicts = [int(words[words.index("verdicts") - 1]) for words in costs]
+    assert costs[-1][:2] == ["all", "(judging)"]
+    assert sum(verdicts[:-1]) == verdicts[-1] == 6
 
 
 def test_a_label_and_an_edit_of_the_judge_are_told_apart(
