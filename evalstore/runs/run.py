@@ -244,7 +244,8 @@ def run(
             recorder.save(extent)
         # Of a shared run it is not known here which entries the other runners were given.
         given = {} if shared else outcome.script_entries
-        note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
+        called = {id: given.get(id) for id, _ in outcome.spending}
+        note_scripts(project, selection, called, recorded.ended)
         report = _make_report(location, project, scope, finished, recorded)
         if launcher and launcher.remark:
             report.warnings.append(launcher.remark)

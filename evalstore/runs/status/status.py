@@ -17,6 +17,8 @@ from itertools import chain
 from evalstore.core import hashing
 from evalstore.core.display import clip, plural
 from evalstore.core.hashing import subject_of
+from evalstore.core.results import Session
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
@@ -57,8 +59,9 @@ from evalstore.results.labels import NewLabels, current_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
 from evalstore.runs.workspace_checks.check import describe_retirement
+from evalstore.store import Store
 from evalstore.store.driver import note_reached
-from evalstore.store.results import RowResults
+from evalstore.store.results import RowResults, iterate_entries
 from evalstore.store.shared_runs import find_runs_in_progress
 from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, StoredCases, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
@@ -70,24 +73,64 @@ _NAMED = 2
 """The most entries that a warning names."""
 _SHOWN = 30
 """Columns of the condition of an entry."""
-Noted = dict[str, str]
-"""The entries that have answered: a hash -> the condition, empty if there is none."""
+Noted = dict[str, tuple[str, str, int]]
+"""The entries that have answered: a hash -> the condition, or nothing; a hash of the answer; when.
+
+It is the time of the last run in which they answered.
+"""
 
 
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
-    """Warn of the models in use with edited entries that answered, unless all are asked again."""
+    """Warn of the models in use with edited entries whose answers count.
+
+    Not if all are asked again. The answers are those of the runs since the last whole one; those
+    of an entry of a judge are not looked for.
+    """
     if selection.refresh:
         return
-    noted: Mapping[str, Noted] | None = None
-    for version, _, model in _scripted(project, selection):
-        noted = _read(project.workspace) if noted is None else noted
-        present = {entry for entry, _, _ in _entries(model)}
-        edited = [when for entry, when in noted.get(version, {}).items() if entry not in present]
-        if edited:
+    scripted = [*_scripted(project, selection)]
+    noted = _read(project.workspace) if scripted else {}
+    edited = {version: dict(noted.get(version, {})) for version, _, _ in scripted}
+    for version, _, model in scripted:
+        for entry, *_ in _entries(model):
+            edited[version].pop(entry, None)
+    judges = {each.model for each in project.judges(selection)}
+    asked = {each.model for each in project.candidates(selection)} - judges
+    left = {id: dict(entries) for id, entries in edited.items() if entries and id in asked}
+    for session in _sessions_since_whole_run(project.store, left) if left else ():
+        said = {_hash_text(turn.text) for turn in session.turns}
+        sought = left.get(session.question.model, {})
+        for entry, (_, answer, until) in [*sought.items()]:
+            is_same = answer in said or session.limit is not None  # it was cut off
+            if is_same and session.started <= until:
+                del sought[entry]
+    for version, _, model in scripted:
+        stale = left.get(version, {})
+        names = [when for id, (when, *_) in edited[version].items() if id not in stale]
+        if names:
             project.warn(
-                f"{_name(edited)} of '{model.id}' {'has' if len(edited) == 1 else 'have'} changed; "
-                f"'extraIdentifier: {_next_identifier(model)}' asks again"
+                f"{_name(names)} of '{model.id}' {'has' if len(names) == 1 else 'have'} changed; "
+                f"'extraIdentifier: {_next_identifier(model)}' in "
+                f"{project.reading.model_files.get(model.id, 'its file')} asks again"
             )
+
+
+def _sessions_since_whole_run(store: Store, left: Mapping[str, Noted]) -> Iterator[Session]:
+    """Yield the sessions in the runs since the last whole one, until no entry is `left`."""
+    for run in find_runs_since(store, leaves_out=_has_other_answers):
+        for batch in iterate_entries(store, read_tree(run.results, store.load_nodes)):
+            ids = {id for result, _ in batch for id in result.sessions}
+            yield from store.load_sessions(ids).values()
+            if not any(left.values()):
+                return
+
+
+def _has_other_answers(run: Run) -> bool:
+    return is_partial(run) or not _OF_OTHER_ANSWERS.isdisjoint(run.selection)
+
+
+def _hash_text(text: str | None) -> str:
+    return hashing.hash_bytes((text or "").encode())
 
 
 def _next_identifier(model: Model) -> str:
@@ -109,28 +152,26 @@ def _name(conditions: Sequence[str]) -> str:
 
 
 def note_scripts(
-    project: Project, selection: SelectionOptions, called: Mapping[str, Collection[int] | None]
+    project: Project,
+    selection: SelectionOptions,
+    called: Mapping[str, Collection[int] | None],
+    ended: int,
 ) -> None:
-    """Note the entries of the scripted models that have answered in a run.
+    """Note the entries of the scripted models that have answered in a run that `ended`.
 
     `called` has the numbers of these entries by the name of a candidate or an evaluator; None where
     any may have answered. They are added to those of earlier runs.
     """
     scripts = {
         version: {
-            entry: when
-            for entry, number, when in _entries(model)
+            entry: (when, answer, ended)
+            for entry, number, when, answer in _entries(model)
             if (numbers := called[id]) is None or number in numbers
         }
         for version, id, model in _scripted(project, selection)
         if id in called
     }
-    if not scripts:
-        return
-    before = _read(project.workspace)
-    if all(
-        entries.keys() <= before.get(version, {}).keys() for version, entries in scripts.items()
-    ):
+    if not any(scripts.values()):
         return
     with suppress(OSError), locked_folder(project.workspace.private):  # a run does not depend on it
         content = _read(project.workspace)
@@ -150,15 +191,17 @@ def _scripted(project: Project, selection: SelectionOptions) -> Iterator[tuple[s
             yield version, id, model
 
 
-def _entries(model: Model) -> Iterator[tuple[str, int, str]]:
-    """Yield a hash of each entry that answers, its number and its condition.
+def _entries(model: Model) -> Iterator[tuple[str, int, str, str]]:
+    """Yield a hash of each entry that answers, its number, its condition and a hash of its answer.
 
     Errors are not stored.
     """
     for number, entry in enumerate(model.responses):
         if "error" not in entry:
             text = json.dumps(entry, sort_keys=True, default=str)
-            yield hashing.hash_bytes(text.encode()), number, str(entry.get("when") or "")
+            answer = entry.get("answer", "")
+            said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            yield _hash_text(text), number, str(entry.get("when") or ""), _hash_text(said)
 
 
 def _read(workspace: WorkspaceFolder) -> dict[str, Noted]:
@@ -166,7 +209,10 @@ def _read(workspace: WorkspaceFolder) -> dict[str, Noted]:
     try:
         content = read_cache(workspace.private / _FILE, workspace.boundary)
         return {
-            str(version): {str(entry): str(when) for entry, when in entries.items()}
+            str(version): {
+                str(entry): (str(when), str(answer), int(until))
+                for entry, (when, answer, until) in entries.items()
+            }
             for version, entries in content.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -13,7 +13,10 @@ from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
 from tests.interfaces.cli.status.test_explained_cases import section
 
 WARM = ONE.replace("answer: Cold.", "answer: Warm!")
-EDITED = "warning: entry 'Oslo' of 'scripted/one' has changed; 'extraIdentifier: v2' asks again\n"
+EDITED = (
+    "warning: entry 'Oslo' of 'scripted/one' has changed; "
+    "'extraIdentifier: v2' in models/one.yaml asks again\n"
+)
 BARI = ONE.replace("responses:\n", "responses:\n  - {when: Bari, answer: Sunny.}\n")
 """A model with an entry that no question of the workspace meets."""
 
@@ -55,6 +58,36 @@ def test_an_entry_that_answered_only_later_is_warned_of(
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": ONE})
     assert "entry 'Bari' of 'scripted/one' has changed;" in evalstore("status").stderr
+
+
+def test_an_entry_none_of_whose_answers_count_is_not_warned_of(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    other = "# 👤\n\nHow is Bari?\n\n---\n\nThe answer must be warm.\n"
+    tree(workspace, {"tests/bari.md": other})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM})
+    asked = WEATHER.replace("How is", "Is it warm today? How is")
+    tree(workspace, {"tests/weather.md": asked})
+    assert EDITED in evalstore("status").stderr, "the answer counts in the last run"
+    evalstore("run", "-q", "tests/weather.md::Rome")
+    assert EDITED in evalstore("status").stderr
+    evalstore("run", "-q")
+    for command in ("status", "run"):
+        assert "warning" not in evalstore(command).stderr, "that of Bari is older, but not its own"
+    tree(workspace, {"models/one.yaml": ONE})
+    assert EDITED in evalstore("status").stderr, "the new entry is the one that answered last"
+
+
+def test_a_refreshed_answer_does_not_hide_the_older_one_that_counts(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM})
+    evalstore("run", "-q", "--refresh")
+    assert EDITED in evalstore("status").stderr
+    evalstore("run", "-q")
+    assert EDITED in evalstore("status").stderr
 
 
 def test_edited_entries_are_named_as_far_as_there_is_room(
@@ -125,4 +158,7 @@ def test_the_identifier_that_asks_again_is_another_one(
     tree(workspace, {"models/one.yaml": ONE + named})
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM + named})
-    assert f"'extraIdentifier: {following}' asks again" in evalstore("status").stderr
+    assert (
+        f"'extraIdentifier: {following}' in models/one.yaml asks again"
+        in evalstore("status").stderr
+    )
