@@ -14,9 +14,7 @@ from evalstore.interfaces.tui.grid_columns import only_file
 from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import FAILING, SIGNS, verdict_counts
 
-_GROUPINGS = ("", "file", "tag")
-_LARGE_FILE = 3_000
-"""Cases of a file whose earlier verdicts are not read: that would take seconds."""
+GROUPINGS = ("", "file", "tag")
 
 
 class PromptPair(NamedTuple):
@@ -51,7 +49,7 @@ class CaseListing:
         self.filtered: FilteredCases | None = None
         self.lines: list[CaseRow | CaseGroup] = []
         self.order = ORDERS[0]
-        self.grouping = _GROUPINGS[0]
+        self.grouping = GROUPINGS[0]
         self.case_count = 0
         """How many cases match the filter; one has a line for each system prompt and each tag."""
         self.total = 0
@@ -111,15 +109,6 @@ class CaseListing:
         matching = set(map(line_key, self.matching))
         return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
 
-    def next_order(self) -> str:
-        """Sort by the next of file, verdict, row; returns it."""
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        return self.order
-
-    def next_grouping(self) -> None:
-        """Group by the next of nothing, file, tag."""
-        self.grouping = _GROUPINGS[(_GROUPINGS.index(self.grouping) + 1) % len(_GROUPINGS)]
-
     def fold(self, group: CaseGroup) -> None:
         """Fold a group, or unfold it."""
         self._folded ^= {group.name}
@@ -169,12 +158,6 @@ class CaseListing:
         self.answered = {n for words in kinds for n, word in enumerate(words) if word} or None
         return cursor
 
-    def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
-        """Return the files of these lines, without very large ones."""
-        sizes = self.filtered.names.file_sizes if self.filtered else {}
-        files = dict.fromkeys(line.file for line in lines if not isinstance(line, CaseGroup))
-        return [file for file in files if sizes.get(file, 0) <= _LARGE_FILE]
-
     @property
     def rows(self) -> list[CaseRow]:
         """Return the listed cases, without the lines of groups."""
@@ -197,10 +180,6 @@ class CaseListing:
             if not isinstance(line, CaseGroup) and line_key(line) == key
         )
         return min(lines, key=lambda n: abs(n - near), default=None)
-
-    def row_number(self, number: int) -> int:
-        """Return the number of a line among the listed cases, which leave out lines of groups."""
-        return sum(1 for line in self.lines[:number] if not isinstance(line, CaseGroup))
 
     def candidates(self, query: Query) -> Sequence[int]:
         """Return the numbers of the candidates that a filter is about."""
@@ -473,12 +452,6 @@ class CaseNavigator:
         """Return which answer of the candidate beside it is shown, from 0."""
         return self.cases.shown_attempt(self.beside) if self.beside else 0
 
-    @property
-    def session_beside(self) -> str | None:
-        """Return the id of the answer beside it; None when there is none."""
-        sessions = self.beside.sessions if self.beside else ()
-        return sessions[self.attempt_beside] if sessions else None
-
     def _first_attempt(self) -> int:
         result = self._results(self.case).get(self.model)
         return self.cases.shown_attempt(result) if result else 0
@@ -572,11 +545,6 @@ class CaseNavigator:
         if session in self.result.sessions:
             self.attempt = self.result.sessions.index(session)
         return True
-
-    def leave_beside(self) -> bool:
-        """Show the answer alone; False when it already is."""
-        was_beside, self.other = self.other is not None, None
-        return was_beside
 
     def next_beside(self) -> bool:
         """Put the next candidate beside this one; after the last, none."""

@@ -22,14 +22,14 @@ from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_f
 from evalstore.core.display import WORKSPACE, cost_text, is_simulated, safe
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text
-from evalstore.core.values import VERDICTS, order_counts
+from evalstore.core.values import SPECIAL_TAGS, VERDICTS, order_counts
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
 from evalstore.planning.options import (
     Location,
     describe_selection,
-    is_chosen_by_verdict,
     is_partial,
+    leaves_out_cases,
 )
 from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
@@ -263,8 +263,8 @@ class Cases:
     """How many cases there are, where only some are listed; None: all are."""
     is_cut: bool = False
     """Whether some are left out that were wanted."""
-    by_verdict: bool = False
-    """Whether the run has chosen its cases by their verdicts."""
+    is_of_some: bool = False
+    """Whether the run left out cases: their rates say nothing of the others."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """How many results of all cases have each verdict, where only some are listed."""
 
@@ -347,7 +347,7 @@ def cases(location: Location, revision: str | None, window: CaseWindow | None = 
                 del rows[KEPT:]
                 is_cut = True
                 break
-        found = arrangement.finish(rows, by_verdict=is_chosen_by_verdict(run.selection))
+        found = arrangement.finish(rows)
         if wanted is None:
             return found
         return replace(found, total=selected, is_cut=is_cut, verdicts=counts)
@@ -404,11 +404,12 @@ class _Arrangement:
             self._names, self._named = label_prompts(self._project, prompts), {**prompts}
         rows = []
         for found, label, tags in places.values():
-            row = CaseRow(path, label, "", tags, tuple(map(found.get, range(len(self._numbers)))))
+            named = tuple(tag for tag in tags if tag not in SPECIAL_TAGS)
+            row = CaseRow(path, label, "", named, tuple(map(found.get, range(len(self._numbers)))))
             rows.append(replace(row, prompt=self._names[row.prompt_id]) if several else row)
         return rows
 
-    def finish(self, rows: Sequence[CaseRow], *, by_verdict: bool) -> Cases:
+    def finish(self, rows: Sequence[CaseRow]) -> Cases:
         """Return the rows that are kept, with the candidates in their order."""
         models = tuple(sorted(self._numbers, key=candidate_order(self._project.settings)))
         if len(models) > 1:
@@ -422,7 +423,7 @@ class _Arrangement:
             mixed=mixed,
             mixed_models=mixed_models,
             prompts=label_prompts(self._project, self._prompts),
-            by_verdict=by_verdict,
+            is_of_some=is_partial(self._run) and leaves_out_cases(self._run),
         )
 
 
@@ -522,7 +523,7 @@ def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tupl
     """
     by_file = cases.rows if rows is None else sorted(rows, key=attrgetter("file"))
     rates = (rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models)))
-    return tuple(rate.without_interval() if cases.by_verdict else rate for rate in rates)
+    return tuple(rate.without_interval() if cases.is_of_some else rate for rate in rates)
 
 
 def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Counts]]:

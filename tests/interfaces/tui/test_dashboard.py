@@ -228,8 +228,14 @@ def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:
 def test_the_rates_of_candidates_are_those_of_the_statistics(workspace: Path) -> None:
     location = Location(workspace)
     rates = candidate_rates(cases(location, "@"))
+    assert all(rate.interval for rate in rates)
     assert list(rates) == [group.rate for group in stats(location).groups]
     assert [rate.passed for rate in rates] == [1, 2]
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather, _json_mode]")
+    main(["run", "--quiet", "tests/weather.md"])
+    part = cases(location, "@")
+    assert {row.tags for row in part.rows} == {("weather",)}, "special tags are not for reading"
+    assert {rate.interval for rate in candidate_rates(part)} == {None}, "not of all cases"
 
 
 def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) -> None:

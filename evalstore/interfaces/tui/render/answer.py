@@ -142,6 +142,7 @@ def markdown_line(text: str) -> str:
     return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
 
+MISSING = "{page.run} gets what is missing, and shows the price first."
 _INDENT = 2
 _REASONS = 150
 """Characters of all reasons in one line: two rows of a narrow terminal."""

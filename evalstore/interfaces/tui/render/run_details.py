@@ -73,7 +73,6 @@ STOPPED = {
 """The signs and the meanings of the states of runs that are not complete."""
 STAR = "*"
 """The sign of a change in points that does not show all that differs."""
-STAR_NOTE = f"{STAR} in the list: more was edited; the details of that run list it"
 _NAMED = "the previous run of all cases,"
 _LISTED = 20
 """What was edited, of which more are only counted."""
@@ -154,7 +153,10 @@ def run_lines(
     run = runs[number]
     git = f"  git {run.git}" if run.git else ""
     yield heading(f"run {run.id[:8]}{git}  {run.named}{run.message}".rstrip())
-    share = "nothing judged" if run.rate is None else f"{percent(run.rate)} of {run.counted:,}"
+    share = f"{run.verdicts['pass']:,} of {run.counted:,} passed"
+    if not run.is_partial:
+        share = f"{percent(run.rate)} of {run.counted:,}"
+    share = "nothing judged" if run.rate is None else share
     yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
     failed = f", {plural(run.failed, 'call')} failed" if run.failed else ""
     seconds = (run.ended - run.started) / 1e6

@@ -89,6 +89,9 @@ class Labelling:
             placeholder="why",
             waits=waits,
         )
+        # Above the answer that is labelled, where that is below the list:
+        is_above = bool(self._page.query(Grid)) and not self._page.has_class("-broad")
+        window.set_class(is_above, "-above")
 
         def store(note: str | None) -> None:
             if note is not None:

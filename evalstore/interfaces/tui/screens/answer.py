@@ -21,6 +21,7 @@ from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
+    MISSING,
     AnswerTexts,
     Exported,
     ExportedAnswer,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 _SPLIT = 120
 """The width from which on the verdicts in full are at the right of an answer."""
-_MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
 _FOOTER = (
     FooterHint("Label", ("case.pass", "case.fail")),
@@ -201,7 +201,7 @@ class AnswerPage(DatedPage):
         place, source = copy(self.navigator), self.source
         run, beside = place.cases.run, place.beside
         shows_images = not self.app.no_color and self.size.width > IMAGE_WIDTH
-        hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
+        hint = self.with_keys(MISSING if run is None else _MISSING_THEN)
 
         def read() -> AnswerTexts:
             view = source.answer(place.result, place.session, run, is_chosen=place.is_chosen)
@@ -210,7 +210,8 @@ class AnswerPage(DatedPage):
                 files = render_text_files(view, source.files_of_test)
                 files |= render_images(view, source.files_of_test) if shows_images else {}
                 return answer_texts(place, view, files, hint)
-            other = source.answer(beside, place.session_beside, run, is_chosen=True)
+            session = beside.sessions[place.attempt_beside] if beside.sessions else None
+            other = source.answer(beside, session, run, is_chosen=True)
             return compared_texts(place, beside, view, other)
 
         return read
@@ -404,7 +405,8 @@ class AnswerPage(DatedPage):
 
     def action_back(self) -> None:
         """Leave the other answer first, then the page; the list below follows to the case."""
-        if self.navigator.leave_beside():
+        if self.navigator.other:
+            self.navigator.other = None
             self.read()
             return
         below = self.app.screen_stack[-2]

@@ -26,6 +26,7 @@ from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import TypedLine
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
+    MISSING,
     attempt_of,
     block_lines,
     lack_lines,
@@ -315,7 +316,6 @@ _READING_PAUSE = 0.06
 """An answer is read when the cursor has stayed on its case for so long."""
 _FEW_LINES = 20
 """Fewer lines of a reader are few: the reasons for a verdict stand above the answer."""
-_MISSING = "{page.run} gets it, and shows the price first."
 _FEEDBACK = "feedback"
 """The id of the widget, and the group of its readings."""
 _CUT = ": {list.open} shows all of it"
@@ -406,7 +406,7 @@ class CaseReader(TextView):
         place = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
         place += reason_lines(view) if is_brief else ()
         most = MOST_OF_FEEDBACK if is_brief else ROOMY_FEEDBACK
-        below = [*lack_lines(view, result, page.with_keys(_MISSING)), *verdict_lines(view, most)]
+        below = [*lack_lines(view, result, page.with_keys(MISSING)), *verdict_lines(view, most)]
         if spans := tuple(history_spans(self.history(result))):
             below.append(StyledLine(spans))
         for number in range(len(case.results)):

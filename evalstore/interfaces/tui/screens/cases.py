@@ -15,8 +15,9 @@ from evalstore.comparison.statistics import Rate
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
-from evalstore.interfaces.tui.case_filter import Query, help_lines
+from evalstore.interfaces.tui.case_filter import ORDERS, Query, help_lines
 from evalstore.interfaces.tui.case_listing import (
+    GROUPINGS,
     CaseGroup,
     CaseListing,
     CaseNavigator,
@@ -96,6 +97,8 @@ _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' 
 _ONE_IN_RUN = "run {} has only the candidate {}"
 _ASK_ANOTHER = "list another one in 'candidates' of evalstore.yaml, and {page.run} asks it"
 _SEE_NEWER = "{case.newest} opens the newest run"
+_LARGE_FILE = 3_000
+"""Cases of a file whose earlier verdicts are not read: that would take seconds."""
 _MANY = 5_000
 """Listed cases whose rates are read only after a pause in typing."""
 _PAUSE_SECONDS = 0.15
@@ -400,7 +403,10 @@ class CasesPage(DatedPage):
     @on(Grid.Resized, "#cases")
     def request_history(self) -> None:
         """Read the last verdicts of what is seen: the list is laid out after the cursor moved."""
-        self.history.request(self.listing.small_files(self.listing.lines[self.grid.seen_rows]))
+        seen, filtered = self.listing.lines[self.grid.seen_rows], self.listing.filtered
+        files = dict.fromkeys(line.file for line in seen if not isinstance(line, CaseGroup))
+        sizes = filtered.names.file_sizes if filtered else {}
+        self.history.request([file for file in files if sizes.get(file, 0) <= _LARGE_FILE])
 
     @on(Grid.Chosen, "#cases")
     def open_line(self) -> None:
@@ -410,7 +416,9 @@ class CasesPage(DatedPage):
             self.listing.fold(line)
             self.show_matches()
         elif line and cases and (result := self.result or next(filter(None, line.results), None)):
-            listing, number = self.listing, self.listing.row_number(self.grid.cursor)
+            listing = self.listing
+            above = listing.lines[: self.grid.cursor]
+            number = sum(not isinstance(each, CaseGroup) for each in above)
             meant = [cases.models[n] for n in listing.candidates(self.filter.query)]
             navigator = CaseNavigator(cases, listing.rows, number, result.model, meant)
             self.browser.open(self.browser.to.answer, navigator)
@@ -518,11 +526,14 @@ class CasesPage(DatedPage):
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
-        self.show_matches(to_first=self.listing.next_order() == "verdict")
+        listing = self.listing
+        listing.order = ORDERS[(ORDERS.index(listing.order) + 1) % len(ORDERS)]
+        self.show_matches(to_first=listing.order == "verdict")
 
     def action_group(self) -> None:
         """Group by the next of nothing, file, tag."""
-        self.listing.next_grouping()
+        number = GROUPINGS.index(self.listing.grouping) + 1
+        self.listing.grouping = GROUPINGS[number % len(GROUPINGS)]
         self.show_matches()
 
     def action_versions(self) -> None:

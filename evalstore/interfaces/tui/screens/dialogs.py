@@ -91,6 +91,7 @@ class PromptDialog(ModalScreen[str | None]):
     DEFAULT_CSS = """
     PromptDialog {
         align: center bottom;
+        &.-above { align: center top; }
         & > Vertical { height: auto; border: round $primary; background: $surface; }
         & Static { height: auto; padding: 0 1; }
         & Input.-textual-compact { padding: 0 1; }

@@ -12,14 +12,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import BLANK, StyledLine, percent, plural, status_word, text_lines
+from evalstore.core.display import StyledLine, percent, plural, status_word
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.run_details import (
-    STAR,
-    STAR_NOTE,
     STOPPED,
     STRIP,
     change_cell,
@@ -221,13 +219,14 @@ class RunsPage(ActionsPage):
             return state_cells(self.dashboard.state, text, self.dashboard.note)
         run = self._runs[row - 1]
         rate, sign = run.rate, STOPPED.get(run.status, (_PARTIAL * run.is_partial,))[0]
+        rated = "" if run.is_partial and rate is not None else percent(rate)
         strip = verdict_strip(run.verdicts, STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
             StyledCell(sign, "pending"),
             StyledCell("" if run.status == "complete" else status_word(run.status), "pending"),
-            StyledCell(percent(rate), "faint" * (rate is None)),
+            StyledCell(rated, "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._find_differences),
             StyledCell(passed_text(run)),
             StyledCell(run_cost(run, is_titled=self._is_simulated)),
@@ -249,8 +248,7 @@ class RunsPage(ActionsPage):
         self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
 
     def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
-        grid, find = self.grid, self._find_differences
-        number = grid.cursor - 1
+        find, number = self._find_differences, self.grid.cursor - 1
         if not 0 <= number < len(self._runs):
             state, others = self.dashboard.state, self.query_one(OtherRuns).runs
             lines = [*workspace_lines(state, self._runs, others, self.with_keys)]
@@ -260,11 +258,6 @@ class RunsPage(ActionsPage):
             run = self._runs[number].id
             differences = find(run)  # those in each file are read once these are known
             files = self._find_files(run, differences) if run in self._differences else None
-        seen = range(-1, len(self._runs))[grid.seen_rows]
-        changes = {each: change_cell(self._runs, each, find).text for each in seen if each >= 0}
-        stars = [each for each, text in changes.items() if STAR in text]
-        if stars and number not in stars:
-            lines += [BLANK, *text_lines(STAR_NOTE, "faint")]
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
         return [*lines, *file_lines(files, width, left)]
 

@@ -25,6 +25,7 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.case_filter import FIELDS, read_query
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell, case_names
@@ -46,6 +47,7 @@ _INDEXING = f"{_SEARCHING} {{}}% of the index is made"
 _HINT = """\
 Type words of an answer, feedback, a test or instructions; all must be in the same text.
 The last word may be the beginning of one, and "quoted words" match as written."""
+_FILTERS = "\nFilters such as verdict:fail work on a list of cases, after {cases.filter}."
 
 
 class SearchPage(ActionsPage):
@@ -140,12 +142,17 @@ newest run that has it. {search.type} leads back to the words."""
             return
         before = self.highlighted
         texts = found.texts if found else ()
-        self._pattern, self._lines = pattern, list(list_by_file(texts))
+        self._pattern, self._lines = pattern, []
+        for file, members in groupby(texts, key=lambda text: text.hit.file):
+            of_file = list(members)
+            self._lines += [f"{file or _NOWHERE}: {plural(len(of_file), 'text')}", *of_file]
         has_words = bool(pattern.strip())
         total, shown = found.total if found else 0, f"{len(texts):,} of "
         counted = f"{shown if len(texts) < total else ''}{plural(total, 'text')}"
         self.set_title("search", counted if found and has_words else "")
         empty = f"No stored text contains {pattern.strip()}." if found else _HINT
+        if any(each.field in FIELDS for each in read_query(pattern).conditions):
+            empty += self.with_keys(_FILTERS)
         if found and found.problem:
             empty = f"{found.problem}:\n{found.problem.hint}."
         self.set_empty("" if texts else empty)
@@ -223,8 +230,7 @@ newest run that has it. {search.type} leads back to the words."""
     def _show_answer(self, found: FoundText, cases: Cases) -> None:
         sessions, place = {*found.hit.sessions}, (found.hit.file, found.hit.row)
         rows = [case for case in cases.rows if (case.file, case.row) == place]
-        rows.sort(key=lambda case: sessions.isdisjoint(case.sessions))  # first those that have one
-        case = next(iter(rows), None)
+        case = min(rows, key=lambda row: sessions.isdisjoint(row.sessions), default=None)
         if case is None:
             self.notify("the run no longer has this case", markup=False)
             return
@@ -277,14 +283,6 @@ _MOST = 20_000
 _LEAD = 1_000
 """Characters that are shown before a first match that is further down than that."""
 _NOWHERE = "in no recent run"
-
-
-def list_by_file(texts: Sequence[FoundText]) -> Iterator[str | FoundText]:
-    """Yield the texts, above those of a file its name."""
-    for file, members in groupby(texts, key=lambda text: text.hit.file):
-        listed = list(members)
-        yield f"{file or _NOWHERE}: {plural(len(listed), 'text')}"
-        yield from listed
 
 
 def hit_columns(texts: Sequence[FoundText]) -> list[Column]:

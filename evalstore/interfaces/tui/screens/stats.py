@@ -16,6 +16,7 @@ from evalstore.core.display import (
     StyledLine,
     StyledSpan,
     clip,
+    columns_of,
     half_up,
     heading,
     interval_bar,
@@ -34,9 +35,11 @@ from evalstore.interfaces.tui.render.verdicts import (
     READING,
     PlottedLine,
     PlottedPoint,
+    Series,
     beside,
     plot_lines,
     rate_text,
+    series_line,
     short_names,
 )
 from evalstore.interfaces.tui.screens.actions import ActionsPage
@@ -367,8 +370,8 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
         yield from text_lines("no trend: no earlier run" if trend else READING, "faint")
         return
     has_now = len(trend.runs) - 1 in runs and trend.runs[-1].id == WORKSPACE
-    count = len(runs) - has_now
-    yield heading(f"pass rate by candidate, {plural(count, 'run')}{' and now' * has_now}")
+    counted = f"{plural(len(runs) - has_now, 'run')}{' and now' * has_now}"
+    yield heading(f"pass rate by candidate, all cases, {counted}")
     names = short_names([line.candidate for line in lines])
     plotted = [
         PlottedLine(safe(name), [PlottedPoint(*point) for point in line.points])
@@ -377,7 +380,21 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
     is_older = any(line.joined and line.points[-1].is_partial for line in lines)
     older = ["rates beside names are those of the last complete run, if any"]
     notes = [*trend.notes, *older * is_older]
-    room = max(height - 1 - len(notes), len(plotted) + 1)  # each name has a row
+    room = height - 1 - len(notes)
+    if room < _LEAST + 2 * len(plotted):  # lines would hide each other
+        yield from _bar_lines(plotted, width)
+        return
     yield from plot_lines(plotted, trend.dates, width, room)
     for note in notes:
         yield from text_lines(clip(note, width), "faint")
+
+
+def _bar_lines(lines: Sequence[PlottedLine], width: int) -> Iterator[StyledLine]:
+    """Yield the rates of each name as bars in a line of its own, without those of some cases."""
+    widest_name = widest(line.name for line in lines)
+    for line in lines:
+        rates = [point.share for point in line.points if not point.is_hollow]
+        ends = (percent(rates[0]), percent(rates[-1])) if rates else ("", "no complete run")
+        name = f"{line.name}{' ' * (widest_name - columns_of(line.name) + GAP)}"
+        bars = series_line(Series(rates, *ends), width - columns_of(name))
+        yield StyledLine((StyledSpan(name), *bars.spans))

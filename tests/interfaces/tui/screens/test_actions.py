@@ -28,7 +28,7 @@ from evalstore.results.labels import LabelReport
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import HOSTILE
-from tests.interfaces.tui.driving import drive, press, screen, settled, until
+from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,11 @@ def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
         assert re.search(r"✓ pass  by Ada \(a person\)[^✓✗]*\n *cold", screen(pilot))
         assert "✓ pass ✎  " in screen(pilot)
         assert "pass: 1 answer, by Ada" in notified(pilot)
-        await press(pilot, "f", "escape")
+        await resized(pilot, 80, 24)
+        await press(pilot, "f")
+        asked, answer = (screen(pilot).index(text) for text in ("Escape to cancel", "▌ answer"))
+        assert asked < answer, "the answer that is labelled is not covered"
+        await press(pilot, "escape")
         assert words(pilot) == ["pass", "pass"]
 
     drive(scenario)

@@ -374,7 +374,7 @@ def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
         await press(pilot, "enter", "down", "enter")
         text = text_of(pilot)
         assert "… pending  scripted/one" in text
-        assert "No answer yet.\nR gets it, and shows the price first." in text
+        assert "No answer yet.\nR gets what is missing, and shows the price first." in text
         assert "\nuser\nHow warm is Oslo?\n" in text
         assert "\ninstructions\nThe answer must be warm.\n" in text
         assert "\nhistory\npending; failed last in run " in text

@@ -230,7 +230,7 @@ def test_a_case_without_an_answer_says_how_to_get_it(workspace: Path) -> None:
         text = reader_of(pilot).text
         assert "… pending  scripted/one" in text
         assert "user  How warm is Oslo?\n" in text
-        assert "No answer yet.\nR gets it, and shows the price first." in text
+        assert "No answer yet.\nR gets what is missing, and shows the price first." in text
 
     drive(scenario, size=(100, 24))
 

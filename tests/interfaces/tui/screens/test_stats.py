@@ -133,13 +133,13 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         for key in ("1", "2", "3", "4"):
             await press(pilot, key)
             text = facts(pilot)
-            assert "pass rate by candidate, 2 runs\n" in text
+            assert "pass rate by candidate, all cases, 2 runs\n" in text
             assert re.search(r"100% ┤.*● two 100%", text)
             assert re.search(r"● one 67%", text)
             assert "○" not in text
         await press(pilot, "escape", "up", "S")
         text = facts(pilot)
-        assert "pass rate by candidate, 3 runs\n" in text
+        assert "pass rate by candidate, all cases, 3 runs\n" in text
         assert re.search(r"○.* two 100%", text), "the partial run is not joined"
         lines = [line.strip() for line in text.splitlines()]
         assert lines[-2:] == [
@@ -147,6 +147,9 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
             "rates beside names are those of the last complete run, if any",
         ]
         assert re.search(r"\n +\d\d:\d\d", text)
+        await resized(pilot, 80, 22)
+        assert re.search(r"\none  \d.* 66.7%  .*\ntwo  \d", facts(pilot)), "few rows"
+        await resized(pilot, *size)
         await press(pilot, "escape", "G", "S")
         assert "no trend: no earlier run" in facts(pilot)
 
@@ -188,7 +191,7 @@ def test_the_statistics_of_the_workspace_follow_it(workspace: Path) -> None:
         label(Location(workspace), "tests/weather.md::city=Oslo", "pass", models=("scripted/one",))
         await show_changes(pilot)
         assert screen(pilot).startswith(" statistics › workspace › 66.7%")
-        assert "pass rate by candidate, 1 run and now" in facts(pilot)
+        assert "pass rate by candidate, all cases, 1 run and now" in facts(pilot)
         (workspace / "tests/new.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
         await show_changes(pilot)
         assert "97.2%); 3 of 4 results judged\n" in facts(pilot)
