@@ -550,7 +550,7 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     """
     *first, last = counts.differing or ("",)
     differing = " and ".join(filter(None, (", ".join(first), last)))
-    version = f"with the same {differing}" if differing else "this version"
+    version = f"with the same {differing} (others are not counted)" if differing else "this version"
     rounds = counts.rounds
     if len(rounds) < 2:
         labels = [_verdict_text(each) for each in rounds if each.is_labelled]

@@ -71,7 +71,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    with the same question: judged once\n"
+        "    with the same question (others are not counted): judged once\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -190,7 +190,7 @@ def test_what_changed_when_the_case_began_to_fail(
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        f"with the same {version}: judged once",
+        f"with the same {version} (others are not counted): judged once",
     ]
 
 
