@@ -464,9 +464,9 @@ def find_feedback(
     """Return the reasons for verdicts, one line each; those without reasons are left out.
 
     On an answer that a person labelled, only labels count, and each names the person. The reasons
-    are of those with the verdict; in a tie each judge has a reason or its verdict. Where several
-    judges judged, each reason begins with who gives it: `strict: it is too long`. `known` are the
-    judgements with their feedback, if they were read before.
+    are of those with the verdict; in a tie each judge has a reason or its verdict, and each person
+    both. Where several judges judged, each reason begins with who gives it: `strict: it is too
+    long`. `known` are the judgements with their feedback, if they were read before.
     """
     wanted = dict.fromkeys(decisions)
     ids = {id for _, judgements in wanted for id in judgements}
@@ -486,10 +486,11 @@ def find_feedback(
         }
         listed = [each for each in cast if each.vote.verdict == verdict]
         is_tie = verdict == "undecided" and not listed
-        if is_tie:  # judges without a reason say how they judged
+        if is_tie:  # people, and judges without a reason, say how they judged
             listed = [
-                each._replace(feedback=each.feedback or each.vote.verdict)
+                each._replace(feedback=": ".join(filter(None, (said, each.feedback))))
                 for each in cast
+                for said in [each.vote.verdict * (each.vote.human or not each.feedback)]
                 if each.feedback or each.vote.evaluator != CHECKS
             ]
         shown[verdict, judgements] = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.pair_groups import digest_of_cell
@@ -353,22 +353,22 @@ def _question(conversation: Sequence[TurnView]) -> str:
 
 
 def _deciding(view: ResultView) -> Sequence[Judgement]:
-    """Return the judgements that decide a result: the labels, if there are any."""
-    return [vote for vote in view.judgements if vote.is_person] or view.judgements
+    """Return the judgements that decide a result: on a labelled answer, the labels."""
+    labelled = {vote.sessions for vote in view.judgements if vote.is_person}
+    return [it for it in view.judgements if it.is_person or it.sessions not in labelled]
 
 
 def _reason(view: ResultView) -> str:
-    """Return why a result does not pass: in the words of a judge with the same verdict, if any."""
+    """Return why a result does not pass: who labelled it, in a tie how, else one judge's words."""
     votes = _deciding(view)
-    same = [vote for vote in votes if vote.verdict == view.result.verdict] or votes
-    reasons = (
-        f"{label_by(vote.by)}: {vote.feedback}".removesuffix(": ")
+    same = [vote for vote in votes if vote.verdict == view.result.verdict]
+    people = (
+        f"{label_by(vote.by)}: {vote.feedback if same else vote.verdict}".removesuffix(": ")
+        for vote in same or votes
         if vote.is_person
-        else vote.feedback
-        for vote in same
-        if vote.is_person or vote.feedback
     )
-    return next(reasons, "") or next(iter(view.failures), "")
+    reasons = (vote.feedback for vote in same or votes if vote.feedback)
+    return " · ".join(people) or next(chain(reasons, view.failures), "")
 
 
 def _vote(vote: Judgement, texts: TextTable) -> Json:

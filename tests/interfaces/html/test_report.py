@@ -489,6 +489,17 @@ def test_undecided_results_are_counted_beside_the_rate(tmp_path: Path) -> None:
     assert summary[2].startswith("first 0.0% 0 of 1 ")
 
 
+def test_the_row_of_a_result_names_all_people_who_decided_it(root: Path) -> None:
+    labels = (("first", "fail", "Ada"), ("first", "pass", "Eve"), ("second", "fail", "Ada"))
+    for model, verdict, person in (*labels, ("second", "fail", "Eve")):
+        note = ("-m", "No reason.") if verdict == "fail" else ()
+        label = ("label", "tests/hello.md", verdict, "--model", model, "--as", person)
+        assert call(root, *label, *note) == 0
+    page = " ".join(re.sub("<[^>]+>", " ", report(root, "@work").read_text("utf-8")).split())
+    assert " Good morning! by Ada (a person): fail · by Eve (a person): pass " in page
+    assert " by Ada (a person): No reason. · by Eve (a person): No reason. " in page
+
+
 def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0

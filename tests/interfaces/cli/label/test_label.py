@@ -198,8 +198,10 @@ def test_people_who_disagree_leave_it_undecided(
     ran: Any, documents: Any, evalstore: Evalstore
 ) -> None:
     documents("label", OSLO, "pass", "--as", "Ada")
-    documents("label", OSLO, "fail", "--as", "Bob")
+    documents("label", OSLO, "fail", "-m", "too cold", "--as", "Bob")
     assert verdicts(documents("run"))["city=Oslo"] == "undecided"
+    both = "by Ada (a person): pass · by Bob (a person): fail: too cold"
+    assert both in evalstore("ls", "results", OSLO).stdout
     assert ": judged once, undecided by labels\n" in evalstore("show", OSLO).stdout
 
 
