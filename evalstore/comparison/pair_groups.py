@@ -600,11 +600,17 @@ def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
 
     The others changed by edits, which is said only beside other causes.
     """
+    counts, single = Counter[str](), dict[str, str]()
+    for cause, count in causes:
+        plural = (
+            f"{cause} ".replace(" a ", " ").replace("label ", "labels ").replace("counts", "count")
+        )
+        plural = plural.rstrip()
+        counts[plural] += count
+        single[plural] = cause
     listed = [
-        (cause.replace(" a ", " ").replace("label", "labels").replace("counts", "count"), count)
-        if count > 1
-        else (cause, count)
-        for cause, count in causes
+        (cause if count > 1 else single[cause], count)
+        for cause, count in counts.items()
         if cause and count
     ]
     if [count for _, count in listed] == [total]:

@@ -553,15 +553,14 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     version = f"with the same {differing} (others are not counted)" if differing else "this version"
     rounds = counts.rounds
     if len(rounds) < 2:
-        labels = [_verdict_text(each) for each in rounds if each.is_labelled]
+        labels = [_verdict_text(each) for each in rounds if each.labels]
         attempts = filter(None, map(_passed_text, rounds))
         return ", ".join([f"{version}: judged once", *labels, *attempts])
     changes = f", {plural(counts.changes, 'change')}" * bool(counts.changes)
-    words = []
-    for number, each in enumerate(rounds[:_LISTED]):
-        notes = filter(None, (_passed_text(each), "counts here" * (each.is_counted and number > 0)))
-        text = "; ".join(notes)
-        words.append(_verdict_text(each) + f" ({text})" * bool(text))
+    words = (
+        _verdict_text(each, _passed_text(each), "counts here" * (each.is_counted and number > 0))
+        for number, each in enumerate(rounds[:_LISTED])
+    )
     listed = ", ".join(words) + (", …" if len(rounds) > _LISTED else "")
     passed = sum(each.verdict == "pass" for each in rounds)
     part = "" if passed == len(rounds) else f"{passed or 'none'} of "
@@ -570,10 +569,12 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     )
 
 
-def _verdict_text(judged: JudgedAttempts) -> str:
-    """Return a verdict, and whether it is by labels; only several can leave it undecided."""
-    by = " by labels" if judged.verdict == "undecided" else " by a label"
-    return f"{judged.verdict}{by * judged.is_labelled}"
+def _verdict_text(judged: JudgedAttempts, *notes: str) -> str:
+    """Return a verdict, and whether it is by labels, with another one before these and notes."""
+    by = " by labels" if judged.labels > 1 else " by a label" * judged.labels
+    before = f"{judged.before} before" if judged.before not in (None, judged.verdict) else ""
+    listed = "; ".join(filter(None, (before, *notes)))
+    return f"{judged.verdict}{by}" + f" ({listed})" * bool(listed)
 
 
 def _passed_text(judged: JudgedAttempts) -> str:

@@ -154,7 +154,12 @@ def read_judgements(
         elif is_person:
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
-            why_not = _why_not(key, stored, last[whose], counts=whose in counts)
+            newer, is_removed = last[whose], stored.verdict == "none"
+            why_not = (
+                AFTER if not is_removed else TAKES_BACK_AFTER if whose in counts else TAKES_BACK
+            )
+            if newer.id != key:
+                why_not = TAKEN_BACK if newer.verdict == "none" and not is_removed else REPLACED
         elif whose in counts:
             cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
             in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
@@ -229,15 +234,6 @@ def _rank(places: Mapping[str, int], judgement: Judgement) -> tuple[bool, bool, 
 def _of_whom(judgement: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
     """Return the evaluator, the evaluation version and the subject of a judgement."""
     return judgement.evaluator, judgement.evaluation, subject
-
-
-def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> str:
-    """Return why a label does not count; `counts` says if another label of the person does."""
-    if last.id != id:
-        return TAKEN_BACK if last.verdict == "none" != evaluation.verdict else REPLACED
-    if evaluation.verdict == "none":
-        return TAKES_BACK_AFTER if counts else TAKES_BACK
-    return AFTER
 
 
 def check_name(check: Json) -> str:

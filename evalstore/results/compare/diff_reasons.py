@@ -26,7 +26,6 @@ from evalstore.comparison.version_diff import (
 from evalstore.core.display import plural
 from evalstore.core.results import ComparedSession, Decision, Result
 from evalstore.core.runs import RunCandidate
-from evalstore.core.values import Json
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.project import Project
 from evalstore.results.answer.judgements import (
@@ -295,7 +294,10 @@ class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
     """The attempts of the results of a side, as far as they have several, by their judgements."""
 
     def __init__(self, store: Store, side: Side, finder: CaseFinder) -> None:
-        super().__init__(_pack_attempts, _unpack_attempts)
+        super().__init__(
+            lambda those: [(it.sessions, it.verdict, it.judgements) for it in those],
+            _unpack_attempts,
+        )
         self._store, self._side, self._finder = store, side, finder
 
     def read(self, results: Iterable[Result | None]) -> None:
@@ -315,10 +317,6 @@ class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
                 if case
             ]
             self.update(read_attempts(self._store, cells))
-
-
-def _pack_attempts(attempts: Sequence[Attempt]) -> Json:
-    return [(attempt.sessions, attempt.verdict, attempt.judgements) for attempt in attempts]
 
 
 def _unpack_attempts(packed: Sequence[Any]) -> tuple[Attempt, ...]:

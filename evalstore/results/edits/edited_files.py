@@ -437,7 +437,8 @@ class EditedFile:
         added = {
             number
             for number in asked & own - again
-            if _has_more_prompts(self._old.find(rows.cases[number]), rows.cases[number])
+            if (was := self._old.find(now := rows.cases[number])) and was.tests == now.tests
+            if set(was.prompts) <= set(now.prompts) and len(was.prompts) < len(now.prompts)
         }
         edited = {number for number in rows.waiting if self._bits[number] & _EDITED}
         for name, numbers in (
@@ -591,16 +592,6 @@ def _causes_of(item: PlanItem) -> list[str]:
     """Return the causes of an item, first that of its reason, without its details."""
     own = (part for part, is_of in _PARTS.items() if is_of(item.reason))
     return [next(own, item.reason.partition(": ")[0]), *item.also]
-
-
-def _has_more_prompts(was: Case | None, now: Case) -> bool:
-    """Return whether a case is shown with the system prompts of before and with others."""
-    return (
-        was is not None
-        and was.tests == now.tests
-        and len(was.prompts) < len(now.prompts)
-        and set(was.prompts) <= set(now.prompts)
-    )
 
 
 def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:

@@ -46,10 +46,12 @@ class JudgedAttempts(NamedTuple):
     verdict: Verdict
     passed: int
     attempts: int
-    is_labelled: bool
-    """Whether a person decided on one of them."""
+    labels: int
+    """How many labels of people are on them."""
     is_counted: bool = False
     """Whether it is the result that counts in the run, or in the workspace."""
+    before: Verdict | None = None
+    """The verdict on the same answers before they had labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class VerdictCounts:
         The attempts of one run make one verdict. Labels are left out: there a person decided, and
         neither the candidate nor a judge.
         """
-        passes = [each.verdict == "pass" for each in self.rounds if not each.is_labelled]
+        passes = [each.verdict == "pass" for each in self.rounds if not each.labels]
         return sum(newer != older for newer, older in pairwise(passes))
 
 
@@ -316,7 +318,7 @@ def _count(
     for record in records:
         by_subject = read_votes(record, cast)
         result, last, all_judged = record.result, 0, set[str]()
-        passed, is_labelled = 0, False
+        passed, labels = 0, 0
         for subject, votes in by_subject.items():
             judged = {vote.id for vote in votes if not vote.human}
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
@@ -327,7 +329,7 @@ def _count(
                 )
                 verdict = attempt.verdict if attempt else None
             passed += verdict == "pass"
-            is_labelled |= len(judged) < len(votes)
+            labels += sum(vote.human and vote.verdict != "none" for vote in votes)
             all_judged |= judged
             last = max(last, at)
             known = newer.setdefault(subject, [])
@@ -335,16 +337,20 @@ def _count(
                 known.append(judged)
                 samples.append((at, verdict))
         assert result.verdict
-        attempts = JudgedAttempts(
-            result.verdict, passed, len(by_subject), is_labelled, record is records[0]
-        )
+        is_counted = record is records[0]
+        attempts = JudgedAttempts(result.verdict, passed, len(by_subject), labels, is_counted)
         answers = {*by_subject}  # of a round in which only a person judged, these are compared
-        if not any(
-            all_judged <= other if all_judged and other else answers == subjects
-            for _, _, other, subjects in rounds
-        ):
+        alike = (
+            place
+            for place, (*_, other, subjects) in enumerate(rounds)
+            if (all_judged <= other if all_judged and other else answers == subjects)
+        )
+        if (place := next(alike, None)) is None:
             rounds = [each for each in rounds if not each[2] or not each[2] < all_judged]
             rounds.append((last, attempts, all_judged, answers))
+        elif (labelled := rounds[place][1]).labels and not (labels or labelled.before):
+            now = labelled._replace(before=result.verdict)
+            rounds[place] = rounds[place][0], now, *rounds[place][2:]
     samples.sort(key=lambda sample: -sample[0])
     rounds.sort(key=lambda judged: -judged[0])
     return VerdictCounts(

@@ -37,6 +37,7 @@ from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
     AS_LABEL,
+    Judgements,
     is_judged_otherwise,
     judgement_changes,
     label_cause,
@@ -327,12 +328,16 @@ class _Comparer:
         for pair in pairs:
             self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
         others = [pair for pair in unequal if not pair.has_same_verdict]
-        differences = judgement_changes(self._store, self._versions, others, self._since)
+        given: dict[tuple[Judgements, Judgements], int] = {}
+        differences = judgement_changes(
+            self._store, self._versions, others, self._since, labels_given=given
+        )
         for pair in others:
             assert pair.was
             assert pair.now
-            words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
-            cause = label_cause(pair, words)
+            judgements = pair.was.evaluations, pair.now.evaluations
+            words = differences.get(judgements) or [""]
+            cause = label_cause(pair, words, given.get(judgements, 1))
             if is_judged_otherwise(pair) and not words[0]:
                 cause = OTHER_JUDGEMENT
             if cause:

@@ -172,7 +172,7 @@ def test_a_label_on_an_edited_case_is_shown_before_a_run(
 def test_a_label_is_no_flip_of_a_verdict(ran: Any, evalstore: Evalstore) -> None:
     evalstore("run", "-q", "--refresh", OSLO)
     evalstore("label", OSLO, "pass", "--as", "Ada")
-    counts = "1 of the last 2 verdicts passed (newest first: fail, pass by a label)\n"
+    counts = "1 of the last 2 verdicts passed (newest first: fail, pass by a label (fail before))\n"
     assert f"this version: {counts}" in evalstore("show", f"@work:{OSLO}").stdout
 
 
@@ -202,7 +202,7 @@ def test_people_who_disagree_leave_it_undecided(
     assert verdicts(documents("run"))["city=Oslo"] == "undecided"
     both = "by Ada (a person): pass · by Bob (a person): fail: too cold"
     assert both in evalstore("ls", "results", OSLO).stdout
-    assert ": judged once, undecided by labels\n" in evalstore("show", OSLO).stdout
+    assert ": judged once, undecided by labels (fail before)\n" in evalstore("show", OSLO).stdout
 
 
 def test_a_label_that_is_taken_back_counts_no_more(
@@ -581,9 +581,18 @@ def test_the_causes_in_a_log_are_those_of_what_broke_and_was_fixed(
     evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")
     for verdict, person in (("pass", "Ada"), ("fail", "Bob")):
         evalstore("label", "tests/weather.md::city=Rome", verdict, "--as", person)
-    assert "1 fixed, 1 now undecided (by labels)\n" in evalstore("run", "-q").stdout
+    shown = evalstore("run", "-q").stdout
+    assert "1 fixed, 1 now undecided (by labels)\n" in shown
+    assert "(fixed, by a label)\n" in shown
     for command in ("show", "log"):
         assert "(1 fixed, 1 now undecided: by labels)\n" in evalstore(command).stdout
+    assert (
+        "(1 now undecided: by labels)\n" in evalstore("log", "tests/weather.md::city=Rome").stdout
+    )
+    for person in ("Ada", "Bob"):
+        evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", person)
+    assert "1 broke (by labels)\n" in evalstore("run", "-q").stdout
+    assert "(broke, by labels)\n" in evalstore("show", "@").stdout
 
 
 def test_the_reason_of_a_labelled_result_says_who_gave_it_and_the_note(
@@ -617,6 +626,9 @@ def test_a_label_of_several_attempts_is_printed_once(
     mark = "(3 of 3 attempts labelled pass by Ada after the run)\n"
     assert evalstore("show", "@").stdout.count(mark) == 1
     page = evalstore("show", OSLO).stdout
-    assert "\n    this version: judged once, pass by a label, 3 of 3 attempts passed\n" in page
+    assert (
+        "\n    this version: judged once, pass by labels (fail before), 3 of 3 attempts passed\n"
+        in page
+    )
     evalstore("label", listed[1]["session"], "--remove", "--as", "Ada")
     assert [row["attempt"] for row in documents("ls", "labels")["labels"]] == [1, 3]

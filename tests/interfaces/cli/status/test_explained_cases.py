@@ -307,7 +307,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "failed last in run <short> (<when>)",
         "what changed in between:",
         "  labelled by Ada",
-        "this version: judged once, pass by a label",
+        "this version: judged once, pass by a label (fail before)",
     ]
     assert "\nfail  tests/t.md  " in evalstore("show", "@:tests/t.md::").stdout
     assert "\npass  tests/t.md  " in evalstore("show", "tests/t.md").stdout
