@@ -172,8 +172,11 @@ def test_a_label_on_an_edited_case_is_shown_before_a_run(
 def test_a_label_is_no_flip_of_a_verdict(ran: Any, evalstore: Evalstore) -> None:
     evalstore("run", "-q", "--refresh", OSLO)
     evalstore("label", OSLO, "pass", "--as", "Ada")
-    counts = "1 of the last 2 verdicts passed (newest first: fail, pass by a label (fail before))\n"
-    assert f"this version: {counts}" in evalstore("show", f"@work:{OSLO}").stdout
+    counts = "(newest first: fail, pass by a label (fail before; counts here))\n"
+    assert (
+        f"this version: 1 of the last 2 verdicts passed {counts}"
+        in evalstore("show", f"@work:{OSLO}").stdout
+    )
 
 
 def test_a_refreshed_answer_is_shown_with_the_verdict_that_counts_in_the_workspace(
