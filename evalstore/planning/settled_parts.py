@@ -22,7 +22,7 @@ from evalstore.core.values import CaseFile, Verdict
 from evalstore.files.access import Boundary
 from evalstore.planning.options import SelectionOptions
 from evalstore.store.driver import Extent
-from evalstore.store.trees.tree_nodes import CasePart, StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 from evalstore.workspace.index import NumberLists, read_lists
 
 if TYPE_CHECKING:
@@ -208,7 +208,8 @@ def find_settled(project: Project, selection: SelectionOptions) -> SettledParts:
     contexts = Contexts(project, selection)
     for path, file in files.items():
         context = contexts.of(file)
-        for part in _parts_of(file):
+        assert isinstance(file.cases, StoredCases)
+        for part in file.cases.parts():
             known = cache.parts.get((context, part.node))
             if known:
                 found.by_file.setdefault(path, {})[part.first] = known
@@ -220,11 +221,6 @@ def find_settled(project: Project, selection: SelectionOptions) -> SettledParts:
     return found.only(
         [(path, first) for path, first, part in found.places() if part.results in stored]
     )
-
-
-def _parts_of(file: CaseFile) -> Iterator[CasePart]:
-    assert isinstance(file.cases, StoredCases)
-    return file.cases.parts()
 
 
 class Contexts:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evalstore.exchange.imports.records import ImportSummary
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import PushReport
-    from evalstore.exchange.sync.remotes import GarbageReport, Remote, RemotePush, RemoteReport
+    from evalstore.exchange.sync.remotes import GarbageReport, RemotePush, RemoteReport
     from evalstore.interfaces.cli.copy_progress import CopyProgress
     from evalstore.remotes.collect_garbage import FileCounts
 
@@ -303,7 +303,11 @@ def remote(
     elif action == "list":
         listed = remotes.list_remotes(here())
         if not print_data({"remotes": listed}, lists, output_format, kind=kind, json=json):
-            _print_remotes(listed)
+            rows = [(item.name, item.address) for item in listed]
+            if rows:
+                print_table(Table(("remote", "address"), rows))
+            else:
+                output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
     else:
         change = remotes.add_remote if action == "add" else remotes.remove_remote
         changed = change(here(), *arguments)
@@ -333,13 +337,6 @@ def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Seque
                 f"'remote {name}' has no option '{each}'", hint="'evalstore remote gc' has it"
             )
     return name, arguments
-
-
-def _print_remotes(listed: Sequence[Remote]) -> None:
-    if listed:
-        print_table(Table(("remote", "address"), [(item.name, item.address) for item in listed]))
-    else:
-        output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
 
 
 def _print_report(report: RemoteReport) -> None:
