@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from evalstore import __version__
+from evalstore.core.clock import minute
 from evalstore.core.display import (
     case_name,
     cost_text,
@@ -29,6 +30,7 @@ from evalstore.core.errors import Problem
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
 from evalstore.exchange.exports.writers import code_block, code_span, cut
+from evalstore.planning.baseline import GateRuns
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
@@ -57,7 +59,7 @@ from evalstore.workspace.folder import WorkspaceFolder
 MARK = b"### evalstore: "
 """The bytes with which a report begins."""
 MOST_CHARACTERS = 60_000
-"""Characters of a report: a comment on GitHub has at most 65,536."""
+"""Characters of a report: a comment on GitHub has at most 65,536, a summary more."""
 _MOST_PAIRS = 20
 """Pairs that are listed with their feedback."""
 _LONGEST = 1_000
@@ -95,6 +97,9 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             compare=collector.compare,
         )
         (edits,) = find_run_edits(location, store, [run])
+        counting = GateRuns(project.workspace.root, run.git, store, run.id)
+        is_failing = compared and not compare and set(run.verdicts) - {"pass"}
+        note = counting.describe(store, run, code_span)[1] if is_failing else ""
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
@@ -110,6 +115,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
                 else []
             ),
             *_candidates(overview),
+            *([f"{note}.", ""] if note else []),
             *_missing(run),
             *([later, ""] if is_labelled_later else []),
             *(_broken(compared, attempts) if compared else ()),
@@ -208,7 +214,9 @@ def _headline(
     versus = ""
     if compared:
         versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
-    yield from (f"Run {_run_name(run.id, names)} is {run_counts_text(run)}{about}{versus}.", "")
+    told = ", ".join([minute(run.started), *([code_span(run.message)] if run.message else [])])
+    name = f"{_run_name(run.id, names)} ({told})"
+    yield from (f"Run {name} is {run_counts_text(run)}{about}{versus}.", "")
 
 
 def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
@@ -222,15 +230,14 @@ def _candidates(overview: Overview) -> Iterator[str]:
         yield from ("The run has no results.", "")
         return
     yield from (overview.sentence, "")
-    yield "| candidate | passed | 95% interval | judged | change | 100 answers | latency |"
+    yield "| candidate | passed | 95% interval | results | change | 100 answers | latency |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for row in overview.candidates:
-        group = row.group
         cells = (
             _name(row.name).replace("|", "\\|"),
             row.rate,
             " to ".join(map(percent, row.interval)) if row.interval else "",
-            f"{group.rate.judged:,} of {group.results:,}",
+            row.counts,
             f"{row.shift.text} {row.shift.part}".rstrip() if row.shift else "",
             row.cost,
             row.latency,
@@ -313,26 +320,34 @@ def _failing(
 def _by_case(entries: Iterable[tuple[Result, str, str, str]]) -> Iterator[str]:
     """Yield results, with those of a case below its name if they are several.
 
-    Each is given with the name of its prompt if the file has several, the verdict and feedback.
+    Each is given with the name of its prompt if the file has several, the verdict and feedback,
+    which is written once below results that have the same.
     """
-    for (file, row), listed in groupby(entries, key=lambda entry: entry[0][:2]):
-        first, *others = listed
-        if others:
-            yield f"- **{_name(case_name(file, row))}**"
-        for result, prompt, about, feedback in (first, *others):
-            name = f"**{_name(case_name(file, row, prompt or None))}** "
-            if others:
-                name = f"{_name(prompt)} " if prompt else ""
-            indent = "  " * bool(others)
-            yield f"{indent}- {name}{_name(result.model)}: {about}"
-            if feedback:
-                block = code_block(cut(feedback, _LONGEST)).split("\n")
-                yield from ("", "\n".join(f"{indent}  {it}" for it in block), "")
+    listed = [*entries]
+    counts = Counter(result[:2] for result, *_ in listed)
+    alike, case = 0, ("", "")
+    following = [*(feedback for *_, feedback in listed[1:]), ""]
+    for (result, prompt, about, feedback), after in zip(listed, following, strict=True):
+        is_one, indent = counts[result[:2]] == 1, "  " * (counts[result[:2]] > 1)
+        if case != result[:2] and not is_one:
+            yield f"- **{_name(case_name(*result[:2]))}**"
+        case, alike = result[:2], alike + 1
+        name = f"**{_name(case_name(*case, prompt or None))}** "
+        if not is_one:
+            name = f"{_name(prompt)} " if prompt else ""
+        yield f"{indent}- {name}{_name(result.model)}: {about}"
+        if feedback == after:
+            continue
+        if feedback:
+            block = code_block(cut(feedback, _LONGEST)).split("\n")
+            told = [f"The last {alike:,} results have the same reasons:", ""] if alike > 1 else []
+            yield from ("", "\n".join(f"{indent}  {it}".rstrip() for it in (*told, *block)), "")
+        alike = 0
 
 
 def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     """Yield the pass rates of both runs, and whether their difference may be chance."""
-    yield from ("#### Is it noise?", "")
+    yield from (f"#### Since run `{short(compared.was)}`", "")
     for line in summary_lines(compared, quote=_name):
         yield f"- {line.text}"
     for note in compared.notes:
@@ -360,8 +375,6 @@ MOST = 10
 """The annotations of a kind that GitHub shows for a step."""
 _LONGEST_MESSAGE = 1_000
 """Characters of a message."""
-_SUMMARY = 1_000_000
-"""Bytes of a summary; GitHub refuses one of more than a MiB."""
 
 
 class Annotation(NamedTuple):
@@ -448,13 +461,6 @@ def folder_in_checkout(root: Path) -> str:
     except ValueError:
         return ""
     return "" if inside == "." else f"{inside}/"
-
-
-def fit_summary(text: str) -> str:
-    """Return the text, or a note when it is too long for a summary."""
-    if len(text.encode()) <= _SUMMARY:
-        return text
-    return "The report is too long for a summary of GitHub: `evalstore report --markdown`\n"
 
 
 def _escape(text: str) -> str:

@@ -44,7 +44,9 @@ FILE = re.compile(r"<!-- write (\S+) -->\n(`{3,})\w*\n(.*?)^\2$", re.DOTALL | re
 LATER = re.compile(r"^<!-- (\d+) days later -->$", re.MULTILINE)
 START = re.compile(r"^<!-- start( example)? -->$", re.MULTILINE)
 ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
-AGO = re.compile(r"just now|\b\d+ (?:second|minute|hour|day)s? ago|\byesterday\b")
+AGO = re.compile(
+    r"just now|\b\d+ (?:second|minute|hour|day)s? ago|\byesterday\b|\d{4}-\d\d-\d\d \d\d:\d\d UTC"
+)
 SIZE = re.compile(r"\b\d[\d.,]* (?:bytes|kB|MB)(?= *$| -> |\) are)", re.MULTILINE)
 """What was sent: ids and times are compressed better or worse."""
 DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s)\b")

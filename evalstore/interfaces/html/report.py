@@ -186,7 +186,10 @@ def build_report(
                 root = project.workspace.root
                 git = stored.git if stored else read_state(root)
                 counting = GateRuns(root, git, project.store, run.id)
-                about.append(("regressions", f"what passed in {counting.text}"))
+                fact, note = counting.describe(project.store, run)
+                about.append(("baseline", fact))
+                failing = data.table.rows.words.total() - data.table.rows.words["pass"]
+                more_notes += [note] * bool(note and failing)
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
@@ -211,6 +214,7 @@ def build_report(
                 "page.html",
                 summary=summary,
                 served=served,
+                run=run.id,
                 policy=content_policy(script, style, is_served=served is not None),
                 models=[(name, rates.get(name, "")) for name in names],
                 rows=shown,

@@ -36,7 +36,13 @@ from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
 )
-from evalstore.results.stats.overview import CandidateRow, earlier_title, make_overview, rate_texts
+from evalstore.results.stats.overview import (
+    CandidateRow,
+    earlier_title,
+    make_overview,
+    rate_texts,
+    uncounted_text,
+)
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
@@ -117,6 +123,7 @@ def summarise_results(
             *about,
         ),
         "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(trend.runs)],
+        "uncounted": uncounted_text(trend.runs),
         "lines": [*map(safe, lines)],
     }
 
@@ -300,8 +307,10 @@ def _group_table(stats: Stats) -> dict[str, Any]:
 
 
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
-    """Return what changed in a run, as `log` says it: `4 broke`, `2 fixed`, `(by a label)`."""
-    broke, fixed, causes, undecided = outcome or Outcome(0, 0, ())
+    """Return what changed in a run, as `log` says it: `4 broke`, `(by a label)`; `-`: unknown."""
+    if outcome is None:
+        return (("-", "same"),)
+    broke, fixed, causes, undecided = outcome
     texts = (
         (f"{broke:,} broke" * bool(broke), "worse"),
         (f"{fixed:,} fixed" * bool(fixed), "better"),
@@ -320,6 +329,6 @@ def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> d
         "status": "" if run.status == "complete" else status_word(run.status),
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
         "changes": run_changes(run.outcome),
-        "text": ", ".join(run.edits),
+        "text": ", ".join(run.edits).replace(" -> ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}"),
         "names": ", ".join(names),
     }

@@ -53,7 +53,13 @@ from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
-from evalstore.results.stats.overview import add_rates, count_rates, count_results, rate_texts
+from evalstore.results.stats.overview import (
+    add_rates,
+    count_rates,
+    count_results,
+    rate_texts,
+    uncounted_text,
+)
 from evalstore.results.stats.stats import sum_spent
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
@@ -478,8 +484,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
-    is_all = len(entries) == total
-    listed = zip(entries, add_rates(entries, history.compared, rates, is_all=is_all), strict=True)
+    listed = [*add_rates(entries, history.compared, rates)]
     return render(
         "runs.html",
         workspace=safe(name),
@@ -499,9 +504,10 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
                 "text": " · ".join(filter(None, (run.message, scope_text(run), row["text"]))),
                 "cost": cost_text(run.cost, run.spending, brief=True),
             }
-            for entry, each in listed
+            for entry, each in zip(entries, listed, strict=True)
             for run, row in [(entry.run, run_row(each, names, entry.names))]
         ],
+        uncounted=uncounted_text(listed),
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
@@ -518,11 +524,11 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
             lost = lost_labels_text(find_lost_labels(project)) if compared.diff else ""
     except EvalstoreError as error:
         return {}, (), str(error)
-    changes, labels = run_changes(None), 0
+    flips, labels = Outcome(0, 0, ()), 0
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
-        changes, labels = run_changes(flips), diff.count_causes()[LABELS]
+        labels = diff.count_causes()[LABELS]
     by = "a label" if labels == 1 else "labels"
     counts = (sum(compared.side.results.missing), "pending"), (labels, f"changed by {by}")
     texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
-    return rates, changes, " · ".join(filter(None, texts))
+    return rates, run_changes(flips), " · ".join(filter(None, texts))

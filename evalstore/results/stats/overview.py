@@ -469,20 +469,26 @@ class Trend:
 
 
 def add_rates(
-    entries: Sequence[LogEntry], compared: int | None, rates: Iterable[Rates], *, is_all: bool
+    entries: Sequence[LogEntry], compared: int | None, rates: Iterable[Rates]
 ) -> Iterator[TrendRun]:
     """Yield these runs with the results of their candidates.
 
-    `compared` says of how many it is known what changed; None if of all. If they are all runs
-    (`is_all`), nothing changed in the last of them: no run is before it.
+    `compared` says of how many it is known what changed; None if of all.
     """
     for number, (entry, counts) in enumerate(zip(entries, rates, strict=True)):
         run, is_known = entry.run, compared is None or number < compared
-        is_known |= is_all and number == len(entries) - 1
-        outcome = entry.outcome if is_known else Outcome(0, 0, ("not counted",))
+        outcome = (entry.outcome or Outcome(0, 0, ())) if is_known else None
         is_limited, edits = is_partial(run), tuple(map(str, entry.edits))
         facts = counts, outcome, edits, (), run.status, is_limited
         yield TrendRun(run.id, run.started, is_limited and leaves_out_cases(run), *facts)
+
+
+def uncounted_text(runs: Sequence[TrendRun]) -> str:
+    """Return of how many runs it is known what changed; empty if of all."""
+    counted = sum(run.outcome is not None for run in runs)
+    told = f"counted for the newest {plural(counted, 'run')}" if counted else "not counted"
+    is_all = counted == sum(run.id != WORKSPACE for run in runs)
+    return "" if is_all else f"Changed results are {told}."
 
 
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
@@ -503,10 +509,9 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = runs[: len(rates)]
     edited = find_run_edits(location, store, runs)
     entries = [LogEntry(run, run.verdicts, it) for run, it in zip(runs, edited, strict=True)]
-    is_all = bool(runs) and store.find_run_before(runs[-1]) is None
     listed = []
-    with_outcomes = add_outcomes(location, store, entries)
-    for run, each in zip(runs, add_rates(*with_outcomes, rates, is_all=is_all), strict=True):
+    with_rates = add_rates(*add_outcomes(location, store, entries), rates)
+    for run, each in zip(runs, with_rates, strict=True):
         edits = Counter[str]()  # that broke results since the run before
         if each.outcome and each.outcome.broke and (before := store.find_run_before(run)):
             found = diff(location, before.id, run.id)

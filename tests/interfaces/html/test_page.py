@@ -220,8 +220,8 @@ def test_one_can_go_from_case_to_case(changed: Path, page: Page) -> None:
     page.value("document.querySelector('#matrix tbody a').click()")
     page.wait("document.getElementById('case-title')?.textContent === 'tests/math.md [n=0]'")
     button = "[...document.querySelectorAll('#case button')].find(b => b.textContent === '{}')"
-    assert page.value(f"{button.format('Previous case')}.disabled")
-    page.value(f"{button.format('Next case')}.click()")
+    assert page.value(f"{button.format('Previous')}.disabled")
+    page.value(f"{button.format('Next')}.click()")
     page.wait("document.getElementById('case-title')?.textContent === 'tests/math.md [n=1]'")
 
 

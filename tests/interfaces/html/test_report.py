@@ -186,7 +186,9 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     names = [line.partition(": ")[0] for line in broke.splitlines() if "- " in line]
     case = "- **`tests/hello.md [n=99]`**"
     assert names == [case, "  - `a` `first`", "  - `b` `first`"]
-    assert broke.count("\n    ```text\n    It says Go away.\n    ```\n") == 2
+    told = "\n    The last 2 results have the same reasons:\n"
+    assert broke.count(f"{told}\n    ```text\n    It says Go away.\n    ```\n") == 1
+    assert summary_of(root / "report.html").count("judge: It says Go away.") == 1
     for by in ("prompt", "file"):
         table = text.partition(f'<details id="by-{by}"')[2].partition("</details>")[0]
         assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
@@ -246,8 +248,8 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
     assert summary[3] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
     page = report(root).read_text(encoding="utf-8")
-    assert "<dt>regressions</dt>" in page
-    assert "what passed in the newest complete run in which the case passed" in page
+    assert "<dt>baseline</dt>" in page
+    assert "the newest complete run in which the case passed" in page
 
 
 def test_of_answers_that_are_judged_together_the_one_that_fails_is_shown(tmp_path: Path) -> None:
@@ -791,8 +793,11 @@ def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
 def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
     for _ in range(11):
         assert call(root, "run", "--fail-on", "none") == 0
-    page = report(root).read_text(encoding="utf-8")  # before the first run there is nothing
-    assert page.count('<span class="change-same">(not counted)</span>') == 1
+    page = report(root).read_text(encoding="utf-8")
+    assert page.count('<td data-name="changed results"><span class="change-same">-</span>') == 2
+    assert "<p>Changed results are counted for the newest 10 runs.</p>" in page.replace(
+        ' class="note"', ""
+    )
 
 
 def anew(root: Path, name: str, *responses: Mapping[str, object], version: str = "v2") -> None:
@@ -836,10 +841,7 @@ def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_cand
     else:
         edit(root, "must be kind", "must be brief and kind")
     assert call(root, "run", "--fail-on", "none") == 0
-    assert (
-        summary_of(report(root))[0]
-        == f"{told} Best: first, 100%; too few files differ to test its lead over second."
-    )
+    assert summary_of(report(root))[0] == f"{told} Best: first, 100%{LEAD}"
     assert "label of Ada no longer counts" in markdown_report(Location(root))
 
 

@@ -346,7 +346,7 @@ def _annotate(location: Location, report: RunReport) -> None:
 
     A summary that cannot be written is a warning: the run is not affected.
     """
-    from evalstore.exchange.markdown_report import annotate, fit_summary, markdown_report
+    from evalstore.exchange.markdown_report import annotate, markdown_report
     from evalstore.files.atomic_write import append
     from evalstore.planning.open_project import open_workspace
 
@@ -356,7 +356,7 @@ def _annotate(location: Location, report: RunReport) -> None:
     if not summary:
         return
     try:
-        append(Path(summary), fit_summary(markdown_report(location, report.run)).encode())
+        append(Path(summary), markdown_report(location, report.run).encode())
     except (EvalstoreError, OSError) as error:
         output.warn(f"the summary of the step is not written: {error}")
 

@@ -281,7 +281,7 @@
     const detail = cases[row.number - data.blocks[place]];
     const index = listed.indexOf(row);
     const go = (other) => () => { location.hash = "case-" + (other.number + 1); };
-    const step = (title, other) => make("button", {type: "button", disabled: other ? null : "", click: other ? go(other) : null}, title);
+    const step = (title, other) => make("button", {type: "button", "aria-label": title + " case", disabled: other ? null : "", click: other ? go(other) : null}, title);
     const toggle = make("button", {type: "button", "aria-pressed": String(plain),
       click: () => { plain = !plain; showCase(row); dialog.querySelector("[aria-pressed]").focus(); }}, "Plain text");
     const conversations = detail.turns.map((turns, number) => conversation(turns, texts,
@@ -295,9 +295,10 @@
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
-        base ? make("a", {href: base + "/case/" + named(row)}, "Newest result") : null,
-        make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
-          step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
+        base && location.pathname !== base + "/run/" + document.documentElement.dataset.run
+          ? make("a", {href: base + "/case/" + named(row)}, "Newest result") : null,
+        make("div", {class: "buttons"}, step("Previous", index > 0 ? listed[index - 1] : null),
+          step("Next", index >= 0 ? listed[index + 1] : null), toggle,
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
       row.tags.length ? make("p", {class: "note", text: true}, "tags: " + row.tags.map((tag) => data.tags[tag]).join(", ")) : "",
       make("div", {class: "asked"}, ...conversations, criteria),

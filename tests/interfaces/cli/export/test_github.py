@@ -277,17 +277,17 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
     ran = evalstore("report", "--markdown")
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert (
-        ran.stdout
+        re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "<time>", ran.stdout)
         == f"""\
 ### evalstore: 1 case broke
 
-Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
+Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
 `one` got worse, 50% to 0%; 1 case broke.
 
-| candidate | passed | 95% interval | judged | change | 100 answers | latency |
+| candidate | passed | 95% interval | results | change | 100 answers | latency |
 |---|---:|---:|---:|---:|---:|---:|
-| `scripted/one` | 0.0% | 0.0% to 65.8% | 2 of 2 | -50.0 | $3.00 |  |
+| `scripted/one` | 0.0% | 0.0% to 65.8% | 0 of 2 | -50.0 | $3.00 |  |
 
 #### Broke
 
@@ -297,7 +297,7 @@ Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>
   It is cold there.
   ```
 
-#### Is it noise?
+#### Since run `<short>`
 
 - 1 broke, 1 unchanged
 - pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
@@ -343,7 +343,9 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
     assert text.startswith("### evalstore: 4 new results (2 failing)\n")
     listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
-    assert listed.split() == "".join(OSLO.replace("weather", name) for name in files).split()
+    told = OSLO.replace("\n\n  ", "\n\n  The last 2 results have the same reasons:\n\n  ", 1)
+    first = OSLO.partition("\n")[0].replace("weather", files[0])
+    assert listed == f"{first}\n{told.replace('weather', files[1])}"
     assert "weather" not in listed
 
 
