@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING
 
 from evalstore.core.display import widest
 from evalstore.core.results import Result
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.grid_columns import ShortenedNames
 from evalstore.planning.participants import matches_any
-from evalstore.results.flips.broken_results import BrokenResults, is_broken
 from evalstore.results.table.cases import (
     BROKE,
     CaseRow,
@@ -25,6 +25,9 @@ from evalstore.results.table.cases import (
 )
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.rows.row_queries import Among
+
+if TYPE_CHECKING:
+    from evalstore.results.flips.broken_results import BrokenResults
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")
 EXAMPLES: Mapping[str, str] = {
@@ -215,6 +218,8 @@ class FilteredCases:
         return found
 
     def _broken(self, found: LookedUp) -> Callable[[Result], bool]:
+        from evalstore.results.flips.broken_results import is_broken
+
         return partial(is_broken, broken=found.broken, labels=self._cases.labels)
 
     def _conditions(self, query: Query, found: LookedUp) -> list[Among]:

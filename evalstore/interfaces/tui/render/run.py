@@ -22,7 +22,6 @@ from evalstore.interfaces.tui.data_source import BackgroundRun
 from evalstore.interfaces.tui.render.verdicts import bar, verdict_cell, when
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import Status
-from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.run_text import (
     failure_line,
@@ -247,6 +246,8 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
     yield from text_lines(f"{summary.seconds:.1f} s", "faint")
     yield verdict_line(summary, SIGNS)
     if changes is not None:
+        from evalstore.results.flips.verdict_changes import changes_line
+
         line, since = changes_line(changes), StyledSpan("")
         if not changes.is_of_several:
             run = f"  (run {changes.since[:8]}, {when(changes.started)})"

@@ -89,9 +89,8 @@ class Labelling:
             placeholder="why",
             waits=waits,
         )
-        # Above the answer that is labelled, where that is below the list:
-        is_above = bool(self._page.query(Grid)) and not self._page.has_class("-broad")
-        window.set_class(is_above, "-above")
+        is_answer_below = bool(self._page.query(Grid)) and not self._page.has_class("-broad")
+        window.set_class(is_answer_below, "-above")
 
         def store(note: str | None) -> None:
             if note is not None:

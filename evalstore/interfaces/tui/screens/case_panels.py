@@ -46,12 +46,12 @@ from evalstore.interfaces.tui.render.verdicts import (
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.answer.answer_text import conversation
-from evalstore.results.flips.broken_results import BrokenResults
 from evalstore.results.table.cases import CaseRow, Cases, CaseWindow
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.flips.broken_results import BrokenResults
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 

@@ -417,8 +417,7 @@ class CasesPage(DatedPage):
             self.show_matches()
         elif line and cases and (result := self.result or next(filter(None, line.results), None)):
             listing = self.listing
-            above = listing.lines[: self.grid.cursor]
-            number = sum(not isinstance(each, CaseGroup) for each in above)
+            number = sum(not isinstance(it, CaseGroup) for it in listing.lines[: self.grid.cursor])
             meant = [cases.models[n] for n in listing.candidates(self.filter.query)]
             navigator = CaseNavigator(cases, listing.rows, number, result.model, meant)
             self.browser.open(self.browser.to.answer, navigator)

@@ -219,14 +219,13 @@ class RunsPage(ActionsPage):
             return state_cells(self.dashboard.state, text, self.dashboard.note)
         run = self._runs[row - 1]
         rate, sign = run.rate, STOPPED.get(run.status, (_PARTIAL * run.is_partial,))[0]
-        rated = "" if run.is_partial and rate is not None else percent(rate)
         strip = verdict_strip(run.verdicts, STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
             StyledCell(sign, "pending"),
             StyledCell("" if run.status == "complete" else status_word(run.status), "pending"),
-            StyledCell(rated, "faint" * (rate is None)),
+            StyledCell("" if run.is_partial else percent(rate), "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._find_differences),
             StyledCell(passed_text(run)),
             StyledCell(run_cost(run, is_titled=self._is_simulated)),

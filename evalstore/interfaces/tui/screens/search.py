@@ -234,8 +234,7 @@ newest run that has it. {search.type} leads back to the words."""
         if case is None:
             self.notify("the run no longer has this case", markup=False)
             return
-        results = zip(cases.models, case.results, strict=True)
-        models = [model for model, result in results if result]
+        models = [it for it, result in zip(cases.models, case.results, strict=True) if result]
         model = next((model for model in found.hit.models if model in models), models[0])
         navigator = CaseNavigator(cases, [case], 0, model)
         navigator.to_answer(found.hit.sessions)
