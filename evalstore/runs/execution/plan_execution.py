@@ -349,7 +349,8 @@ class StoredChecks:
 
         Those of a runner whose process is stopped stay as they are.
         """
-        keys = {_key_of(subject): subject for subject in due}
+        named = {f"{hashing.subject_of(subject)} {CHECKS}": subject for subject in due}
+        keys = {hashing.hash_content(name): subject for name, subject in named.items()}
         granted, held = await self._sharing.claim_subjects([*keys])
         left |= {keys[key]: due[keys[key]] for key in held}
         ours = {keys[key]: due[keys[key]] for key in keys if key in granted}
@@ -363,10 +364,6 @@ class StoredChecks:
         for key in granted:
             self._writer.release_lease(key)
         return judgements
-
-
-def _key_of(subject: Subject) -> str:
-    return hashing.hash_content(f"{hashing.subject_of(subject)} {CHECKS}")
 
 
 # --- hands out the items of a plan to the queues of accounts, in an order that several runners sh

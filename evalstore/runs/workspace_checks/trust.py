@@ -93,11 +93,6 @@ def trusted_files() -> list[ShownFile]:
     return [_show(entry) for entry in TrustList(default_place()).entries]
 
 
-def allowed_paths() -> list[AllowedPath]:
-    """Return the paths and remotes that workspaces may use outside themselves, oldest first."""
-    return AllowedPaths().entries
-
-
 def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
     """Revoke trust in files, named by a present or former path, or by the start of a hash.
 

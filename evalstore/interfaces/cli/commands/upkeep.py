@@ -184,12 +184,10 @@ def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network
 
 def _list_trusted(*, json: bool) -> None:
     from evalstore.runs.workspace_checks import trust
+    from evalstore.workspace.trust import AllowedPaths
 
-    files, variables, paths = (
-        trust.trusted_files(),
-        trust.allowed_variables(),
-        trust.allowed_paths(),
-    )
+    files, variables = trust.trusted_files(), trust.allowed_variables()
+    paths = AllowedPaths().entries
     if json:
         output.document({"files": files, "variables": variables, "paths": paths})
         return
