@@ -423,6 +423,18 @@ def storable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return the names without the folders that all names with a folder have in common."""
+    parts = [name.split("/") for name in names]
+    while True:
+        folders = [part for part in parts if len(part) > 1]
+        if len(folders) < 2 or len({part[0] for part in folders}) > 1:
+            break
+        parts = [part[1:] if len(part) > 1 else part for part in parts]
+    shorter = ["/".join(part) for part in parts]
+    return shorter if len({*shorter}) == len({*names}) else list(names)
+
+
 def spread(places: Sequence[float], gap: int, most: int) -> list[float]:
     """Return where names stand whose lines end at these places: so far apart that each is seen."""
     order, spread = sorted(range(len(places)), key=places.__getitem__), [*places]

@@ -16,6 +16,7 @@ from evalstore.core.display import (
     plural,
     safe,
     short,
+    short_names,
     side_name,
     simulated,
     status_word,
@@ -124,7 +125,7 @@ def summarise_results(
         ),
         "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(trend.runs)],
         "uncounted": uncounted_text(trend.runs),
-        "lines": [*map(safe, lines)],
+        "lines": [*map(safe, short_names(lines))],
     }
 
 

@@ -30,6 +30,7 @@ from evalstore.core.display import (
     plural,
     safe,
     short,
+    short_names,
     simulated,
 )
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -490,7 +491,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         workspace=safe(name),
         served=served,
         script=Drawing(read_asset("list.js")),
-        candidates=list(map(safe, names)),
+        candidates=list(map(safe, short_names(names))),
         now={
             "rates": rate_texts(now, names, is_partial=False),
             "cost": f"total {cost_text(*spent, brief=True)}" if entries else "",

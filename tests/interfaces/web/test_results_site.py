@@ -522,6 +522,33 @@ def test_no_column_of_the_list_is_cut_at_1280_with_four_candidates(
     assert widths[0] <= widths[1]
 
 
+def test_texts_of_runs_have_the_room_beside_names_without_their_common_folder(
+    tmp_path: Path, page: Page
+) -> None:
+    names = ["scripted/atlas-large", "scripted/nimbus-mini"]
+    models = {f"models/{name[9:]}.yaml": scripted(name, {"answer": "Hi."}) for name in names}
+    settings = f"candidates: [{', '.join(names)}]\nevaluators: [judge]\n"
+    root = make_workspace(tmp_path / "desk", {**models, "evalstore.yaml": settings})
+    message = "tests/booking/dog.md is asked again with a model that has another version"
+    assert call(root, "run", "--fail-on", "none", "--message", message) == 0
+    with serving(root) as address:
+        text = ask(address)[1]
+        page.go(address)
+        for width, most in ((1280, 2), (1920, 1)):
+            size = {"width": width, "height": 800}
+            page.call(
+                "Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False
+            )
+            lines = page.value(
+                "(cell => { const text = document.createRange(); text.selectNodeContents(cell);"
+                " return new Set([...text.getClientRects()].map(each => each.top)).size; })"
+                "([...document.querySelectorAll('#runs .text-cell')].at(-1))"
+            )
+            assert 1 <= lines <= most
+        page.call("Emulation.clearDeviceMetricsOverride")
+    assert ">atlas-large</th>" in text
+
+
 def test_the_first_page_says_what_is_wrong_with_the_workspace(tmp_path: Path) -> None:
     root = make_workspace(tmp_path / "desk", {})
     assert call(root, "run", "--fail-on", "none") == 0

@@ -27,6 +27,7 @@ from evalstore.core.display import (
     plural,
     safe,
     short,
+    short_names,
     text_lines,
     verdict_span,
 )
@@ -42,7 +43,6 @@ from evalstore.interfaces.tui.render.verdicts import (
     badge_spans,
     question_lines,
     result_cell,
-    short_names,
     verdict_cell,
 )
 from evalstore.results.answer.answer_text import (

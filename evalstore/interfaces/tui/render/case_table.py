@@ -6,7 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from evalstore.comparison.statistics import Rate
-from evalstore.core.display import StyledSpan, columns_of, one_line, plural, whole_percent
+from evalstore.core.display import (
+    StyledSpan,
+    columns_of,
+    one_line,
+    plural,
+    short_names,
+    whole_percent,
+)
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
@@ -21,7 +28,6 @@ from evalstore.interfaces.tui.page_lines import TitlePart
 from evalstore.interfaces.tui.render.verdicts import (
     READING,
     result_cell,
-    short_names,
     spark_spans,
     spark_words,
     verdict_cell,

@@ -287,18 +287,6 @@ def rate_text(rate: Rate) -> str:
     return f"{rate.text} of {rate.judged:,} (95% interval {100 * low:.1f} to {100 * high:.1f}%)"
 
 
-def short_names(names: Sequence[str]) -> list[str]:
-    """Return the names without the folders that all names with a folder have in common."""
-    parts = [name.split("/") for name in names]
-    while True:
-        folders = [part for part in parts if len(part) > 1]
-        if len(folders) < 2 or len({part[0] for part in folders}) > 1:
-            break
-        parts = [part[1:] if len(part) > 1 else part for part in parts]
-    shorter = ["/".join(part) for part in parts]
-    return shorter if len({*shorter}) == len({*names}) else list(names)
-
-
 def when(microseconds: int) -> str:
     """Describe how long ago a time was."""
     return ago(microseconds, time.time_ns() // 1000)

@@ -18,6 +18,7 @@ from evalstore.core.display import (
     StyledSpan,
     heading,
     safe,
+    short_names,
     side_name,
     text_lines,
     widest,
@@ -35,7 +36,7 @@ from evalstore.interfaces.tui.grid_columns import (
 )
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.case_table import spark_cell
-from evalstore.interfaces.tui.render.verdicts import READING, pair_lines, result_cell, short_names
+from evalstore.interfaces.tui.render.verdicts import READING, pair_lines, result_cell
 from evalstore.interfaces.tui.screens.actions import DatedPage, HistoryReader
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.compare.diff_result import (

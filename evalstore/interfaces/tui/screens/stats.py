@@ -24,6 +24,7 @@ from evalstore.core.display import (
     plural,
     safe,
     short,
+    short_names,
     text_lines,
     widest,
 )
@@ -40,7 +41,6 @@ from evalstore.interfaces.tui.render.verdicts import (
     plot_lines,
     rate_text,
     series_line,
-    short_names,
 )
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.base import PanelPage

@@ -17,6 +17,7 @@ from evalstore.core.display import (
     planned_judgements,
     plural,
     safe,
+    short_names,
     text_lines,
     widest,
 )
@@ -33,7 +34,7 @@ from evalstore.interfaces.tui.grid_columns import (
 )
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.run import left_lines
-from evalstore.interfaces.tui.render.verdicts import READING, short_names, when
+from evalstore.interfaces.tui.render.verdicts import READING, when
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.plan import PlanItem, SummedItems
