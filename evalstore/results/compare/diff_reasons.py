@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.comparison.pair_groups import (
@@ -296,7 +295,7 @@ class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
     def __init__(self, store: Store, side: Side, finder: CaseFinder) -> None:
         super().__init__(
             lambda those: [(it.sessions, it.verdict, it.judgements) for it in those],
-            _unpack_attempts,
+            lambda packed: tuple(Attempt(tuple(ids), word, tuple(by)) for ids, word, by in packed),
         )
         self._store, self._side, self._finder = store, side, finder
 
@@ -317,13 +316,6 @@ class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
                 if case
             ]
             self.update(read_attempts(self._store, cells))
-
-
-def _unpack_attempts(packed: Sequence[Any]) -> tuple[Attempt, ...]:
-    return tuple(
-        Attempt(tuple(sessions), verdict, tuple(judgements))
-        for sessions, verdict, judgements in packed
-    )
 
 
 PairAttempts = tuple["Sequence[Attempt]", "Sequence[Attempt]"]

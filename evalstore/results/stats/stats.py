@@ -669,9 +669,6 @@ class JudgeTable:
     """All labelled answers in the store, with the ties."""
 
 
-NOT_JUDGED, UNDECIDED = "not judged by it", "undecided"
-OTHER_VERSIONS = "judged only by other versions of the judge or the instructions"
-"""Why a judge is not compared with the label on an answer."""
 _FEWEST_LABELS = 5
 """The fewest verdicts on answers that people failed by which judges are told apart."""
 
@@ -765,7 +762,9 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
             ]
             judge.people.update((vote.verdict, word) for vote in counted)
             if not {"pass", "fail"}.intersection(vote.verdict for vote in counted):
-                judge.left_out[UNDECIDED if counted else OTHER_VERSIONS if own else NOT_JUDGED] += 1
+                other = "judged only by other versions of the judge or the instructions"
+                why = "undecided" if counted else other if own else "not judged by it"
+                judge.left_out[why] += 1
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
     groups = tuple(judges[name] for name in sorted(judges))

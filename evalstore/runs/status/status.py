@@ -18,7 +18,6 @@ from evalstore.core import hashing
 from evalstore.core.display import clip, plural
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Session
-from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
@@ -117,16 +116,15 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
 
 def _sessions_since_whole_run(store: Store, left: Mapping[str, Noted]) -> Iterator[Session]:
     """Yield the sessions in the runs since the last whole one, until no entry is `left`."""
-    for run in find_runs_since(store, leaves_out=_has_other_answers):
+    others = _OF_OTHER_ANSWERS
+    for run in find_runs_since(
+        store, leaves_out=lambda run: is_partial(run) or not others.isdisjoint(run.selection)
+    ):
         for batch in iterate_entries(store, read_tree(run.results, store.load_nodes)):
             ids = {id for result, _ in batch for id in result.sessions}
             yield from store.load_sessions(ids).values()
             if not any(left.values()):
                 return
-
-
-def _has_other_answers(run: Run) -> bool:
-    return is_partial(run) or not _OF_OTHER_ANSWERS.isdisjoint(run.selection)
 
 
 def _hash_text(text: str | None) -> str:
