@@ -14,7 +14,7 @@ from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
 from evalstore.core.clock import iso, read_moment
-from evalstore.core.display import plural, short
+from evalstore.core.display import clip, plural, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
@@ -641,8 +641,9 @@ class VerdictHistory:
         if changed.keys() - {None, PENDING} or (None, PENDING) in both:
             return ""
         first, waiting = changed[None], changed[PENDING]
-        of_late = f"first results of {', '.join(sorted(late))}" if late else ""
-        words = [of_late or plural(first, "first result")] if first else []
+        names = ", ".join(clip(name, 40) for name in sorted(late))
+        of_late = f"first results of {names}" if names else plural(first, "first result")
+        words = [of_late] if first else []
         verb = "was" if waiting == 1 else "were"
         words += [f"{plural(waiting, 'result')} that {verb} pending, now judged"] * bool(waiting)
         return ", ".join(words)
