@@ -268,8 +268,6 @@ def find_counted_labels(
 
 def _results_now(location: Location, results: Iterable[Result]) -> list[Result]:
     """Return the results that the workspace has of these cases; none if it has errors."""
-    from evalstore.planning.status_report import results_at
-
     places = dict.fromkeys((each.file, each.row) for each in results)
     with suppress(EvalstoreError), open_project(location) as project:
         return [*results_at(project, places)]

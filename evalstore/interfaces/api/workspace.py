@@ -376,7 +376,7 @@ class Workspace(ResultReader):
         every: bool = False,
         session: str | None = None,
     ) -> list[LabelReport]:
-        """Append a person's verdict, which overrides checks and judges; `none` withdraws it.
+        """Append a person's verdict, which overrules checks and judges; `none` withdraws it.
 
         `case` is `PATH::row`, the id of a session, or results. Of several candidates `models`
         names one, of several system prompts `prompt` (by its name), and `every` labels all that

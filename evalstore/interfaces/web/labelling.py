@@ -30,7 +30,13 @@ from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels import label_results
 from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_run, open_revision
-from evalstore.results.stats.stats import agreement, compared, judge_stats
+from evalstore.results.stats.stats import (
+    agreement,
+    compared,
+    false_verdicts,
+    judge_stats,
+    rank_judges,
+)
 from evalstore.results.table.cases import stored_labels
 from evalstore.store.revisions import WORK
 
@@ -97,7 +103,9 @@ class LabelPages:
         All words of `only` must be in the title, candidate and tags.
         """
         self._forget_changed()
-        return next((each for each in self._left(person, only) if each[:2] > after), None)
+        labels = stored_labels(self._location)
+        left = (each for each in self._offered(only) if not each.missing and each[:2] > after)
+        return next((each for each in left if person not in _by_person(labels, each)), None)
 
     def _forget_changed(self) -> None:
         """Read the answers again, when they are wanted, after an edit or a run.
@@ -121,13 +129,6 @@ class LabelPages:
                 order = attrgetter("missing", "session", "place")
                 self._answers[only] = nsmallest(MOST_ANSWERS, found, key=order)
             return self._answers[only]
-
-    def _left(self, person: str, only: str) -> list[AskedAnswer]:
-        """Return the answers offered that a person has not labelled."""
-        labels, answers = stored_labels(self._location), self._offered(only)
-        return [
-            each for each in answers if not each.missing and person not in _by_person(labels, each)
-        ]
 
     def page(
         self, session: str, place: str, person: str, only: str, note: str = "", why: str = ""
@@ -184,7 +185,6 @@ class LabelPages:
             attempt=answer.result.subjects.index(answer.sessions) + 1,
             attempts=len(answer.result.subjects),
             person=person,
-            shown_person=safe(person),
             own=own,
             judging=answer.version,
             stored=(stored := _same_lines(own.note) if own else ""),
@@ -223,12 +223,16 @@ class LabelPages:
 
     def end(self, person: str, only: str) -> bytes:
         """Return the page for a person who has seen all answers, or where there are none."""
-        agreed: list[tuple[str, str, int]] = []
+        agreed, finding = list[tuple[str, str, int, str, str]](), ""
         with suppress(NothingSelectedError):  # no judge has judged
-            for judge in judge_stats(self._location, WORK).groups:
-                if text := agreement(judge.people):
-                    agreed.append((safe(judge.judge), text, compared(judge.people)))
-        return self._render(title="", only=only, session="", person=person, agreed=agreed)
+            judges, finding = rank_judges(judge_stats(self._location, WORK).groups)
+            for judge in judges:
+                people = judge.people
+                if text := agreement(people):
+                    wrong = false_verdicts(people, "pass"), false_verdicts(people, "fail")
+                    agreed.append((safe(judge.judge), text, compared(people), *wrong))
+        shown = {"title": "", "session": "", "agreed": agreed, "finding": safe(finding)}
+        return self._render(only=only, person=person, **shown)
 
     def own(self, session: str, place: str, person: str) -> PersonLabel | None:
         """Return the label of a person on an answer."""
@@ -270,7 +274,7 @@ class LabelPages:
                 return "no name"
             if judging != answer.version:
                 return "changed"
-            if (word, note) == before:
+            if (word, note) == before or (own and not seen and (word, "") == (before[0], note)):
                 return ""
             if own and own.id != seen:
                 return "newer"
@@ -284,18 +288,39 @@ class LabelPages:
 
     def _render(self, **values: object) -> bytes:
         only, person = str(values["only"]), str(values["person"])
-        incomplete = {safe(each.title) for each in self._offered(only) if each.missing}
+        offered, labels = self._offered(only), stored_labels(self._location)
+        total = sum(not each.missing for each in offered)
+        found = ((each, _by_person(labels, each).get(person)) for each in offered[:total])
+        labelled = [(label.verdict, each, safe(each.title)) for each, label in found if label]
         return render(
             "label.html",
             **values,
-            left=len(self._left(person, only)),
-            total=(total := sum(not each.missing for each in self._offered(only))),
+            shown_person=safe(person),
+            labelled=labelled,
+            left=total - len(labelled),
+            total=total,
+            edited=self._count_edited(labels, person, only),
             is_sample=total == MOST_ANSWERS,
-            incomplete=sorted(incomplete),
+            incomplete=sorted({safe(each.title) for each in offered if each.missing}),
             workspace=safe(self._name),
             base=self._base,
             script=Drawing(read_script("label.js")),
         )
+
+    def _count_edited(self, labels: LabelIndex, person: str, only: str) -> int:
+        """Return how many labels of a person are on these answers as they were judged before."""
+        every = self._offered("")  # cases may share an answer
+        if len(every) == MOST_ANSWERS:
+            return 0
+        now = {(each.result.evaluation, each.sessions) for each in every}
+        sessions = {each.sessions for each in self._offered(only)}
+        last = {
+            (evaluation, label.sessions): label.verdict
+            for (evaluation, _), given in labels.by_place.items()
+            for label in given
+            if label.person == person and label.sessions in sessions
+        }
+        return sum(word != "none" and place not in now for place, word in last.items())
 
     def _find(self, session: str, place: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it, and its case.

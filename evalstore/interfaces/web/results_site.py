@@ -190,7 +190,8 @@ class ResultsSite(LocalSite):
         person, only, place, after = await self._labels_of(request.query)
         found = await to_thread(self.labelling.first, person, only, after, place)
         if found:
-            raise web.HTTPFound(self._label_address(found.session, found.place, person, only))
+            by = request.query.get("by", "").strip()  # without one the page knows who labelled last
+            raise web.HTTPFound(self._label_address(found.session, found.place, by, only))
         return _html(await to_thread(self.labelling.end, person, only))
 
     async def show_answer(self, request: web.Request) -> web.StreamResponse:

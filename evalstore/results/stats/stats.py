@@ -724,6 +724,14 @@ def agreement(pairs: Counter[tuple[str, str]]) -> str:
     return f"{percent(agreed(pairs) / count)} of {count:,}" if count else ""
 
 
+def false_verdicts(pairs: Counter[tuple[str, str]], said: str) -> str:
+    """Return in how many of those that people decided otherwise a judge said this; else `-`."""
+    other = "fail" if said == "pass" else "pass"
+    count = pairs[said, other]
+    labels = count + pairs[other, other]
+    return f"{count:,} of {labels:,} ({count / labels:.0%})" if labels else "-"
+
+
 def judge_stats(location: Location, revision: str) -> JudgeTable:
     """Return the figures of each judge, by name; raises `NothingSelectedError` without any.
 

@@ -760,10 +760,16 @@ def test_a_page_that_is_older_than_a_label_replaces_nothing(labelled: tuple[Path
     old = {"by": "Ada", "seen": ""}
     assert post(address, path, verdict="skip", note="", **old).status == 303
     assert post(address, path, verdict="fail", note="Rude.", **old).status == 303
-    for verdict, note in (("skip", "No."), ("pass", ""), ("fail", ""), ("next", "")):
+    sent = post(address, path, verdict="fail", note="", **old)
+    assert sent.status == 303, "it is the label that is stored already"
+    assert "after=" not in sent.headers["Location"]
+    for verdict, note in (("skip", "No."), ("pass", ""), ("fail", "No.")):
         response, text = send(address, path, verdict=verdict, note=note, **old)
         assert response.status == 409
-        assert "your label is newer than the page" in text
+        assert (
+            "Nothing is stored: your label is fail. The page that you sent showed another" in text
+        )
+        assert "Decide again" not in text
         kept = "Rude.\nNo." if note else "Rude."
         assert f'data-stored="Rude.">{kept}</textarea>' in text
     assert post(address, path, verdict="none", confirmed="on", **old).status == 409
@@ -836,7 +842,7 @@ def test_a_name_has_no_spaces_around_it(labelled: tuple[Path, str]) -> None:
     assert labels_in(root) == [("Space  Man", "fail", "")]
     for place in (sent.headers["Location"], f"{urlsplit(path).path}?by=+Space++Man+"):
         text = ask(address, place)[1]
-        assert "You have given 1 of 2 labels." in text
+        assert " has labelled 1 of 2 answers." in text
         assert '<input name="by" value="Space  Man"' in text
     for by in ("", " \t "):
         response, text = send(address, path, verdict="pass", by=by, note="Why?", seen="")
@@ -859,6 +865,33 @@ def test_an_error_in_a_test_file_does_not_hide_that_the_label_is_stored(
     assert response.status == 409
     stored = "error: your label is stored, but its page cannot be shown: "
     assert text == before.replace("error: ", stored, 1)
+
+
+def test_a_label_from_before_an_edit_of_the_instructions_is_said_not_to_count(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    twin = (root / "tests/hello.md").read_text(encoding="utf-8").replace("be kind", "be long")
+    (root / "tests/twin.md").write_text(twin, encoding="utf-8")
+    for case in ("tests/hello.md", "tests/twin.md"):
+        assert call(root, "label", case, "fail", "--all", "--as", "Ada") == 0
+
+    def counts(only: str) -> str:
+        text = re.sub("<[^>]*>", "", ask(address, f"label?by=Ada&only={only}")[1])
+        if not text.count("Ada has labelled"):
+            path = str(ask(address, f"label?by=Ada&only={only}")[0].headers["Location"])
+            text = re.sub("<[^>]*>", "", ask(address, path)[1])
+        return "".join(re.findall("Ada has labelled .*", text))
+
+    assert "stored but" not in counts("")
+    edit(root, "be kind", "be short")
+    told = "2 more labels by Ada are stored but do not count, because the instructions or checks"
+    assert "Ada has labelled 2 of 4 answers." in counts("")
+    assert told in counts("")
+    assert "Ada has labelled 0 of 2 answers of “hello”." in counts("hello")
+    assert told in counts("hello")
+    edit(root, "be short", "be kind")
+    assert "stored but" not in counts("hello")
 
 
 def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_case(
@@ -885,7 +918,7 @@ def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_c
     assert ">Label the next answer</a>" in text
     assert "No answer can be labelled." in ask(address, "label?by=Ada")[1]
     call(root, "run", "--fail-on", "none")
-    assert "You have given 0 of 2 labels." in ask(address, answer_of(address, "Go away."))[1]
+    assert " has labelled 0 of 2 answers." in ask(address, answer_of(address, "Go away."))[1]
 
 
 def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
@@ -961,12 +994,12 @@ def test_attempts_are_labelled_and_counted_apart(tmp_path: Path) -> None:
         for labelled in (0, 1):
             place = str(ask(address, path)[0].headers["Location"])
             text = ask(address, place)[1]
-            assert f"You have given {labelled} of 2 labels." in text
+            assert f" has labelled {labelled} of 2 answers." in text
             numbers |= set(re.findall(r">Answer (. of 2)<", text))
             post(address, place, verdict="pass", by="Ada")
         end = ask(address, path)[1]
     assert numbers == {"1 of 2", "2 of 2"}
-    assert "You have given all 2 labels." in end
+    assert "You have labelled all 2 answers." in end
     assert "evalstore" not in re.sub(r"(?s)<footer>.*", "", end)
 
 
@@ -979,13 +1012,13 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     sent = post(address, second, verdict="skip", by="Ada")
     end = ask(address, str(sent.headers["Location"]))[1]
     assert "You have seen all answers." in end
-    assert "You have given 0 of 2 labels" in end
+    assert " has labelled 0 of 2 answers" in end
     assert "Begin again with the 2 that you have not labelled." in end
     assert labels_in(root) == []
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
     response, text = ask(address, "label?by=Ada")
-    assert (response.status, "You have given all 2 labels." in text) == (200, True)
+    assert (response.status, "You have labelled all 2 answers." in text) == (200, True)
 
 
 def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candidate(
@@ -1001,7 +1034,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         for _ in range(2):
             path = str(ask(address, path)[0].headers["Location"])
             text = ask(address, path)[1]
-            assert "You have given 0 of 2 labels on answers of “SECOND greet hello”" in text
+            assert " has labelled 0 of 2 answers of “SECOND greet hello”" in text
             assert "Go away." in text
             titles.add(re.findall(r"<h1[^>]*>(.*)</h1>", text)[0])
             sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
@@ -1012,7 +1045,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
         text = ask(address, path)[1]
         assert "tests/hello.md (b)</h1>" in text
-        assert "You have given 0 of 1 label on answers of “second (b)”" in text
+        assert " has labelled 0 of 1 answer of “second (b)”" in text
 
 
 def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
@@ -1041,11 +1074,17 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
         post(address, path, verdict="pass", by="Ada")
         assert f"</span>: {agreed}" in ask(address, "label?by=Ada&only=second")[1]
     end = ask(address, "label?by=Ada&only=HELLO")[1]
-    assert "You have given all 2 labels on answers of “HELLO”.</h1>" in end
+    assert "You have labelled all 2 answers of “HELLO”.</h1>" in end
     assert ">Label other answers</a>" in end
-    assert '<span dir="auto">judge</span>: 50.0% of 2 verdicts on labelled answers</li>' in end
+    wrong = "50.0% of 2 verdicts on labelled answers; false passes -, false fails 1 of 2 (50%)"
+    assert f'<span dir="auto">judge</span>: {wrong}</li>' in end
+    assert "The labels of all people count here, also outside of this filter" in end
+    (listed,) = re.findall("(?s)2 answers labelled by .*?</ul>", end)
+    links = [html.unescape(link) for link in re.findall('href="([^"]*)"', listed)]
+    assert listed.count("verdict-pass") == len(links) == 2
+    assert all("Your label</h2>" in ask(address, link)[1] for link in links)
     assert (
-        "You have given the only label on answers of “second”."
+        "You have labelled the only answer of “second”."
         in ask(address, "label?by=Ada&only=second")[1]
     )
     capsys.readouterr()
@@ -1107,13 +1146,13 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.wait("document.documentElement.dataset.ready === 'yes'")
         page.press("p" if key == "f" else "f")  # is decided: only a click changes it
         assert len(labels_in(root)) == number
-        assert f"You have given {number} of 2 labels" in page.value("document.body.innerText")
+        assert f" has labelled {number} of 2 answers" in page.value("document.body.innerText")
         page.press("Enter", 13)
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
     assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass"]
     assert page.value("document.querySelector('h1').innerText").startswith(
-        "You have given all 2 labels"
+        "You have labelled all 2 answers"
     )
 
 
@@ -1388,17 +1427,21 @@ def test_a_note_without_a_label_holds_the_page(labelled: tuple[Path, str], page:
 def test_the_name_is_kept_by_the_links_the_filter_and_other_pages(
     labelled: tuple[Path, str], page: Page
 ) -> None:
-    _, address = labelled
+    root, address = labelled
+    args = ["--model", "first", "--as", "Ada & Eve"]
+    assert call(root, "label", "tests/hello.md", "fail", *args) == 0
     page.go(f"{address}label")
     page.press("s")
     page.wait("document.body.innerText.includes('Previous answer')")
     page.wait("document.documentElement.dataset.ready === 'yes'")
-    page.value(
+    previous = page.value(
         "{const by = document.querySelector('#give [name=by]'); by.value = ' Ada & Eve ';"
-        " by.dispatchEvent(new Event('change'))}"
+        " by.dispatchEvent(new Event('change'));"
+        " [...document.links].find(link => link.innerText === 'Previous answer').search}"
     )
-    previous = "[...document.links].find(link => link.innerText === 'Previous answer').search"
-    assert page.value(f"new URLSearchParams({previous}).get('by')") == "Ada & Eve"
+    assert dict(parse_qsl(previous[1:]))["by"] == "Ada & Eve"
+    page.wait("document.body.innerText.includes('Ada & Eve has labelled 1 of 2 answers')")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
     page.value("document.querySelector('#only [name=only]').value = 'hello'")
     page.value("document.getElementById('only').submit()")
     page.wait("location.search.includes('only=hello')")
@@ -1407,8 +1450,10 @@ def test_the_name_is_kept_by_the_links_the_filter_and_other_pages(
     page.value("document.querySelector('.where a').click()")
     page.wait("!!document.getElementById('runs')")
     page.wait("document.documentElement.dataset.ready === 'yes'")
-    page.value("document.getElementById('label').click()")
-    page.wait(f"{name} === 'Ada & Eve'")
+    assert "Ada" in page.value("document.getElementById('label').href")
+    page.value("sessionStorage.clear()")
+    page.value(f"location.href = '{address}label'")
+    page.wait("document.body.innerText.includes('Ada & Eve has labelled 1 of 2 answers')")
     page.value(f"location.href = '{address}work#case-1'")
     label = "[...document.querySelectorAll('#case a')].find(link => link.innerText === 'Label')"
     page.wait(f"!!{label}")
@@ -1474,7 +1519,7 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
     assert roles == ["answer"] * 3
     assert re.findall("<h3>(.*?)</h3>", text) == [f"Conversation {number}" for number in (1, 2, 3)]
     assert "Passes if all answers are equal:" in text
-    assert "You have given 0 of 2 labels." in text
+    assert " has labelled 0 of 2 answers." in text
     assert "Thirty &lt;days&gt;." in text
 
 
@@ -1489,7 +1534,7 @@ def test_of_cases_that_share_an_answer_the_one_that_was_shown_is_labelled(tmp_pa
         ]
         assert len({urlsplit(path).path for path in paths}) == 1
         pages = [ask(address, path)[1] for path in paths]
-        assert "You have given 0 of 2 labels." in pages[0]
+        assert " has labelled 0 of 2 answers." in pages[0]
         told = [re.findall("The answer must[^<]*", page)[0] for page in pages]
         assert told == ["The answer must be kind.", "The answer must not be kind."]
         judging = [re.findall(r'name="judging" value="(\w+)"', page)[0] for page in pages]
@@ -1539,7 +1584,7 @@ def test_answers_judged_together_that_were_not_shown_get_no_label(tmp_path: Path
         assert post(address, path, by="Bob", verdict="pass", seen="").status == 303
         text = ask(address, path)[1]
         assert "Your label" not in text
-        assert "You have given 0 of 1 label on answers of “first”." in text
+        assert " has labelled 0 of 1 answer of “first”." in text
         decided = ask(address, path.replace("Ada", "Bob"))[1]
         assert "says fail" not in decided
         (listed,) = list_things(Location(root), "labels", SelectionOptions()).rows
@@ -1559,12 +1604,12 @@ def test_attempts_that_are_complete_are_labelled_while_others_lack_answers(tmp_p
         path = str(ask(address, "label?by=Ada&only=first")[0].headers["Location"])
         text = ask(address, path)[1]
         assert "These 2 answers are judged together" in text
-        assert "You have given 0 of 1 label on answers of “first”." in text
+        assert " has labelled 0 of 1 answer of “first”." in text
         assert "Not labelled yet" not in text
         assert post(address, path, by="Ada", verdict="fail").status == 303
         assert "Your label</h2>" in ask(address, path)[1]
         end = ask(address, "label?by=Ada&only=first")[1]
-        assert "You have given the only label on answers of “first”." in end
+        assert "You have labelled the only answer of “first”." in end
     (listed,) = list_things(Location(root), "labels", SelectionOptions()).rows
     assert (listed["by"], listed["label"]) == ("Ada", "fail")
 
@@ -1583,7 +1628,7 @@ def test_answers_that_wait_for_others_are_named_with_what_to_do(tmp_path: Path) 
     with serving(root) as address:
         path = str(ask(address, "label?by=Ada")[0].headers["Location"])
         assert re.search(told, ask(address, path)[1])
-        assert "You have given 0 of 1 label." in ask(address, path)[1]
+        assert " has labelled 0 of 1 answer." in ask(address, path)[1]
         assert re.search(told, ask(address, "label?by=Ada&only=pair")[1])
         for id in sessions:
             response, text = ask(address, f"label/{id[:8]}?case=tests/pair.md::")
@@ -1673,7 +1718,7 @@ def test_answers_of_a_conversation_are_between_its_messages(tmp_path: Path) -> N
     assert text.index("One?") < text.index(">answer 1<") < text.index("Two?")
     assert text.index("Two?") < text.index(">answer 2<")
     assert "Compare [answer 1, 2]." in text
-    assert "whose verdicts, if any, are shown after your label" in text
+    assert "Verdicts of judges are shown after your label" in text
 
 
 @pytest.mark.parametrize("path", ["", "label"])

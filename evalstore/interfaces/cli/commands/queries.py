@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -468,16 +467,11 @@ def print_stats(statistics: Stats) -> None:
 
 def print_judges(table: JudgeTable) -> None:
     """Print the judges as a table."""
-    from evalstore.results.stats.stats import agreement, rank_judges
+    from evalstore.results.stats.stats import agreement, false_verdicts, rank_judges
 
     ranked, finding = rank_judges(table.groups)
     where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
     output.line(f"{where}, judges")
-
-    def wrong(pairs: Counter[tuple[str, str]], said: str, label: str) -> str:
-        count = pairs[said, label]
-        labels = count + pairs[label, label]
-        return f"{count:,} of {labels:,} ({count / labels:.0%})" if labels else "-"
 
     header = (
         *("judge", "judged", "passed", "undecided", "agrees with people", "false passes"),
@@ -494,7 +488,7 @@ def print_judges(table: JudgeTable) -> None:
                 output.percent(words["pass"] / decided if decided else None),
                 f"{words['undecided'] + words['error']:,}",
                 agreement(judge.people) or "-",
-                *(wrong(judge.people, *both) for both in (("pass", "fail"), ("fail", "pass"))),
+                *(false_verdicts(judge.people, word) for word in ("pass", "fail")),
                 agreement(judge.judges) or "-",
                 *(f"{judge.alone[word]:,}" for word in ("pass", "fail")),
             )

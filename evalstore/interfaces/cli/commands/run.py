@@ -403,9 +403,9 @@ def label(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Label an answer pass or fail, overriding the judges.
+    """Label an answer pass or fail, overruling the judges.
 
-    A label also overrides checks. It applies to this answer only: it no longer counts once the case
+    A label also overrules checks. It applies to this answer only: it no longer counts once the case
     has another answer, or its instructions or checks are edited. A new label by the same person
     replaces the old one. With --remove the other verdicts count again; the store keeps the label.
     """

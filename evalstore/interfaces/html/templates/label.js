@@ -34,12 +34,20 @@
   sessionStorage.removeItem("clicked");
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
-  sessionStorage.setItem("by", only.value);  // for the links of the other pages
+  const named = new URLSearchParams(location.search).get("by"), kept = localStorage.getItem("by");  // for links of other pages, too
+  if (named) localStorage.setItem("by", named);
+  else if (kept && kept !== only.value && (named === "" || !form)) location.replace(base + "/label?" + new URLSearchParams({by: kept, only: only.form.elements.only.defaultValue}));
   if (form) form.elements.by.addEventListener("change", (event) => {
     const by = event.target.value = event.target.value.trim();
     if (!by) return;
-    sessionStorage.setItem("by", only.value = by);
+    localStorage.setItem("by", only.value = by);
     for (const link of document.querySelectorAll("main > p > a[href*='by=']")) link.search = link.search.replace(/by=[^&]*/, "by=" + encodeURIComponent(by));
+    setTimeout(() => {  // shows the label of this person and how many they have given, unless a click will load another page
+      if (sending || /^(A|BUTTON|SUMMARY)$/.test(document.activeElement.tagName)) return;
+      if (note.value !== stored) sessionStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value]));
+      stored = note.value;
+      location.replace(form.getAttribute("action") + "&" + new URLSearchParams({by, only: form.elements.only.value}));
+    });
   });
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
@@ -50,7 +58,7 @@
     if (button) {
       event.preventDefault();  // a name that is missing takes the focus, and must not take the key
       press(button);
-      if (button === "change") document.querySelector("#change + button")?.focus();
+      if (button === "change") document.querySelector("#change + button")?.focus({preventScroll: true});
     } else if (event.key === "n" && note) {
       event.preventDefault();
       note.focus();

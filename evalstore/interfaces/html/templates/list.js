@@ -3,7 +3,7 @@
 (() => {
   const {base, state} = document.documentElement.dataset;
   const links = [...document.querySelectorAll("#runs tbody a")];
-  const by = sessionStorage.getItem("by");  // who labelled last
+  const by = localStorage.getItem("by");  // who labelled last
   if (by) document.getElementById("label").search = "?by=" + encodeURIComponent(by);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;

@@ -248,7 +248,7 @@
 
   function candidate(detail, row, texts) {
     const cell = row.cells.find((other) => other.model === detail.model);
-    const sessions = detail.sessions || [], by = base && sessionStorage.getItem("by");  // who labelled last
+    const sessions = detail.sessions || [], by = base && localStorage.getItem("by");  // who labelled last
     const answers = sessions.map(([place, turns, facts, attempt], index) => make("div", {class: "answer"},
       sessions.length > 1 ? make("p", {class: "role"}, "answer " + (index + 1) + " of " + sessions.length +
         (place ? ", conversation " + (place + 1) : ""), ...(attempt ? [" ", verdict(attempt)] : [])) : null,

@@ -320,7 +320,7 @@ _WORDS = {
     "answer": "what a candidate said at the end of one conversation",
     "verdict": "pass, fail or undecided, by a check, a judge or a person",
     "judge": "a model that gives a verdict on an answer",
-    "label": "a verdict that a person gives; it overrides all others",
+    "label": "a verdict that a person gives; it overrules all others",
     "choice": "what a judge has chosen from a list that it was given",
 }
 """Those that a newcomer cannot guess."""
