@@ -30,13 +30,7 @@ from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels import label_results
 from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_run, open_revision
-from evalstore.results.stats.stats import (
-    agreement,
-    compared,
-    false_verdicts,
-    judge_stats,
-    rank_judges,
-)
+from evalstore.results.stats.stats import agreement, false_verdicts, judge_stats, rank_judges
 from evalstore.results.table.cases import stored_labels
 from evalstore.store.revisions import WORK
 
@@ -223,14 +217,12 @@ class LabelPages:
 
     def end(self, person: str, only: str) -> bytes:
         """Return the page for a person who has seen all answers, or where there are none."""
-        agreed, finding = list[tuple[str, str, int, str, str]](), ""
+        agreed, finding = list[tuple[str, ...]](), ""
         with suppress(NothingSelectedError):  # no judge has judged
             judges, finding = rank_judges(judge_stats(self._location, WORK).groups)
-            for judge in judges:
-                people = judge.people
-                if text := agreement(people):
-                    wrong = false_verdicts(people, "pass"), false_verdicts(people, "fail")
-                    agreed.append((safe(judge.judge), text, compared(people), *wrong))
+            for name, pairs in ((safe(each.judge), each.people) for each in judges):
+                wrong = (false_verdicts(pairs, word) for word in ("pass", "fail"))
+                agreed += [(name, agreement(pairs), *wrong)] * bool(agreement(pairs))
         shown = {"title": "", "session": "", "agreed": agreed, "finding": safe(finding)}
         return self._render(only=only, person=person, **shown)
 

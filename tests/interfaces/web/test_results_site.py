@@ -883,15 +883,15 @@ def test_a_label_from_before_an_edit_of_the_instructions_is_said_not_to_count(
             text = re.sub("<[^>]*>", "", ask(address, path)[1])
         return "".join(re.findall("Ada has labelled .*", text))
 
-    assert "stored but" not in counts("")
+    assert "stored for" not in counts("")
     edit(root, "be kind", "be short")
-    told = "2 more labels by Ada are stored but do not count, because the instructions or checks"
+    told = "2 more labels by Ada are stored for other instructions or checks, and do not count."
     assert "Ada has labelled 2 of 4 answers." in counts("")
     assert told in counts("")
     assert "Ada has labelled 0 of 2 answers of “hello”." in counts("hello")
     assert told in counts("hello")
     edit(root, "be short", "be kind")
-    assert "stored but" not in counts("hello")
+    assert "stored for" not in counts("hello")
 
 
 def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_case(
@@ -1069,14 +1069,16 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     labelled: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, address = labelled
-    for text, agreed in (("Go away.", "0.0% of 1 verdict on"), ("Good morning!", "50.0% of 2")):
+    for text, agreed in (("Go away.", "0.0% of 1, "), ("Good morning!", "50.0% of 2")):
         path = answer_of(address, text)
         post(address, path, verdict="pass", by="Ada")
-        assert f"</span>: {agreed}" in ask(address, "label?by=Ada&only=second")[1]
+        assert (
+            f"</span>: agrees with people {agreed}" in ask(address, "label?by=Ada&only=second")[1]
+        )
     end = ask(address, "label?by=Ada&only=HELLO")[1]
     assert "You have labelled all 2 answers of “HELLO”.</h1>" in end
     assert ">Label other answers</a>" in end
-    wrong = "50.0% of 2 verdicts on labelled answers; false passes -, false fails 1 of 2 (50%)"
+    wrong = "agrees with people 50.0% of 2, false passes -, false fails 1 of 2 (50%)"
     assert f'<span dir="auto">judge</span>: {wrong}</li>' in end
     assert "The labels of all people count here, also outside of this filter" in end
     (listed,) = re.findall("(?s)2 answers labelled by .*?</ul>", end)
