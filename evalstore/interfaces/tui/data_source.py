@@ -21,6 +21,7 @@ from evalstore.interfaces.tui.case_filter import read_query
 from evalstore.interfaces.tui.case_listing import PromptPair
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
+from evalstore.planning.results import find_feedback
 from evalstore.planning.status_report import Status
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table import cases
@@ -146,7 +147,8 @@ class WorkspaceSource:
 
     def feedback(self, decisions: Iterable[Decision]) -> dict[Decision, str]:
         """Return the reasons for verdicts; those without are left out."""
-        return cases.feedback(self.location, decisions)
+        with open_store(self.location) as store:
+            return find_feedback(store, decisions)
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""

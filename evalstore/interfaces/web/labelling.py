@@ -152,11 +152,6 @@ class LabelPages:
         people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
         own = given.pop(person, None)
         others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
-        votes = [
-            vote
-            for vote in view.judgements
-            if own and not vote.is_person and answer.session in vote.sessions
-        ]
         offered = (each for each in self._offered(only) if not each.missing)
         earlier = [each for each in offered if each[:2] < answer[:2]]
         texts, told = TextTable(), criteria.instructions if criteria else ""
@@ -189,7 +184,9 @@ class LabelPages:
             others=others,
             counted_word=combine_votes(people).verdict if others else "",
             verdicts=[
-                (vote.verdict, judgement_title(vote), shown_text(vote.feedback)) for vote in votes
+                (vote.verdict, judgement_title(vote), shown_text(vote.feedback))
+                for vote in view.judgements
+                if own and not vote.is_person and answer.session in vote.sessions
             ],
             previous=earlier[-1] if earlier else None,
         )
@@ -305,12 +302,12 @@ class LabelPages:
         if len(every) == MOST_ANSWERS:
             return 0
         now = {(each.result.evaluation, each.sessions) for each in every}
-        sessions = {each.sessions for each in self._offered(only)}
+        here = {each.sessions for each in self._offered(only)}
         last = {
             (evaluation, label.sessions): label.verdict
             for (evaluation, _), given in labels.by_place.items()
             for label in given
-            if label.person == person and label.sessions in sessions
+            if label.person == person and label.sessions in here
         }
         return sum(word != "none" and place not in now for place, word in last.items())
 

@@ -10,7 +10,7 @@ candidates, verdicts and tags are looked up in the rows of a run where each resu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
@@ -20,7 +20,7 @@ from typing import Any
 
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
 from evalstore.core.display import WORKSPACE, cost_text, is_simulated, safe
-from evalstore.core.results import Decision, Result
+from evalstore.core.results import Result
 from evalstore.core.runs import Run, shared_cost_text
 from evalstore.core.values import SPECIAL_TAGS, VERDICTS, order_counts
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
@@ -32,7 +32,6 @@ from evalstore.planning.options import (
     leaves_out_cases,
 )
 from evalstore.planning.project import Project
-from evalstore.planning.results import find_feedback
 from evalstore.results.answer.judgements import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.labels import LabelIndex, read_labels
@@ -425,12 +424,6 @@ class _Arrangement:
             prompts=label_prompts(self._project, self._prompts),
             is_of_some=is_partial(self._run) and leaves_out_cases(self._run),
         )
-
-
-def feedback(location: Location, decisions: Iterable[Decision]) -> dict[Decision, str]:
-    """Return the reasons for verdicts; those without are left out."""
-    with open_store(location) as store:
-        return find_feedback(store, decisions)
 
 
 def stored_labels(location: Location) -> LabelIndex:
