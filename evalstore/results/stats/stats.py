@@ -702,8 +702,8 @@ def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
             percent((pairs["pass", "pass"] + pairs[alone]) / compared(pairs))
             for alone in (("pass", "fail"), ("fail", "pass"))
         ]
-        text = f"most lenient: {first.judge} passed {rates[0]} of the answers that other judges "
-        text += f"decided, too; they passed {rates[1]}"
+        text = f"most lenient: {first.judge} passed {rates[0]} of the answers that it shares with "
+        text += f"other judges, and they passed {rates[1]} of them"
     few = f"too few labels: each judge needs {_FEWEST_LABELS} answers that people failed"
     return ranked, text if has_labels else f"{text} ({few})"
 

@@ -123,8 +123,8 @@ def test_the_most_lenient_judge_is_first_and_named_with_what_shows_it(
 
     few = " (too few labels: each judge needs 5 answers that people failed)"
     by_judges = (
-        "most lenient: scripted/lenient passed 75.0% of the answers that other judges decided, "
-        "too; they passed 25.0%"
+        "most lenient: scripted/lenient passed 75.0% of the answers that it shares with other "
+        "judges, and they passed 25.0% of them"
     )
     for row in (1, 2, 3):
         assert listed() == ("scripted/lenient", by_judges + few)
