@@ -465,7 +465,7 @@ class Trend:
     def notes(self) -> list[str]:
         """Return what hollow points are, if there are any, for reports and the browser."""
         is_hollow = any(point.is_partial for line in self.lines for point in line.points)
-        return ["○ partial run, or verdicts missing"] * is_hollow
+        return ["○ partial run, or over 10% of verdicts missing"] * is_hollow
 
 
 def add_rates(

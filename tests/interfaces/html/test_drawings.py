@@ -34,7 +34,7 @@ def run_of(number: int, passed: int, *, is_partial: bool = False, edit: str = ""
 def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joins() -> None:
     runs = [run_of(3, 0, is_partial=True), run_of(2, 2, edit="tests/<a>.md changed"), run_of(1, 3)]
     trend = make_trend(runs)
-    assert trend.notes == ["○ partial run, or verdicts missing"]  # names have no older rates
+    assert trend.notes == ["○ partial run, or over 10% of verdicts missing"]
     chart = ElementTree.fromstring(trend_chart(trend))
     plot, beside = chart.findall("svg")
     lines = plot.findall("g")

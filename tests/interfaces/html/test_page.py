@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalstore.interfaces.html.charts import trend_chart
+from evalstore.results.stats.overview import CandidateCounts, TrendRun, make_trend
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, report, scripted
 
 pytestmark = pytest.mark.extended
@@ -337,6 +340,31 @@ def test_cards_of_candidates_have_one_layout_and_names_of_lines_have_room(
     page.call("Emulation.clearDeviceMetricsOverride")
     assert len({*tops}) == 1
     assert room >= 0
+
+
+def test_dates_below_the_trend_are_apart_on_a_phone(
+    changed: Path, page: Page, tmp_path: Path
+) -> None:
+    rates = {"scripted/nimbus-mini": CandidateCounts(33, 41, 41)}
+    runs = [TrendRun(f"{at}", at * 86_400_000_000, False, rates) for at in (6, 5, 4, 3, 1)]
+    text, drawn = changed.read_text("utf-8"), trend_chart(make_trend(runs))
+    head, tail = text.partition('<div class="plot">')[0], text.partition("</svg></div>")[2]
+    (tmp_path / "report.html").write_text(head + drawn + tail, "utf-8")
+    for width in (390, 1280):
+        page.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        page.open(tmp_path / "report.html")
+        places = page.value(
+            "[...document.querySelectorAll('.trend-chart > text')]"
+            ".filter(each => each.textContent.includes('-'))"
+            ".map(each => each.getBoundingClientRect()).filter(box => box.width)"
+            ".map(box => [box.left, box.right]).sort((one, other) => one[0] - other[0])"
+        )
+        assert len(places) == (2 if width == 390 else 4)
+        assert all(end < start for (_, end), (start, _) in pairwise(places))
+    page.call("Emulation.clearDeviceMetricsOverride")
 
 
 FULLEST = (

@@ -284,6 +284,15 @@ def test_the_reasons_of_several_judges_are_apart_and_have_their_names(tmp_path: 
     call(root, "run", "--fail-on", "none")
     summary = summary_of(report(root))
     assert {"judge: It says Go away.", "strict: Rude. Very."} <= set(summary)
+    assert summary.count("why") == 1
+    head = (
+        (root / "report.html")
+        .read_text("utf-8")
+        .partition('id="candidates"')[2]
+        .partition("</tr>")[0]
+    )
+    assert "Cost of 100 answers" in head
+    assert "Latency" not in head  # a scripted model without delays has none
     assert "\\n" not in (root / "report.html").read_text().partition("<script")[0]
 
 

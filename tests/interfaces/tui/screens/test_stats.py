@@ -143,7 +143,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         assert re.search(r"○.* two 100%", text), "the partial run is not joined"
         lines = [line.strip() for line in text.splitlines()]
         assert lines[-2:] == [
-            "○ partial run, or verdicts missing",
+            "○ partial run, or over 10% of verdicts missing",
             "rates beside names are those of the last complete run, if any",
         ]
         assert re.search(r"\n +\d\d:\d\d", text)
