@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from evalstore.core.clock import minute
 from evalstore.core.display import clip, percent, plural, safe, side_name, spread
 from evalstore.interfaces.html.templates import Drawing
-from evalstore.results.stats.overview import rate_texts
 
 if TYPE_CHECKING:
     from evalstore.results.stats.overview import Trend, TrendLine, TrendPoint
@@ -77,7 +76,11 @@ def trend_chart(trend: Trend) -> Drawing:
         return Drawing("")
     last = len(trend.runs) - 1
     ends = [line.points[-1] for line in lines]
-    shown = [_name(trend, line) for line in lines]
+    names = [line.candidate.rpartition("/")[2] or line.candidate for line in lines]
+    shown = [
+        f"{clip(name, _LONGEST)} {trend.end_text(line)}".rstrip()
+        for name, line in zip(names, lines, strict=True)
+    ]
 
     def x(run: int) -> float:
         return 100 * run / last
@@ -91,7 +94,7 @@ def trend_chart(trend: Trend) -> Drawing:
         for rate in (0.0, 0.5, 1.0)
     ]
     parts += [*_dates(trend.dates, x), *_edits(trend, x, y(0.0))]
-    names = []
+    texts = []
     covering = Counter((point.run, point.rate) for line in lines for point in line.points)
     heights = spread([y(point.rate) for point in ends[:_MOST_NAMES]], _LINE, _HEIGHT - 6)
     for number, line in enumerate(lines):
@@ -122,22 +125,14 @@ def trend_chart(trend: Trend) -> Drawing:
             text = (
                 f'<text y="{heights[number] + 4:.1f}">{escape(safe(shown[number]))}{title}</text>'
             )
-            names.append(f'<g class="{kind}">{text}</g>')
+            texts.append(f'<g class="{kind}">{text}</g>')
     name = f"Pass rates of {plural(len(lines), 'candidate')} in {plural(len(trend.runs), 'run')}"
     width = 8 * max(map(len, shown[:_MOST_NAMES])) + 4  # they are bold
     return Drawing(
         f'<div class="plot"><svg class="trend-chart" height="{_HEIGHT}" role="img"'
         f' aria-label="{escape(name)}">{"".join(parts)}</svg>'
-        f'<svg class="trend-names" width="{width}" height="{_HEIGHT}">{"".join(names)}</svg></div>'
+        f'<svg class="trend-names" width="{width}" height="{_HEIGHT}">{"".join(texts)}</svg></div>'
     )
-
-
-def _name(trend: Trend, line: TrendLine) -> str:
-    """Return `gpt 87.5%`, with the rate in the last run if it has one, of some cases counts."""
-    end, name = line.points[-1], line.candidate.rpartition("/")[2] or line.candidate
-    rates = trend.runs[-1].rates if end.run == len(trend.runs) - 1 else {}
-    (rate,) = rate_texts(rates, [line.candidate], is_partial=end.is_partial)
-    return f"{clip(name, _LONGEST)} {rate}".rstrip()
 
 
 def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:

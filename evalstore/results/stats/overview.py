@@ -461,6 +461,12 @@ class Trend:
         days = [time[5:10] for time in times]
         return days if len({*days}) > 1 else [time[11:16] for time in times]
 
+    def end_text(self, line: TrendLine) -> str:
+        """Return the rate of a line in the last run, of some cases counts; empty if it has none."""
+        end = line.points[-1]
+        rates = self.runs[-1].rates if end.run == len(self.runs) - 1 else {}
+        return rate_texts(rates, [line.candidate], is_partial=end.is_partial)[0]
+
     @property
     def notes(self) -> list[str]:
         """Return what hollow points are, if there are any, for reports and the browser."""

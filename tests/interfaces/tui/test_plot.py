@@ -21,8 +21,9 @@ SOME = True
 
 
 def line_of(name: str, *shares: float | tuple[float, bool]) -> PlottedLine:
-    points = (share if isinstance(share, tuple) else (share, False) for share in shares)
-    return PlottedLine(name, [PlottedPoint(run, *point) for run, point in enumerate(points)])
+    points = [share if isinstance(share, tuple) else (share, False) for share in shares]
+    plotted = [PlottedPoint(run, *point) for run, point in enumerate(points)]
+    return PlottedLine(name, plotted, f"{100 * points[-1][0]:.0f}%")
 
 
 def drawn(
@@ -42,12 +43,11 @@ def test_each_name_stands_at_the_end_of_its_line_with_its_number() -> None:
     ]
 
 
-def test_a_hollow_point_is_not_joined_and_the_number_is_that_of_the_line() -> None:
+def test_a_hollow_point_is_not_joined_and_has_its_name() -> None:
     lines = drawn([line_of("mini", 1, 1, (0, SOME))], 30, 4)
-    assert lines[0].endswith("mini 100%")
     assert lines[0].count("●") == 2
     assert lines[1].strip() == "│"
-    assert lines[2].split() == ["0%", "┤", "○"]
+    assert lines[2].split() == ["0%", "┤", "○", "mini", "0%"]
     alone = drawn([line_of("mini", (0.5, SOME))], 30, 4, ("1",))
     assert [text.endswith(" mini 50%") for text in alone if "○" in text] == [True]
 

@@ -24,6 +24,7 @@ from evalstore.core.display import (
     simulated,
     status_word,
     text_lines,
+    whole_percent,
 )
 from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.grid_columns import (
@@ -496,7 +497,7 @@ def dashboard_lines(
         yield _line("trend", *series_line(trend, width - _LABEL).spans)
     elif trend.values:
         points = [PlottedPoint(number, rate) for number, rate in enumerate(trend.values)]
-        plotted = PlottedLine("pass rate", points)
+        plotted = PlottedLine("pass rate", points, whole_percent(trend.values[-1]))
         plot = plot_lines([plotted], trend.times, width - room - _TREND_GAP, height)
         yield from beside(left, list(plot), room + _TREND_GAP)
     else:

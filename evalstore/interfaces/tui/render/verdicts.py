@@ -30,7 +30,6 @@ from evalstore.core.display import (
     spread,
     text_lines,
     verdict_span,
-    whole_percent,
 )
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.results import Decision, Result
@@ -120,12 +119,8 @@ class PlottedLine(NamedTuple):
 
     name: str
     points: Sequence[PlottedPoint]
-
-    @property
-    def end(self) -> float:
-        """Return the newest number that a line leads to; without one, the newest."""
-        joined = [point for point in self.points if not point.is_hollow]
-        return (joined or self.points)[-1].share
+    end: str
+    """The text of the newest number, beside the name."""
 
 
 _SCALE = {0.0: "  0%", 0.5: " 50%", 1.0: "100%"}
@@ -143,13 +138,13 @@ def plot_lines(
 
     `height` counts all lines; `dates` has a text for each run.
     """
-    names = [f"{clip(line.name, _MOST_NAME)} {whole_percent(line.end)}" for line in lines]
+    names = [f"{clip(line.name, _MOST_NAME)} {line.end}".rstrip() for line in lines]
     right = max(map(columns_of, names), default=0) + 1
     room, rows = max(2, width - _AXIS - right - 1), max(2, height - 1)
     canvas = _Canvas(room, rows, len(dates))
     for number, line in enumerate(lines):
         canvas.draw(line, _LINE_COLOURS[number % len(_LINE_COLOURS)])
-    places = spread([canvas.row(line.end) for line in lines], 1, rows - 1)
+    places = spread([canvas.row(line.points[-1].share) for line in lines], 1, rows - 1)
     scale = {canvas.row(share): text for share, text in _SCALE.items() if share != 0.5 or rows > 4}
     for row in range(rows):
         named = [number for number, place in enumerate(places) if place == row]

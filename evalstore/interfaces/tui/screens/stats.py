@@ -374,18 +374,17 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
     yield heading(f"pass rate by candidate, all cases, {counted}")
     names = short_names([line.candidate for line in lines])
     plotted = [
-        PlottedLine(safe(name), [PlottedPoint(*point) for point in line.points])
+        PlottedLine(
+            safe(name), [PlottedPoint(*point) for point in line.points], trend.end_text(line)
+        )
         for name, line in zip(names, lines, strict=True)
     ]
-    is_older = any(line.joined and line.points[-1].is_partial for line in lines)
-    older = ["rates beside names are those of the last complete run, if any"]
-    notes = [*trend.notes, *older * is_older]
-    room = height - 1 - len(notes)
+    room = height - 1 - len(trend.notes)
     if room < _LEAST + 2 * len(plotted):  # lines would hide each other
         yield from _bar_lines(plotted, width)
         return
     yield from plot_lines(plotted, trend.dates, width, room)
-    for note in notes:
+    for note in trend.notes:
         yield from text_lines(clip(note, width), "faint")
 
 
