@@ -1,7 +1,8 @@
 """Decides which checks are cheap, with a cost bounded by the sizes of the check and the answer.
 
 Costs are rough counts of small steps; Python makes about ten million of them in a second.
-A check that is not known to be cheap runs in a process with limits.
+The time of a check grows with the answer, unless one of these rules says that it grows faster; then
+it runs in a process with limits, if the answer is long enough.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ from evalstore.remotes.packs import (
     read_index,
     write_index,
 )
-from evalstore.remotes.push import IndexWriter, Sign, Written
+from evalstore.remotes.upload import IndexWriter, Sign, Written
 from evalstore.store.records import COPIED_TABLES, CopyListener
 from evalstore.store.sqlite.connection import open_tables
 

@@ -143,7 +143,7 @@ def _read_applications(project: Project) -> dict[str, str]:
 
 def _require_shareable(description: Json, id: str, root: Path) -> None:
     """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
-    from evalstore.remotes.push import SecretScan
+    from evalstore.remotes.upload import SecretScan
     from evalstore.store.records import StoredRecord
     from evalstore.workspace.folder import variables_of
 

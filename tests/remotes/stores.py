@@ -12,11 +12,11 @@ import pytest
 
 from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
+from evalstore.remotes.download import Pulled, pull_records
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, RemoteFiles, make_remote, require_remote
 from evalstore.remotes.packs import IndexHeader
-from evalstore.remotes.pull import Pulled, pull_records
-from evalstore.remotes.push import IndexWriter, Sign, Written, push_records
+from evalstore.remotes.upload import IndexWriter, Sign, Written, push_records
 from evalstore.store import Store
 from evalstore.store.records import (
     COPIED_TABLES,
@@ -73,7 +73,7 @@ def push(
         pytest.MonkeyPatch.context() as patch,
         IndexCache.open(cache, files.address, rules) as indexes,
     ):
-        patch.setattr("evalstore.remotes.push.find_absent", lambda *_: set())
+        patch.setattr("evalstore.remotes.upload.find_absent", lambda *_: set())
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
             missing = find_missing(ids, indexes)

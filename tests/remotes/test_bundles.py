@@ -19,7 +19,7 @@ from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.remotes.bundle_files import BundleFiles
 from evalstore.remotes.layout import FolderFiles
-from evalstore.remotes.push import find_reached
+from evalstore.remotes.upload import find_reached
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import StoredRecord, check_record

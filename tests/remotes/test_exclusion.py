@@ -9,7 +9,7 @@ import pytest
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.hashing import hash_content
 from evalstore.exchange.sync.push import find_shared_rows
-from evalstore.remotes.push import find_reached
+from evalstore.remotes.upload import find_reached
 from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, IdSnapshot, StoredRecord, check_record
 from tests.remotes import stores

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import index_cache, pack_reader, pull
+from evalstore.remotes import download, index_cache, pack_reader
 from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
@@ -31,7 +31,9 @@ def team(full: Store, remote: FolderFiles, tmp_path: Path, monkeypatch: pytest.M
     return root
 
 
-@pytest.mark.parametrize(("command", "module"), [("pull", pull), ("fsck --remote", pack_reader)])
+@pytest.mark.parametrize(
+    ("command", "module"), [("pull", download), ("fsck --remote", pack_reader)]
+)
 def test_of_temporary_files_it_is_said_where_they_are(
     team: Path,
     command: str,

@@ -13,6 +13,7 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.remotes import packs
+from evalstore.remotes.download import ReferencedPull
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, index_name, make_remote, pack_name, sha256
 from evalstore.remotes.pack_reader import check_remote
@@ -25,7 +26,6 @@ from evalstore.remotes.packs import (
     PackWriter,
     write_index,
 )
-from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, CopyListener, StoredRecord, check_record

@@ -12,10 +12,10 @@ import pytest
 from evalstore.exchange.sync.pull import PullReport, pull_for_plan
 from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.planning.options import Location
-from evalstore.remotes import packs, pull
+from evalstore.remotes import download, packs
+from evalstore.remotes.download import ReferencedPull
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, ListedFile
-from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, CopyListener, check_record
@@ -75,8 +75,8 @@ def _kill() -> None:
 def _small_packs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many packs, indexes and transactions, also for few rows."""
     monkeypatch.setattr(packs, "LARGEST_PACK", 3_000)
-    monkeypatch.setattr("evalstore.remotes.push.MOST_RECORDS", 17)
-    monkeypatch.setattr(pull, "_ROWS", 5)
+    monkeypatch.setattr("evalstore.remotes.upload.MOST_RECORDS", 17)
+    monkeypatch.setattr(download, "_ROWS", 5)
 
 
 def _copy_of(remote: Path, tmp_path: Path, name: str) -> dict[tuple[str, bytes], object]:

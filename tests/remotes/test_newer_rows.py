@@ -15,7 +15,7 @@ import pytest
 from evalstore.core import hashing
 from evalstore.core.errors import NO, OK, STORE_UNUSABLE, NewerError, StoreError
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import push
+from evalstore.remotes import upload
 from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.pack_reader import check_remote
 from evalstore.store import Store, contents
@@ -90,7 +90,7 @@ def push_as_newer(path: Path, files: FolderFiles, monkeypatch: pytest.MonkeyPatc
             return CheckedRecord(record, "", {}, {})
 
     with monkeypatch.context() as patch, stores.opened(path) as store:
-        patch.setattr(push, "check_record", check)
+        patch.setattr(upload, "check_record", check)
         stores.push(store, files)
 
 

@@ -111,7 +111,7 @@ def test_a_store_of_a_program_that_was_killed_is_read_with_its_log(
 def test_a_pull_that_is_killed_between_batches_leaves_a_sound_store_and_is_completed_by_the_next(
     whole: Path, whole_records: list[CheckedRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.remotes.pull._ROWS", 3)
+    monkeypatch.setattr("evalstore.remotes.download._ROWS", 3)
     ensure = Store.ensure_records
 
     class KilledError(BaseException):

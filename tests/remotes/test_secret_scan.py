@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.canonical_json import canonical_json
-from evalstore.remotes.push import SecretScan
+from evalstore.remotes.upload import SecretScan
 from evalstore.store.records import StoredRecord
 
 KEY = "sk-" + "a1B2" * 8

@@ -7,14 +7,8 @@ from pathlib import Path
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.stats.overview import (
-    CandidateCounts,
-    Trend,
-    TrendRun,
-    make_trend,
-    trend_until,
-)
 from evalstore.results.stats.stats import read_stats
+from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, trend_until
 from tests.interfaces.html.pages import TEST, call, judge, make_workspace, scripted
 
 
@@ -40,7 +34,7 @@ def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
     trend = trend_of(root)
     assert points_of(trend, "first") == [(1.0, False), (0.0, False)]
     assert points_of(trend, "second") == [(0.0, False), (0.0, False)]
-    assert [run.outcome for run in trend.runs] == [None, Outcome(1, 0, ())]
+    assert [run.outcome for run in trend.runs] == [Outcome(0, 0, ()), Outcome(1, 0, ())]
     assert any("hello.md" in edit for edit in trend.runs[-1].edits)
     assert trend.runs[-1].reasons == ("tests/hello.md changed",)
 

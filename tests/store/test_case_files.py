@@ -58,9 +58,8 @@ def test_a_long_file_is_read_from_the_store(
     assert [(result.row, result.model) for result in found] == [
         (case.row, "m") for case in FILE.cases
     ]
-    assert load_whole(store, root, nodes[root]) == json.loads(
-        canonical_json(hashing.describe_case_file(FILE))
-    )
+    described = json.loads(canonical_json(hashing.describe_case_file(FILE)))
+    assert load_whole(store, root, nodes[root]) == {**described, "cases": []}
     whole = load_whole(store, results, nodes[results])
     assert whole == hashing.describe("results", cases=root, cells=CELLS)
 

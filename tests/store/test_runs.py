@@ -65,7 +65,7 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     log = {"results/log/log.py"}  # it marks what broke in the newest runs, as its help says
     report = {
         "interfaces/html/case_data.py",
-        "interfaces/web/results_site.py",
-        "results/stats/overview.py",
+        "interfaces/web/routes.py",
+        "results/stats/trend.py",
     }
     assert listed == {"store/events.py", "results/stats/stats.py"} | browser | log | report

@@ -152,7 +152,7 @@ class OpenDatabase:
     def ids(self) -> AbstractContextManager[IdSource]:
         """Return the ids of the rows of the database as they are now."""
         if self.database is None:
-            from evalstore.remotes.push import ReachedIds
+            from evalstore.remotes.upload import ReachedIds
 
             return nullcontext(ReachedIds({}))
         return self.database.snapshot_ids()

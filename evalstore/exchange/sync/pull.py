@@ -42,9 +42,9 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result, compute_results
+from evalstore.remotes.download import Pulled, ReferencedPull, copy_records, pull_records
 from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.layout import require_remote
-from evalstore.remotes.pull import Pulled, ReferencedPull, copy_records, pull_records
 from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects
 from evalstore.store.events import RUNS_SEARCHED

@@ -31,7 +31,8 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import is_remote, make_remote
 from evalstore.remotes.packs import IndexHeader
-from evalstore.remotes.push import (
+from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
+from evalstore.remotes.upload import (
     Announce,
     FoundSecret,
     IndexWriter,
@@ -42,7 +43,6 @@ from evalstore.remotes.push import (
     push_records,
     refuse_secrets,
 )
-from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.store import Store
 from evalstore.store.contents import ID_BYTES, as_bytes, as_id, damaged
 from evalstore.store.records import (
@@ -286,7 +286,7 @@ def _write(
 def _write_to_database(
     opened: OpenDatabase, missing: MissingIds, listener: CopyListener, scan: SecretScan | None
 ) -> int:
-    from evalstore.remotes.pull import copy_records
+    from evalstore.remotes.download import copy_records
 
     if scan:
         refuse_secrets(opened.store, missing, scan)

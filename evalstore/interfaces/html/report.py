@@ -42,8 +42,8 @@ from evalstore.results.show.revision_results import (
     open_revision,
     without_garbage_collection,
 )
-from evalstore.results.stats.overview import trend_until
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
+from evalstore.results.stats.trend import trend_until
 from evalstore.runs.status.status import find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.results import RowResults

@@ -37,13 +37,8 @@ from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
 )
-from evalstore.results.stats.overview import (
-    CandidateRow,
-    earlier_title,
-    make_overview,
-    rate_texts,
-    uncounted_text,
-)
+from evalstore.results.stats.overview import CandidateRow, earlier_title, make_overview
+from evalstore.results.stats.trend import rate_texts, uncounted_text
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
@@ -53,8 +48,8 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
-    from evalstore.results.stats.overview import Trend, TrendRun
     from evalstore.results.stats.stats import Stats
+    from evalstore.results.stats.trend import Trend, TrendRun
 
 MOST_GROUPS = 50
 """The most groups of a table."""

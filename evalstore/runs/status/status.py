@@ -97,7 +97,7 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
     asked = {each.model for each in project.candidates(selection)} - judges
     left = {id: dict(entries) for id, entries in edited.items() if entries and id in asked}
     for session in _sessions_since_whole_run(project.store, left) if left else ():
-        said = {_hash_text(turn.text) for turn in session.turns}
+        said = {_hash_text((turn.text or "").strip()) for turn in session.turns}
         sought = left.get(session.question.model, {})
         for entry, (_, answer, until) in [*sought.items()]:
             is_same = answer in said or session.limit is not None  # it was cut off
@@ -199,7 +199,7 @@ def _entries(model: Model) -> Iterator[tuple[str, int, str, str]]:
             text = json.dumps(entry, sort_keys=True, default=str)
             answer = entry.get("answer", "")
             said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-            yield _hash_text(text), number, str(entry.get("when") or ""), _hash_text(said)
+            yield _hash_text(text), number, str(entry.get("when") or ""), _hash_text(said.strip())
 
 
 def _read(workspace: WorkspaceFolder) -> dict[str, Noted]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.tui.render.verdicts import (
+from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
     Series,

@@ -214,9 +214,9 @@ def serve(
     if allow_run or max_cost is not None:
         option = "--allow-run" if allow_run else "--max-cost"
         raise EvalstoreError(f"'{option}' needs '--mcp'")
-    from evalstore.interfaces.web import results_site
+    from evalstore.interfaces.web import routes
 
-    results_site.serve(here(), port, partial(_tell, allowed="read the results and label answers"))
+    routes.serve(here(), port, partial(_tell, allowed="read the results and label answers"))
 
 
 def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:

@@ -25,13 +25,8 @@ from evalstore.interfaces.tui.grid_columns import (
     StyledCell,
 )
 from evalstore.interfaces.tui.page_lines import TitlePart
-from evalstore.interfaces.tui.render.verdicts import (
-    READING,
-    result_cell,
-    spark_spans,
-    spark_words,
-    verdict_cell,
-)
+from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
+from evalstore.interfaces.tui.render.verdicts import READING, result_cell, verdict_cell
 from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import verdict_counts

@@ -19,7 +19,8 @@ from evalstore.core.display import (
     text_lines,
 )
 from evalstore.interfaces.tui.data_source import BackgroundRun
-from evalstore.interfaces.tui.render.verdicts import bar, verdict_cell, when
+from evalstore.interfaces.tui.render.charts import bar
+from evalstore.interfaces.tui.render.verdicts import verdict_cell, when
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import Status
 from evalstore.results.verdict_order import SIGNS

@@ -34,18 +34,16 @@ from evalstore.interfaces.tui.grid_columns import (
     ShortenedNames,
     StyledCell,
 )
-from evalstore.interfaces.tui.render.verdicts import (
-    READING,
+from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
     Series,
     beside,
     plot_lines,
-    problem_text,
     series_line,
     verdict_strip,
-    when,
 )
+from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_result import FLIPS

@@ -27,7 +27,8 @@ from evalstore.interfaces.tui.page_lines import (
     TypedLine,
     key_name,
 )
-from evalstore.interfaces.tui.render.verdicts import beside, problem_text, verdict_cell
+from evalstore.interfaces.tui.render.charts import beside
+from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS

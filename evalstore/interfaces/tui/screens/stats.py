@@ -32,16 +32,15 @@ from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
-from evalstore.interfaces.tui.render.verdicts import (
-    READING,
+from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
     Series,
     beside,
     plot_lines,
-    rate_text,
     series_line,
 )
+from evalstore.interfaces.tui.render.verdicts import READING, rate_text
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.base import PanelPage
 from evalstore.interfaces.tui.text_view import FittedView, TextView, wrap_line
@@ -55,8 +54,8 @@ from evalstore.results.stats.groups import (
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from evalstore.results.stats.overview import Trend
     from evalstore.results.stats.stats import Stats
+    from evalstore.results.stats.trend import Trend
 
 
 _SEPARATORS = re.compile(r'["\s,]+')
@@ -137,7 +136,7 @@ runs has what the run itself paid."""
         location, by_candidate = self.source.location, tables[_DIMENSIONS.index("model")]
 
         def read() -> Trend:
-            from evalstore.results.stats.overview import trend_until
+            from evalstore.results.stats.trend import trend_until
 
             with open_store(location) as store:
                 return trend_until(location, store, by_candidate)

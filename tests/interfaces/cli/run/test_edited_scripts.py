@@ -37,6 +37,16 @@ def test_edited_entries_of_a_judge_are_warned_of(workspace: Path, evalstore: Eva
     assert "entry 'must be warm.*Cold' of 'scripted/judge' has" in evalstore("status").stderr
 
 
+def test_an_answer_with_blanks_at_its_ends_is_warned_of(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    block = ONE.replace("answer: Cold.", 'answer: " Cold.\\n"')
+    tree(workspace, {"models/one.yaml": block})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": block.replace("Cold.", "Icy.")})
+    assert "entry 'Oslo' of 'scripted/one' has changed;" in evalstore("status").stderr
+
+
 @pytest.mark.parametrize("left", [ONE, BARI.replace("Sunny", "Wet")])
 def test_an_entry_that_never_answered_may_change(
     workspace: Path, evalstore: Evalstore, left: str

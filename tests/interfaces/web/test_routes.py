@@ -24,8 +24,8 @@ from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import FileVersion
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.web import local_server, results_site
-from evalstore.interfaces.web.results_site import BuiltPage, BuiltPages, ResultsSite
+from evalstore.interfaces.web import local_server, routes
+from evalstore.interfaces.web.routes import BuiltPage, BuiltPages, ResultsSite
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.table.list import list_things
@@ -198,7 +198,7 @@ def test_pages_that_are_made_again_and_large_ones_leave_few_files(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BuiltPages, "_is_new", lambda _pages, _page: False)
-    monkeypatch.setattr(results_site, "_MOST_PAGES", 2)
+    monkeypatch.setattr(routes, "_MOST_PAGES", 2)
     pages = BuiltPages(Location(root), "")
     with closing(pages):
         first = pages.build(pages.read_state().run)
@@ -207,7 +207,7 @@ def test_pages_that_are_made_again_and_large_ones_leave_few_files(
             pages.build(WORKSPACE)
         assert len(list(folder.iterdir())) == 4
         assert first.path.exists()
-        monkeypatch.setattr(results_site, "_MOST_BYTES", first.size)
+        monkeypatch.setattr(routes, "_MOST_BYTES", first.size)
         last = pages.build(WORKSPACE)
         assert set(folder.iterdir()) == {first.path, last.path}
 
@@ -286,11 +286,11 @@ def test_the_command_prints_the_address(
 ) -> None:
     ports: list[int] = []
 
-    def serve_nothing(site: ResultsSite, port: int, say: results_site.Say) -> None:
+    def serve_nothing(site: ResultsSite, port: int, say: routes.Say) -> None:
         ports.append(port)
         say(f"http://127.0.0.1:1{site.base}/")
 
-    monkeypatch.setattr(results_site, "serve_site", serve_nothing)
+    monkeypatch.setattr(routes, "serve_site", serve_nothing)
     assert main(["-C", str(root), "serve", "--port", "8123"]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("http://127.0.0.1:1/")
@@ -304,7 +304,7 @@ class Held(BuiltPages):
 
     may = threading.Event()
 
-    def _write(self, run: str) -> results_site.BuiltPage:
+    def _write(self, run: str) -> routes.BuiltPage:
         note_reached("results", 500, 1_234)
         assert self.may.wait(60)
         if run == WORKSPACE:
@@ -315,8 +315,8 @@ class Held(BuiltPages):
 @pytest.fixture
 def held(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of pages that are made when `Held.may` is set, for those with little patience."""
-    monkeypatch.setattr(results_site, "BuiltPages", Held)
-    monkeypatch.setattr(results_site, "_PATIENCE", 0.05)
+    monkeypatch.setattr(routes, "BuiltPages", Held)
+    monkeypatch.setattr(routes, "_PATIENCE", 0.05)
     Held.may.clear()
     with serving(root) as address:
         try:
@@ -1767,6 +1767,8 @@ def test_hostile_texts_do_nothing_in_the_list_and_in_labels(tmp_path: Path, page
             assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0
             assert "hacked" not in page.value("document.title").replace(runs, "")
         page.go(f"{address}label")
+        page.wait("location.search.includes('by=')")  # the name that the browser has kept
+        page.wait("document.documentElement.dataset.ready === 'yes'")
         page.press("p")
         page.wait("document.body.innerText.includes('What the judges say')")
         assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0

@@ -24,7 +24,7 @@ from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import RemoteFiles
 from evalstore.remotes.pack_reader import PackReader
 from evalstore.remotes.packs import IndexedPack, IndexedRecord, PackEntry
-from evalstore.remotes.push import find_absent, iterate_records
+from evalstore.remotes.upload import find_absent, iterate_records
 from evalstore.store import Store
 from evalstore.store.records import (
     COPIED_TABLES,

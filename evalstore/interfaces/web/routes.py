@@ -54,14 +54,14 @@ from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
-from evalstore.results.stats.overview import (
+from evalstore.results.stats.stats import sum_spent
+from evalstore.results.stats.trend import (
     add_rates,
     count_rates,
     count_results,
     rate_texts,
     uncounted_text,
 )
-from evalstore.results.stats.stats import sum_spent
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import find_lost_labels
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.results.log.log import LogEntry
-    from evalstore.results.stats.overview import Rates
+    from evalstore.results.stats.trend import Rates
 
 Say = Callable[[str], None]
 RUN_LIST = "runs"
