@@ -304,7 +304,7 @@ def require_writable(path: Path, name: Path) -> None:
 
 
 def require_report(path: Path, name: Path, mark: bytes) -> None:
-    """Raise `EvalstoreError` when no file can be made at a path, or one there is no report.
+    """Raise `EvalstoreError` if a file cannot be made at a path, or the file there is another one.
 
     Reports begin with `mark`. A file that is empty may be replaced, too.
     """

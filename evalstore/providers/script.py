@@ -255,7 +255,7 @@ class ScriptedProvider:
         return frozenset(number for number, uses in enumerate(self._uses) if uses)
 
     async def close(self) -> None:
-        """Do nothing: there are no connections."""
+        """Do nothing: a scripted model has no connections."""
 
     def _take(self, messages: Sequence[OutgoingMessage]) -> ScriptEntry:
         """Take the first entry that matches and is not used up, and count its use."""

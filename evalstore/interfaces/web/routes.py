@@ -157,8 +157,8 @@ class ResultsSite(LocalSite):
             name, base, status, text = "evalstore", "", error.status, f"error: {error.text}\n"
             if status == 404:
                 text = (
-                    "error: there is no page at this address\nhint: 'evalstore serve' has a new "
-                    "address each time it is started: open the one that it printed last\n"
+                    "error: this address has no page\nhint: 'evalstore serve' has a new address "
+                    "each time it is started: open the one that it printed last\n"
                 )
         text = safe(text, lines=True)
         if "text/html" not in request.headers.get("Accept", ""):

@@ -489,7 +489,7 @@ class StatusSums:
         """By what was edited: how many items of each kind are due to it, and their files."""
         self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
         self._new_rows: dict[str, int] = {}
-        """How many rows each file has, when there is no run yet."""
+        """How many rows each file has, before the first run."""
         self._changes = self.labels = None
         if self.last:
             self._changes = FileChanges(
