@@ -17,6 +17,7 @@ from textual._context import visible_screen_stack
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.notifications import Notification
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
@@ -214,7 +215,8 @@ def drive(
 ) -> Any:
     """Open the browser on the workspace in the current folder and do what the scenario says.
 
-    With `messages`, those that go away by themselves are on the screen, too.
+    With `messages`, those that go away by themselves are on the screen, too. They stay, however
+    long the machine takes to look at them.
     """
 
     async def run() -> None:
@@ -225,6 +227,7 @@ def drive(
             mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
             mock.patch.object(Compositor, "render_update", _leave_unpainted),
             mock.patch("textual.strip.FIFOCache", _make_no_cache),
+            mock.patch.object(Notification, "has_expired", False),
             mock.patch("evalstore.interfaces.tui.app._CHECK_SECONDS", _NEVER),
             mock.patch("evalstore.runs.watch._REST", 0),
             mock.patch("evalstore.interfaces.tui.screens.case_panels._PAUSE_SECONDS", _MOMENT),
