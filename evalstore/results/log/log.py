@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import dropwhile, pairwise
+from typing import NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, compare
 from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
@@ -318,7 +319,7 @@ def find_logged_changes(
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
     finder = CaseFinder(store)
     if find_row and seen:
-        followed = _follow_row([node for _, _, node, _ in seen], files, finder, find_row)
+        followed = follow_row([node for _, _, node, _ in seen], files, finder, find_row)
         files = {node: replace(files[node], cases=followed[node]) for node in files}
         first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
         seen = seen[first:]
@@ -394,7 +395,7 @@ def _removed(run: Run, file: str) -> LogEntry:
     return LogEntry(run, _NO_COUNTS, (Difference("removed"),), part=ComparedPart(file, ()))
 
 
-def _follow_row(
+def follow_row(
     nodes: Sequence[str], files: Mapping[str, CaseFile], finder: CaseFinder, find_row: FindRow
 ) -> dict[str, tuple[Case, ...]]:
     """Return the case of a row in each version of a file, none where it is absent.
@@ -421,6 +422,35 @@ _Seen = tuple["Run", str, str, str | None]
 """A run with the path of the file then, its node, and the leaf of its results if it covered it."""
 
 
+class SeenRun(NamedTuple):
+    """A run, and what it has of a test file."""
+
+    run: Run
+    path: str
+    """That of the file then."""
+    node: str | None
+    """Its cases; None if it was absent."""
+    leaf: str | None
+    """Its results, if the run covered it."""
+
+
+def follow_runs(store: Store, file: str, folder: str) -> list[SeenRun]:
+    """Return the runs, oldest first, from the first that has a test file on.
+
+    `file` is its path in the newest of those that have it.
+    """
+    runs = store.find_runs()
+    followed = [*follow_file(store, runs, file, folder)]
+    both = zip(runs, followed, strict=True)
+    covered = ((path, run.results) for run, (path, node) in both if node is not None)
+    leaves = find_leaves(covered, store.load_nodes)
+    seen = [
+        SeenRun(run, path, node, leaves.get((path, run.results)) if node else None)
+        for run, (path, node) in zip(reversed(runs), reversed(followed), strict=True)
+    ]
+    return [*dropwhile(lambda each: each.node is None, seen)]
+
+
 def _find_runs(
     store: Store, file: str, folder: str
 ) -> tuple[list[_Seen], dict[str, Run], Run | None]:
@@ -428,20 +458,15 @@ def _find_runs(
 
     These are by the id of the run that has the file again, and the one since which it is gone.
     """
-    runs = store.find_runs()
-    followed = [*follow_file(store, runs, file, folder)]
-    both = zip(runs, followed, strict=True)
-    covered = ((path, run.results) for run, (path, node) in both if node is not None)
-    leaves = find_leaves(covered, store.load_nodes)
     seen: list[_Seen] = []
     removed: dict[str, Run] = {}
     gone: Run | None = None
-    for run, (path, node) in zip(reversed(runs), reversed(followed), strict=True):
+    for run, path, node, leaf in follow_runs(store, file, folder):
         if node is not None:
             if gone:
                 removed[run.id], gone = gone, None
-            seen.append((run, path, node, leaves.get((path, run.results))))
-        elif seen and run.origin is None:
+            seen.append((run, path, node, leaf))
+        elif run.origin is None:
             gone = gone or run
     return seen, removed, gone
 
