@@ -42,6 +42,7 @@ _TEXT_STYLES = {
     "undecided": ("text-warning", ""),
     "pending": ("text-warning", "italic"),
     "group": ("text-accent", "bold"),
+    "match": ("text-accent", "bold"),
     "picked": ("", "reverse bold"),
     "picked-plain": ("", "bold underline"),
 }

@@ -182,6 +182,7 @@ TEXT_STYLES = {
     f"{BADGE}undecided": ("text-warning", "bold reverse"),
     "old": ("faint", ""),
     "new": ("text-primary", ""),
+    "match": ("text-accent", "bold"),
     "strong": ("", "bold"),
     "emphasis": ("", "italic"),
     "link": ("", "underline"),

@@ -89,6 +89,7 @@ class PromptDialog(ModalScreen[str | None]):
         Binding("escape", "dismiss(None)", "Cancel", id="prompt.leave"),
         HELP_KEYS,
     ]
+    VERTICAL_BREAKPOINTS = Page.VERTICAL_BREAKPOINTS
     DEFAULT_CSS = """
     PromptDialog {
         align: center bottom;
@@ -98,6 +99,7 @@ class PromptDialog(ModalScreen[str | None]):
         & Input.-textual-compact { padding: 0 1; }
         & .title { text-style: bold; }
         & .hint { color: $faint; }
+        &.-tall .hint { margin-top: 1; }
         & .problem { color: $text-error; display: none; }
         & > ToastRack { dock: top; }
     }
@@ -295,16 +297,20 @@ _KEY = 14
 _TWO_COLUMNS = 76
 """The width from which on the keys are in two columns."""
 _TASKS = {
-    "Read": ("list.open", "cases.", "session.", "history.search", "search.", "stats."),
+    "Read": (
+        *("list.open", "cases.", "session.", "history.search", "search.", "stats."),
+        *("history.stats", "history.broken", "page.search"),
+    ),
     "Judge and label": ("list.mark", "case.pass", "case.fail", "case.unlabel", "case.judge"),
     "Compare": (
         *("history.compare", "cases.compare", "run.compare", "compare.", "session.beside"),
         *("cases.versions", "session.versions", "versions."),
     ),
     "Go": (
-        *("page.", "panel.", "help", "quit", "commands", "case.newest", "history.stats"),
-        *("cases.stats", "history.broken", "run.cases", "run.hide", "prompt.", "choice."),
+        *("page.", "panel.", "help", "quit", "commands", "case.newest"),
+        *("run.cases", "run.hide", "prompt.", "choice."),
     ),
+    "Copy and save": ("page.copy", "page.save", "case.copy_answer"),
     "Run": ("page.run", "plan.", "run.stop", "case.edit", "history.status"),
     "Move": ("list.", "text."),
 }
@@ -335,6 +341,7 @@ class HelpPage(Page):
     ]
     FOOTER: ClassVar[Sequence[FooterHint | str]] = (
         FooterHint("Scroll", ("text.page_down", "text.page_up")),
+        "help.close",
     )
     TITLE = "Help"
     WAY = "{help} on any screen"

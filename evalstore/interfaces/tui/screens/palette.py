@@ -47,8 +47,8 @@ _LISTED = 50
 """How many hits are shown at most."""
 _RATED = 500
 """How many names are compared with what is typed letter by letter."""
-_LEAST, _FRAME = 16, 6
-"""The least width of a name with its hint, and the columns around both."""
+_LEAST, _FRAME, _GAP = 16, 6, 4
+"""The least width of a name with its hint, the columns around both, and those between them."""
 _FIRST = ("case.pass", "case.fail", "case.unlabel", "case.edit", "page.run", "case.judge")
 """The actions that are listed first."""
 _AT_ONCE = 5_000
@@ -84,6 +84,8 @@ class _ListedCommands(Provider):
     commands: list[Command]
     shown_first: int = _LISTED
     """How many are listed before anything is typed."""
+    most_room: int = 1_000
+    """The most columns of a name with its hint, which are the farther apart the more there are."""
     bonus: float = 0.0
     """What is added to scores, so that of equal matches these come first; below 0.2."""
 
@@ -115,7 +117,7 @@ class _ListedCommands(Provider):
 
     def _with_hint(self, shown: Content, command: Command) -> Content:
         """Return a name in a line with its key, or another hint, at the right."""
-        room = max(_LEAST, self.app.size.width - _FRAME)
+        room = max(_LEAST, min(self.most_room, self.app.size.width - _FRAME))
         hint = command.hint if columns_of(command.hint) < room // 2 else ""
         left = room - columns_of(hint)
         name = shown.truncate(left - 1, ellipsis=True, pad=False)
@@ -168,6 +170,7 @@ class ActionCommands(_ListedCommands):
                     by_id[action.id] = Command(action.description, key, run)
         first = (by_id.pop(id) for id in _FIRST if id in by_id)
         self.commands = [*first, *by_id.values()]
+        self.most_room = max(columns_of(f"{it.name}{it.hint}") for it in self.commands) + _GAP
 
 
 class PlaceCommands(_ListedCommands):

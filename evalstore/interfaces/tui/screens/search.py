@@ -269,7 +269,7 @@ newest run that has it. {search.type} leads back to the words."""
         super().action_back()
 
 
-MATCH = "heading"
+MATCH = "match"
 """The colour of the words that were searched."""
 HEAD_LINES = 3
 """Lines above a text: where it is, what it is, and a blank one."""
@@ -330,9 +330,7 @@ def hit_cells(found: FoundText) -> Sequence[StyledCell]:
 def _context_cell(found: FoundText) -> StyledCell:
     """Return the text around the first match, which stays visible."""
     context, matches = found.hit.context, found.hit.matches
-    spans = tuple(
-        span._replace(colour=span.colour and "group") for span in _marked(context, matches)
-    )
+    spans = tuple(_marked(context, matches))
     text = "".join(span.text for span in spans)
     number = next((number for number, span in enumerate(spans) if span.colour), None)
     if number is None:

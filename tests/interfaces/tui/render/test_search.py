@@ -95,7 +95,7 @@ def test_a_text_is_cut_between_words_and_shows_as_many_as_fit(width: int, shown:
     places = tuple(find_word_places(text, ["cap"]))
     cells = hit_cells(FoundText(replace(HIT, context=text, matches=places), None))
     columns = VisibleColumns((4,), (Column("text", width),), 0)
-    style = LineStyle(Style(), lambda name: Style(bold=name == "group"))
+    style = LineStyle(Style(), lambda name: Style(bold=name == MATCH))
     drawn = draw_line(cells, columns, None, style, width + MARGIN + GAP)
     assert drawn.text.strip() == shown
     assert [part.text for part in drawn if part.style and part.style.bold] == ["cap"]

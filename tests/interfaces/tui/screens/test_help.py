@@ -35,7 +35,7 @@ from evalstore.store.driver import UnwantedError, note_reached
 from tests.interfaces.tui.conftest import HOSTILE
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
 
-TASKS = ("Read", "Judge and label", "Compare", "Go", "Run", "Move")
+TASKS = ("Read", "Judge and label", "Compare", "Go", "Copy and save", "Run", "Move")
 
 
 def text_of(pilot: Pilot[None]) -> str:
@@ -69,6 +69,7 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
         signs = screen(pilot).partition(" The signs of verdicts\n")[2].splitlines()[:-1]
         starts = {len(line) - len(line.lstrip()) for line in signs}
         assert starts == {3, 22}  # of entries, and of their wrapped rows
+        assert "q Close" in screen(pilot).splitlines()[-1], "the key that quits elsewhere"
         for key in ("escape", "question_mark", "q", "f1"):
             await press(pilot, key)
             assert isinstance(pilot.app.screen, RunsPage)
@@ -90,6 +91,9 @@ def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
         assert [text.index(f"\n{task}\n") for task in TASKS] == sorted(
             text.index(f"\n{task}\n") for task in TASKS
         )
+        of_task = {task: text.partition(f"\n{task}\n")[2].partition("\n\n")[0] for task in TASKS}
+        assert "S              Statistics" in of_task["Read"]
+        assert "y              Copy\n" in of_task["Copy and save"]
         await press(pilot, "escape", "slash", "f1")
         text = text_of(pilot)
         assert "In the line" in text
@@ -169,6 +173,7 @@ def test_the_palette_has_a_line_for_each_command_with_its_key_at_the_right(
             ]
             ends = {len(line.rstrip()) for line in screen(pilot).splitlines()[first : first + 5]}
             assert len(ends) == 1
+            assert max(ends) < 40, "a key is near its name"
             await press(pilot, "escape")
 
     drive(scenario, revision="@")
