@@ -56,7 +56,7 @@ def local_minute(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6).astimezone().isoformat(" ")[:16]
 
 
-MOMENTS = "monday, yesterday, 2026-11-23, 2026-11-23 14:00 or 2d"
+MOMENTS = "monday, yesterday, 2026-11-23, 2026-11-23 14:00 or 7d"
 """Examples of what `read_moment` reads."""
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AGO = re.compile(r"([0-9]{1,4})(?:(min(?:ute)?|hour|day|week|month|year)s?|([mhdw]))(?:ago)?")

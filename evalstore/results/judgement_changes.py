@@ -5,11 +5,13 @@ Judgements differ by a label, another evaluator, or neither.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from evalstore.checks.aggregation import judge_so_far
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import (
     Candidates,
@@ -21,8 +23,10 @@ from evalstore.comparison.version_diff import (
     differ_candidates,
     nowhere,
 )
+from evalstore.core.results import Vote
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile, Json
+from evalstore.planning.plan import CHECKS
 from evalstore.planning.reasons import (
     TOKEN_LIMIT,
     VERDICTS_WANTED,
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
 _LABELLED = "labelled by "
+ALSO = "also "
+"""Begins what is said of a label on a result that an edit alone changes to the same verdict."""
 AS_LABEL = "as a label"
 NO_LONGER, AGAIN = "no longer counts", "counts again"
 """End what is said of labels that nobody changed: of answers, instructions or checks that were
@@ -62,7 +68,8 @@ def judgement_changes(
     Empty for further judgements by the same evaluators, and left out for those of checks alone. A
     label that is gone was only removed if the same answers are judged by the same instructions and
     checks; else it no longer counts. Else one from before `since`, when the run of the first side
-    started, was not given in between: it counts again. To `shown_questions` those are added of
+    started, was not given in between: it counts again. A label comes last and is `also labelled by
+    Ada` where checks and models have the same verdict on what was edited. To `shown_questions` those are added of
     which a judge is shown more than the answer, to `labels_given` how many labels were given.
     """
     differing = [
@@ -78,14 +85,12 @@ def judgement_changes(
     makers = {id: maker for id, maker in all_makers.items() if maker[0] in named}
     if not makers:
         return {}
-    sides = {
-        (was.evaluations, now.evaluations): was.sessions == now.sessions
-        and was.evaluation == now.evaluation
-        for was, now in differing
-    }
+    sides = {(was.evaluations, now.evaluations): (was, now) for was, now in differing}
     known: dict[tuple[_Makers, _Makers, _Makers, bool], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
-    for (was, now), is_same in sides.items():
+    labelled: list[tuple[Judgements, Judgements]] = []
+    for (was, now), (older, newer) in sides.items():
+        is_same = (older.sessions, older.evaluation) == (newer.sessions, newer.evaluation)
         lost = frozenset(makers[id] for id in was if id in makers and id not in now)
         new = [id for id in now if id in makers and id not in was]
         back = {id for id in new if not is_same and found[id].vote.started < since}
@@ -108,7 +113,26 @@ def judgement_changes(
             is_of_judges = is_same and bool(was and now) and not labels
             others = _evaluators(versions, evaluators, lost, gained, with_rest=is_of_judges)
             known[key] = [*labels, *others]
-        changes[was, now] = known[key]
+        changes[was, now] = words = known[key]
+        is_edited = not is_same or len(words) > 1
+        if (
+            is_edited
+            and older.verdict != newer.verdict
+            and words
+            and words[0].startswith(_LABELLED)
+        ):
+            labelled.append((was, now))
+    votes = found | store.find_judgements({id for _, now in labelled for id in now} - found.keys())
+    for was, now in labelled:
+        newer = sides[was, now][1]
+        judged_by = (versions.find("evaluation", newer.evaluation) or {}).get("judgedBy")
+        others = defaultdict[str, list[Vote]](list)
+        for judgement in (votes[id] for id in now if id in votes):
+            others[judgement.subject] += [] if judgement.vote.human else [judgement.vote]
+        judged = (judge_so_far(it, judged_by or ("models",), CHECKS) for it in others.values())
+        if {it and it.verdict for it in judged} == {newer.verdict}:
+            label, *rest = changes[was, now]
+            changes[was, now] = [*rest, ALSO + label]
     return changes
 
 

@@ -232,19 +232,17 @@ class ResultList:
         count = self.more + self.pending + self.failed_before + self.undecided_before
         if not count:
             return ""
-        hint = f"(--all lists {'it' if count == 1 else 'them'})"
-        if not self.entries and count == self.failed_before:
-            hint = "(--all shows why)" if count == len(self.before) else hint
-            return f"{count:,} failure{'s' * (count != 1)} as before {hint}"
         counts = (
             (self.more, "more"),
             (self.pending, "pending"),
-            (self.failed_before, "that failed before"),
+            (self.failed_before, f"failure{'s' * (self.failed_before != 1)} as before"),
             (self.undecided_before, "undecided as before"),
         )
-        parts = [f"{number:,} {words}" for number, words in counts if number]
-        start = "and " if parts == [f"{self.failed_before:,} that failed before"] else ""
-        return f"… {start}{' and '.join(parts)} {hint}"
+        listed = ", ".join(f"{number:,} {words}" for number, words in counts if number)
+        if not self.entries and count == self.failed_before == len(self.before):
+            return f"{listed} (--all shows why)"
+        start = "not listed: " if self.entries else ""
+        return f"{start}{listed} (--all lists {'it' if count == 1 else 'them'})"
 
 
 def list_results(report: RunReport, extent: Extent = "news") -> ResultList:

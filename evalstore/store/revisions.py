@@ -102,8 +102,12 @@ def split_path(text: str) -> tuple[str, str, str]:
 
 
 def as_revision(text: str) -> str:
-    """Return a date in braces, as a revision has it; another text is a revision already."""
-    return f"@{{{text}}}" if read_moment(text) is not None else text
+    """Return a date in braces, as a revision has it; another text is a revision already.
+
+    Raises `RevisionError` for several words that are not a date.
+    """
+    is_dated = " " in text and not text.startswith("@{")
+    return f"@{{{text}}}" if is_dated or read_moment(text) is not None else text
 
 
 class RunInProgressError(RevisionError):

@@ -36,7 +36,7 @@ from evalstore.results.answer.judgements import (
     read_attempts,
 )
 from evalstore.results.compare.compared_side import Side
-from evalstore.results.judgement_changes import NO_LONGER, judging_causes, label_cause
+from evalstore.results.judgement_changes import ALSO, NO_LONGER, judging_causes, label_cause
 from evalstore.store import Store
 from evalstore.store.trees.tree_nodes import CaseFinder
 
@@ -105,10 +105,15 @@ class PairReasons:
         return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
 
     def _changes(self, pair: Pair) -> list[str]:
-        """Return what explains a pair: what changed at its flip, if all of that still differs."""
+        """Return what explains a pair: what changed at its flip, if all of that still differs.
+
+        Then a label that the flip did not need.
+        """
         changes, flip = self._between(pair), self.flips.get(pair)
         at_flip = self._between(flip) if flip else []
-        return at_flip if at_flip and {*at_flip} <= {*changes} else changes
+        if not at_flip or not {*at_flip} <= {*changes}:
+            return changes
+        return list(dict.fromkeys([*at_flip, *(it for it in changes if it.startswith(ALSO))]))
 
     def _between(self, pair: Pair) -> list[str]:
         was, now = pair.was, pair.now

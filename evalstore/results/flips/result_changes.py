@@ -30,6 +30,7 @@ from evalstore.results.answer.judgements import (
     read_attempts,
 )
 from evalstore.results.judgement_changes import (
+    ALSO,
     differ_evaluators,
     is_shown_question,
     judgement_changes,
@@ -100,11 +101,13 @@ def find_result_changes(
     else:
         changes = [*edits, *candidates, *judges]
     asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)
-    if changes and label:
+    if changes and label and not label.startswith(ALSO):
         yield ResultChange(label)
     if changes and asks_the_same and not (candidates or has_same_answer or label):
         yield from _other_results(store, was, now)
     yield from changes or _other_results(store, was, now)
+    if changes and label.startswith(ALSO):
+        yield ResultChange(label)
 
 
 def _edits(
@@ -221,7 +224,7 @@ def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
     pair = Pair(was.result, now.result)
     changes = judgement_changes(store, VersionReader(store), [pair], was.run.started)
     words = changes.get((was.result.evaluations, now.result.evaluations), [])
-    return next((word for word in words if word.startswith("label")), "")
+    return next((word for word in words if word.removeprefix(ALSO).startswith("label")), "")
 
 
 # --- the votes and the attempts of results that are read with their runs and cases

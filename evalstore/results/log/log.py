@@ -33,6 +33,7 @@ from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.edited_sources import find_edits
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
 from evalstore.results.judgement_changes import (
+    ALSO,
     ParticipantHistory,
     is_judged_otherwise,
     judgement_changes,
@@ -45,6 +46,7 @@ from evalstore.store.revisions import (
     RunInProgressError,
     RunTag,
     add_tag,
+    as_revision,
     names_of_runs,
     read_tags,
     require_name,
@@ -166,7 +168,7 @@ def log(
         for name, text, offset in (("since", since, 1), ("before", until, 0)):
             if text is not None:  # a run that is named is not listed
                 if (moment := read_moment(text)) is None:
-                    moment = resolve_run(store, text).started + offset
+                    moment = resolve_run(store, as_revision(text)).started + offset
                 bounds[name] = moment
         if file is None:
             runs = store.find_runs(limit=limit, **bounds)
@@ -577,7 +579,8 @@ class LoggedLabels:
             return ()
         pairs = self._pair(was, now, rows)
         words = judgement_changes(self._store, VersionReader(self._store), pairs, since).values()
-        texts = {text for listed in words for text in listed if text.startswith("label")}
+        texts = {text.removeprefix(ALSO) for listed in words for text in listed}
+        texts = {text for text in texts if text.startswith("label")}
         return tuple(map(Difference, sorted(texts)))
 
     def causes(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> str:

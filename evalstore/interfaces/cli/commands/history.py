@@ -349,8 +349,9 @@ def tag(
         output.line(f"moved '{name}' from {runs}")
         return
     for each in changed:
-        verb = "removed  " if each.is_removed else ""
-        by = f"  by {output.safe(each.by)}" if each.by else ""
-        output.line(f"{verb}{each.name}  run {output.short(each.run)}  {output.ago(each.at)}{by}")
+        by = f" by {output.safe(each.by)}" if each.by else ""
+        verb = "removed" if each.is_removed else "named"
+        run = output.short(each.run)
+        output.line(f"{each.name}  run {run}  {verb} {output.ago(each.at)}{by}")
     if not changed:
         output.talk("No run has a name: 'evalstore tag NAME' names the last one.")

@@ -140,6 +140,26 @@ def test_a_label_is_why_a_verdict_changed_whatever_else_did(
     assert "  fail -> pass  (labelled by Ada)" in evalstore("diff", "@~1", "@").stdout
 
 
+def test_an_edit_that_alone_breaks_a_case_is_said_before_the_label_on_it(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("10 euros")
+    evalstore("run", "-q")
+    write("20 euros")
+    evalstore("run", "-q")
+    evalstore("label", "tests/t.md", "fail", "--as", "Ada")
+    both = "pass -> fail  (test changed, also labelled by Ada)"
+    assert both in evalstore("diff", "@~1").stdout
+    evalstore("run", "-q")
+    assert both in evalstore("diff", "@~2", "@").stdout
+    assert history(evalstore, "tests/t.md")[2:4] == ["what changed in between:", "  test changed"]
+    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
+    write("30 euros")
+    evalstore("run", "-q")
+    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
+    assert "fail -> pass  (labelled by Ada)" in evalstore("diff", "@~1").stdout
+
+
 def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
     workspace: Path, evalstore: Evalstore
 ) -> None:

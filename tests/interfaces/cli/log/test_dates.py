@@ -45,6 +45,9 @@ def test_what_is_no_date_and_a_date_before_all_runs_are_named(
     days: Any, evalstore: Evalstore
 ) -> None:
     wrong = evalstore("show", "@{frob}")
+    for command in (("log",), ("diff",), ("ls", "results", "--broke")):
+        refused = evalstore(*command, "--since", "last week").stderr
+        assert refused.startswith("error: 'last week' is not a date\nhint: write monday, "), command
     assert wrong.stderr.startswith("error: 'frob' is not a date\nhint: write monday, ")
     early = evalstore("diff", "--since", "3.weeks")
     assert early.stderr.startswith(
@@ -86,7 +89,7 @@ def test_a_name_is_a_revision_until_it_is_removed(
     edit(workspace / "tests/weather.md", "must be warm", "may be cold")
     evalstore("run", "-q")
     newer, older = (run["run"] for run in documents("log")["runs"])
-    assert evalstore("tag", "v1.0", "@~1").stdout.startswith("v1.0  run <short>  <when>")
+    assert evalstore("tag", "v1.0", "@~1").stdout.startswith("v1.0  run <short>  named <when>")
     assert documents("show", "v1.0")["id"] == older
     assert documents("diff", "v1.0", "@")["from"] == older
     assert documents("show", "v1.0:tests/weather.md::Oslo")["kind"] == "case"
@@ -96,7 +99,7 @@ def test_a_name_is_a_revision_until_it_is_removed(
     assert documents("show", "v1.0")["id"] == newer
     assert documents("show", "v1.0~1")["id"] == older
     assert [tag["name"] for tag in documents("tag")["tags"]] == ["v1.0"]
-    assert evalstore("tag", "-d", "v1.0").stdout.startswith("removed  v1.0  run <short>  <when>")
+    assert evalstore("tag", "-d", "v1.0").stdout.startswith("v1.0  run <short>  removed <when>")
     assert documents("tag")["tags"] == []
     assert evalstore("tag", "-d", "").exit_code == 2
     assert evalstore("show", "v1.0").exit_code == 2

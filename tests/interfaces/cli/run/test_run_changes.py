@@ -52,7 +52,7 @@ def test_what_broke_or_was_fixed_is_listed_first_and_old_failures_are_counted(
         "fail       tests/e.md  scripted/one  <short>  (new)\n"
         "           'yes' is not in 'no e'\n"
         "pass       tests/d.md  scripted/one  <short>  (fixed)\n"
-        "… and 1 that failed before (--all lists it)\n"
+        "not listed: 1 failure as before (--all lists it)\n"
         "\n"
         "2 pass, 3 fail (40.0%, 95% interval 11.8% to 76.9%)\n"
         "scripted/one  1 call  1 tokens in  1 out  $0\n"
@@ -99,7 +99,7 @@ def test_a_failure_that_was_judged_again_is_shown_with_its_new_feedback(history:
     assert printed.startswith(
         "fail       tests/c.md  scripted/one  <short>  (still fails)\n"
         "           'never' is not in 'no c'\n"
-        "… and 1 that failed before (--all lists it)\n"
+        "not listed: 1 failure as before (--all lists it)\n"
     )
 
 
@@ -120,7 +120,7 @@ def test_a_run_of_some_cases_does_not_hide_what_broke_in_the_others(
     printed = ran.stdout
     assert printed.startswith("since the last verdict on each case: 1 broke\nfail       tests/b.md")
     assert '(use "evalstore show <short>" to list them)' in ran.stderr
-    assert "… and 2 that failed before" in printed
+    assert "not listed: 2 failures as before" in printed
     assert "broke" not in history("run").stdout
     check_for("b", "yes")
     history("run", "tests/a.md")
@@ -148,7 +148,7 @@ def test_a_renamed_file_is_the_same_case(history: Evalstore) -> None:
     printed = history("run").stdout
     assert "fail       tests/x.md  scripted/one  <short>  (broke)\n" in printed
     assert "tests/y.md" not in printed
-    assert "and 2 that failed before" in printed
+    assert "not listed: 2 failures as before" in printed
 
 
 def test_the_document_has_the_changes_and_the_change_of_each_case(
@@ -209,7 +209,7 @@ def test_more_changes_than_a_screen_are_cut_and_counted(echo: Echo, evalstore: E
     printed = evalstore("run").stdout
     assert printed.startswith("since the last run: 23 broke\n")
     assert printed.count("(broke)") == 20
-    assert "\n… 3 more (--all lists them)\n" in printed
+    assert "\nnot listed: 3 more (--all lists them)\n" in printed
     assert evalstore("run", "--all").stdout.count("fail       tests/a") == 23
 
 
