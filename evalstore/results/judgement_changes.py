@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from evalstore.checks.aggregation import judge_so_far
@@ -69,8 +69,10 @@ def judgement_changes(
     label that is gone was only removed if the same answers are judged by the same instructions and
     checks; else it no longer counts. Else one from before `since`, when the run of the first side
     started, was not given in between: it counts again. A label comes last and is `also labelled by
-    Ada` where checks and models have the same verdict on what was edited. To `shown_questions` those are added of
-    which a judge is shown more than the answer, to `labels_given` how many labels were given.
+    Ada` where checks and models have the same verdict on what was edited.
+
+    To `shown_questions` those are added of which a judge is shown more than the answer, to
+    `labels_given` how many labels were given.
     """
     differing = [
         (pair.was, pair.now)
@@ -383,12 +385,21 @@ def find_current_edits(project: Project, selection: SelectionOptions) -> list[Se
     return [SettingEdit(of, edit) for of, edit in edits]
 
 
-def with_all_candidates(store: Store, run: Run) -> Run:
-    """Return a run that was limited to some candidates with the others of the runs before it."""
+def with_all_candidates(store: Store, runs: Collection[Run]) -> dict[str, Run]:
+    """Return runs by id, those limited to some candidates with the others of the runs before."""
+    complete = {run.id: run for run in runs}
+    limited = sorted(filter(is_limited, runs), key=lambda run: (run.started, run.id))
+    if not limited:
+        return complete
+    oldest, newest = limited[0], limited[-1]
+    older = chain([newest], store.find_recent_runs(newest, store.count_runs()))
+    history = [*takewhile(lambda run: run.id != oldest.id, older), oldest]
     candidates: Candidates = {}
-    for each in reversed([run, *(find_runs_since(store, run) if is_limited(run) else ())]):
-        candidates = candidates_after(candidates, each)
-    return replace(run, candidates=tuple(candidates.values()))
+    for run in reversed([*history, *find_runs_since(store, oldest)]):
+        candidates = candidates_after(candidates, run)
+        if run.id in complete:
+            complete[run.id] = replace(run, candidates=tuple(candidates.values()))
+    return complete
 
 
 def differ_participants(was: Run, now: Run, find: Find, name: Name) -> Iterator[Difference]:

@@ -376,10 +376,8 @@ def diff(
                 renamed = Difference("renamed", old, path)
                 edits[path] = [renamed, *edits.get(path, ())]
         after = runs[1] if len(runs) > 1 else workspace_as_run(project, selection)
-        befores = {
-            id: with_all_candidates(store, run)
-            for id, run in {"": runs[0], **filled.earlier_runs}.items()
-        }
+        befores = with_all_candidates(store, [runs[0], *filled.earlier_runs.values()])
+        befores = {"": befores.pop(runs[0].id), **befores}
         changed = {
             run_id: {
                 each.id: (was_defined, each)

@@ -380,8 +380,10 @@ def find_lost_labels(project: Project) -> list[tuple[str, str]]:
     rows, partial = RowResults(store), list[dict[str, str]]()
     found: dict[tuple[int, str], tuple[str, str] | None] = {}
     """The case of each label in a file; None where it counts, or did not."""
-    for run in find_runs_since(store, leaves_out=is_partial):
-        candidates = with_all_candidates(store, run).candidates
+    runs = [*find_runs_since(store, leaves_out=is_partial)]
+    complete = with_all_candidates(store, runs)
+    for run in runs:
+        candidates = complete[run.id].candidates
         had = {(each.model, each.temperature): each.id for each in candidates}
         void = {model for model, _ in had.keys() - has}
         nodes = read_tree(run.snapshot, store.load_nodes)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
 from evalstore.results.compare import diff
+from evalstore.results.judgement_changes import with_all_candidates
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER, Echo, Evalstore
 from tests.interfaces.cli.log.test_log_edits import edits
@@ -204,6 +209,31 @@ def test_a_flip_is_explained_by_the_edit_before_it_and_not_by_later_ones(
     monkeypatch.setattr(diff, "_MOST_CELLS", 0)
     both = "(instructions changed, model changed)"
     assert f"{of_oslo}  {both}" in evalstore("diff", "@~2", "@").stdout
+
+
+def test_runs_of_single_candidates_are_completed_by_reading_the_history_once(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    one = (workspace / "models/one.yaml").read_text()
+    names = [f"scripted/m{number}" for number in range(4)]
+    files = {f"models/{name[-2:]}.yaml": one.replace("scripted/one", name) for name in names}
+    tree(workspace, files)
+    edit(workspace / "evalstore.yaml", "[scripted/one]", f"[{', '.join(names)}]")
+    evalstore("run", "-q")
+    for name in names:
+        edit(workspace / f"models/{name[-2:]}.yaml", "provider:", "extraIdentifier: b\nprovider:")
+        evalstore("run", "-q", "-m", name)
+    with open_store(Location(workspace)) as store:
+        runs = [*store.find_recent_runs()][:4]
+        with mock.patch.object(store, "find_recent_runs", wraps=store.find_recent_runs) as read:
+            complete = with_all_candidates(store, runs)
+        assert read.call_count == 2
+        single = [with_all_candidates(store, [run])[run.id] for run in runs]
+    assert [complete[run.id] for run in runs] == single
+    edited = [{each.id: each.model for each in run.candidates} for run in single]
+    assert [len(models) for models in edited] == [4, 4, 4, 4]
+    changes = [sum(now[name] != was[name] for name in names) for now, was in pairwise(edited)]
+    assert changes == [1, 1, 1]
 
 
 def test_the_edit_of_a_candidate_that_the_older_run_left_out_is_named(
