@@ -221,7 +221,7 @@ class Comparison:
         tests = {name: change_of(sums, change.unit) for name, sums in each.items()}
         able = sorted((test.p, name) for name, test in tests.items() if test.can_be_significant)
         if not able:
-            return {"": f"too few {change.unit}s changed for a test of any candidate"}
+            return {"": f"too few {change.unit}s changed for a significance test of any candidate"}
         holm = accumulate((min(1.0, p * (len(able) - at)) for at, (p, _) in enumerate(able)), max)
         for (_, name), p in zip(able, holm, strict=True):
             tests[name] = replace(tests[name], low=None, p=p, tests=len(able))

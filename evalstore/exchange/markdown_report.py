@@ -18,8 +18,6 @@ from evalstore import __version__
 from evalstore.core.clock import minute
 from evalstore.core.display import (
     case_name,
-    cost_text,
-    money,
     percent,
     plural,
     safe,
@@ -39,13 +37,12 @@ from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.flips.regressions import Regression, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import Overview, earlier_text, earlier_title, make_overview
+from evalstore.results.stats.overview import Overview, earlier_title, make_overview
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_report import RunReport
@@ -101,14 +98,15 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         is_failing = compared and not compare and set(run.verdicts) - {"pass"}
         note = counting.describe(store, run, code_span)[1] if is_failing else ""
     earlier = {
-        each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
+        each.result: f", last passed in run {_run_name(each.passed_in, names)}"
+        for each in regressions
     }
     new = {it: f", {n}" if (n := attempts.get(cell_of(it))) else "" for it in failing}
     prompts = compared.prompts if compared else {}
     later = f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}."
     return _join(
         [
-            *_headline(run, compared, regressions, failing, names),
+            *_headline(run, compared, overview, names),
             *(
                 [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
@@ -182,36 +180,12 @@ def _join(lines: Sequence[str]) -> str:
 
 
 def _headline(
-    run: Run,
-    compared: Diff | None,
-    regressions: Sequence[Regression],
-    failures: Sequence[Result],
-    names: Mapping[str, Sequence[str]],
+    run: Run, compared: Diff | None, overview: Overview, names: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    words = Counter("undecided" if it.verdict == "undecided" else "failing" for it in failures)
-    counts = sorted(words.items())
-    if compared is None:
-        failing = (f"{plural(count, 'result')} {word}" for word, count in counts)
-        title = ", ".join(["first run", *failing])
-    else:
-        parts = [
-            f"{cases} {word}" + "".join(f" ({results})" for results in several)
-            for word, pairs in compared.flips.items()
-            if pairs
-            for cases, *several in [count_cases(pairs.rows())]
-        ]
-        if compared.new:
-            listed = ", ".join(f"{count:,} {word}" for word, count in counts)
-            parts.append(plural(len(compared.new), "new result") + f" ({listed})" * bool(listed))
-        if compared.gone:
-            parts.append(f"{plural(len(compared.gone), 'result')} gone")
-        if earlier := earlier_text(compared, regressions):
-            parts.append(f"{earlier} ({passed_in_text(regressions)})")
-        title = ", ".join(parts)
-    yield from (f"{MARK.decode()}{title or 'nothing broke'}", "")
+    yield from (f"{MARK.decode()}{overview.sentence}", "")
     scope = scope_text(run)
     about = f", {'partial:' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
-    versus = ""
+    versus = ", with no earlier run to compare with"
     if compared:
         versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
     told = ", ".join([minute(run.started), *([code_span(run.message)] if run.message else [])])
@@ -225,11 +199,9 @@ def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
 
 
 def _candidates(overview: Overview) -> Iterator[str]:
-    """Yield what to know of the candidates, and a table of them."""
+    """Yield a table of the candidates, and what to know of it."""
     if not overview.candidates:
-        yield from ("The run has no results.", "")
         return
-    yield from (overview.sentence, "")
     yield "| candidate | passed | 95% interval | results | change | 100 answers | latency |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for row in overview.candidates:
@@ -359,10 +331,8 @@ def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
 
 def _costs(run: Run, saved: str, spent: str) -> Iterator[str]:
     yield from ("#### Cost", "")
-    reused = f" Reuse saved {saved}." if saved else ""
-    cost = cost_text(run.cost, run.spending)
-    told = "The price of the run is unknown." if cost == money(None) else f"The run cost {cost}."
-    yield f"{told}{reused}"
+    if saved:
+        yield f"Reuse saved {saved}."
     for spending in run.spending:
         part = " (judging)" if spending["part"] == "evaluator" else ""
         calls = plural(spending["calls"], "call")

@@ -147,10 +147,10 @@ def _notes(
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
         yield f"{missing:,} of {plural(total, 'result')} pending"
     new = len(diff.comparison.now_undecided) if diff else 0
-    decided = f", {new:,} of them decided before" * bool(new)
+    decided = f", {new:,} decided before" * bool(new)
     for word, more in (("undecided", decided), ("error", "")):
         if counts.get(word):
-            yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
+            yield f"{counts[word]:,} of {plural(total, 'result')} {word}{more}"
     if diff:
         comparison = diff.comparison
         change = comparison.change()
@@ -160,9 +160,7 @@ def _notes(
         yield from diff.notes
     if totals and totals.total.cost:
         cost = known_price(totals.total.cost, totals.total.unpriced, brief=True)
-        priced = money(run.cost) if totals.is_simulated else cost_text(run.cost, run.spending)
-        own = "" if run.id == WORKSPACE else f"this run cost {priced}; "
-        yield f"{own}all answers and verdicts shown cost {cost}"
+        yield f"all answers and verdicts shown cost {cost}"
         if totals.is_simulated:
             yield "costs are simulated"
 
@@ -266,7 +264,7 @@ def _describe_regression(
         case_name(result.file, result.row, prompt),
         result.model,
         (SideVerdict(result.word or "answered"),),
-        ", ".join((f"passed in {side_name(run)}", *names.get(run, ()))),
+        ", ".join((f"last passed in {side_name(run)}", *names.get(run, ()))),
         prompt or "",
     )
 

@@ -517,7 +517,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
 def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], ...], str]:
     """Return the results of the workspace as it is now, and what changed.
 
-    The text says how many are pending or changed by a label, or what is wrong.
+    The text says how many are pending or changed by labels, or what is wrong.
     """
     try:
         with open_revision(location, WORK) as project:
@@ -530,7 +530,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
         labels = diff.count_causes()[LABELS]
-    by = "a label" if labels == 1 else "labels"
-    counts = (sum(compared.side.results.missing), "pending"), (labels, f"changed by {by}")
-    texts = [*(f"{count:,} {word}" for count, word in counts if count), lost]
+    pending = sum(compared.side.results.missing)
+    changed = f"{LABELS} changed {plural(labels, 'result')}" * bool(labels)
+    texts = [f"{pending:,} pending" * bool(pending), changed, lost]
     return rates, run_changes(flips), " · ".join(filter(None, texts))

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.comparison.statistics import Rate, RateChange
-from evalstore.core.display import half_up, percent, plural, whole_percent
+from evalstore.core.display import (
+    WORKSPACE,
+    cost_text,
+    half_up,
+    money,
+    percent,
+    plural,
+    whole_percent,
+)
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
@@ -107,7 +115,7 @@ class Overview:
     """What a reader has to know first."""
 
     sentence: str
-    """`mini got better, 54% to 77%; 2 cases broke. Best: large, 90%.`"""
+    """`mini got better, 54% to 77%; 2 cases broke. Best: large, 90%. The run cost $0.12.`"""
     candidates: tuple[CandidateRow, ...]
     note: str = ""
     """Which of the rates the sentence leaves out; empty if it compares all."""
@@ -140,9 +148,10 @@ def make_overview(
     if is_of_some:
         told = _causes_text(diff.count_causes()) if diff else ""
         parts = _partial_text(run), _changes_text(diff, before), told
-        return Overview("; ".join(filter(None, parts)), rows)
+        cost = _cost_text(run)
+        return Overview(f"{'; '.join(filter(None, parts))}{'.' * bool(cost)}{cost}", rows)
     if not any(row.group.rate.judged for row in rows):
-        return Overview("Nothing is judged yet.", rows)
+        return Overview(f"Nothing is judged yet.{_cost_text(run)}", rows)
     tails = Counter(row.name.rpartition("/")[2] for row in rows)
     names = {  # without the provider, where these differ
         row.name: quote(tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name)
@@ -171,7 +180,14 @@ def make_overview(
     told = "; ".join(filter(None, changes))
     is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
     sentence = " ".join(f"{part}." for part in (told, best) if part)
-    return Overview(sentence, rows, _RECORDED * is_left_out)
+    return Overview(f"{sentence}{_cost_text(run)}", rows, _RECORDED * is_left_out)
+
+
+def _cost_text(run: Run) -> str:
+    """Return ` The run cost $0.12.`; empty of a run that cost nothing, and of the workspace."""
+    cost = cost_text(run.cost, run.spending)
+    told = "The price of the run is unknown" if cost == money(None) else f"The run cost {cost}"
+    return "" if run.id == WORKSPACE or run.cost == 0 else f" {told}."
 
 
 def _failing_text(diff: Diff | None, rates: Sequence[Rate]) -> str:
@@ -266,10 +282,14 @@ def _causes_text(causes: Counter[str]) -> str:
 
 
 def _changes_text(diff: Diff | None, earlier: str = "") -> str:
-    """Return how many cases broke, are now undecided or were fixed, and what `earlier`."""
+    """Return how many cases broke, are now undecided or were fixed, and what `earlier`.
+
+    Where some broke, also that none was fixed.
+    """
     flips = diff.flips if diff else {}
     counts = [(n, word) for word, pairs in flips.items() if (n := len({*pairs.rows()}))]
     texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
+    texts += ["none fixed"] * bool(diff and diff.broke and not diff.fixed)
     first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
     return ", ".join(filter(None, [*first, *texts, earlier]))
 
@@ -337,11 +357,8 @@ def _best_text(
     if len(best) == 1 and compare:
         first, second = sorted(rated, key=lambda each: -each[1])[:2]
         change = compare(first[0].name, second[0].name)
-        over = f"its lead over {names[second[0].name]}"
-        if not change.can_be_significant:
-            lead = f"; too few {change.unit}s differ to test {over}"
-        elif not change.is_significant or (change.difference or 0) < 0:
-            lead = f"; {over} may be chance"
+        if not change.is_significant or (change.difference or 0) < 0:
+            lead = f"; its lead over {names[second[0].name]} may be chance"
     if len(best) > _MOST_NAMED:
         best = [*best[:_MOST_NAMED], f"{len(best) - _MOST_NAMED:,} more"]
     return f"Best: {', '.join(best)}, {whole_percent(most)}{so_far}{lead}" if best else ""

@@ -45,7 +45,7 @@ def test_a_report_is_written_relative_to_the_current_folder(
 def test_a_comment_is_returned(after_runs: Workspace) -> None:
     newest, first = after_runs.runs()
     text = after_runs.report_markdown(compare=first)
-    assert text.startswith("### evalstore: nothing broke\n")
+    assert text.startswith("### evalstore: Nothing broke or was fixed. ")
     assert f"`{newest.id[:8]}`" in text
     with pytest.raises(RevisionError):
         after_runs.report_markdown("@~7")

@@ -94,7 +94,7 @@ def edit(root: Path, old: str, new: str, name: str = "tests/hello.md") -> None:
 # --- the summary
 
 
-LEAD = "; too few files differ to test its lead over second."
+LEAD = "; its lead over second may be chance."
 
 
 def test_the_summary_of_a_first_run(root: Path) -> None:
@@ -214,7 +214,7 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     summary = summary_of(report(root))
     assert summary[:3] == [
         "first got worse, 100% to 0%; second got better, 0% to 100%; 1 case broke, 1 fixed. "
-        "Best: second, 100%; too few files differ to test its lead over first.",
+        "Best: second, 100%; its lead over first may be chance.",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
         "second 100.0% 1 of 1 20.7% to 100.0% +100.0 $0",
     ]
@@ -242,7 +242,7 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye").replace("kind", "short"))
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    told = "1 case broke; 2 of 2 new results fail"
+    told = "1 case broke, none fixed; 2 of 2 new results fail"
     change = f"first got worse by 100.0 points; {told}. Both candidates pass 0%."
     assert summary[0] == change
     assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
@@ -360,7 +360,7 @@ def test_new_results_that_fail_are_told_and_listed(tmp_path: Path, is_run_of_som
     place = summary.index("New and not passing (1 case)")
     assert summary[place + 1] == "tests/bye.md second ✗ fail"
     text = markdown_report(Location(root))
-    assert text.startswith("### evalstore: 2 new results (1 failing)\n")
+    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 of 2 new results fails. ")
     assert "#### New and not passing\n\n- **`tests/bye.md`** `second`: fail\n" in text
     new = [(pair.either.file, pair.either.verdict) for pair in diff(Location(root), "@~1", "@").new]
     assert new == [("tests/bye.md", "pass"), ("tests/bye.md", "fail")]
@@ -388,7 +388,7 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
     count = "1 case" if is_edited else "2 cases"  # with what the last run broke
     same = workspace.index(f"Broke earlier ({count})") + 1
     assert run[place].startswith(earlier)
-    assert run[place].endswith(" UTC: test changed; passed in run #)")
+    assert run[place].endswith(" UTC: test changed; last passed in run #)")
     same += [line.startswith(earlier) for line in workspace[same:]].index(True)
     assert workspace[same : same + 7] == run[place : place + 7]
     assert f"{count} broke earlier" in workspace[0]
@@ -406,7 +406,8 @@ def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Pat
         return summary_of(root / "report.html")[0], compared[1] if compared else ""
 
     was, now = ([*log(Location(root)).entries][at].run.id[:8] for at in (1, 0))
-    assert written() == ("first got worse, 100% to 0%; 1 case broke. Both candidates pass 0%.", was)
+    told = "first got worse, 100% to 0%; 1 case broke, none fixed. Both candidates pass 0%."
+    assert written() == (told, was)
     for verdict in ("fail", "pass"):  # also one that agrees with the judge
         call(root, "label", "tests/hello.md", verdict, "--model", "first", "--as", "Ada")
         assert written()[1] == now == diff(Location(root)).was[:8]
@@ -496,7 +497,7 @@ def test_undecided_results_are_counted_beside_the_rate(tmp_path: Path) -> None:
     root = make_workspace(tmp_path / "desk", files)
     call(root, "run", "--fail-on", "none")
     summary = summary_of(report(root))
-    assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 results"]
+    assert summary[:2] == ["Both candidates pass 0%.", "2 of 2 results undecided"]
     assert summary[2].startswith("first 0.0% 0 of 1 ")
 
 
@@ -741,8 +742,8 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"))
     assert call(root, "run", "--fail-on", "none") == 0
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
-    headline, *_ = summary_of(report(root, "@work"))
-    assert headline == f"People's labels changed 1 result: 1 case broke. Best: first, 50%{LEAD}"
+    told, (headline, *_) = "People's labels changed 1 result", summary_of(report(root, "@work"))
+    assert headline == f"{told}: 1 case broke, none fixed. Best: first, 50%{LEAD}"
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
     edit(root, "Bye", "Goodbye", "tests/bye.md")
     assert call(root, "run", "--fail-on", "none") == 0
@@ -750,7 +751,7 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     told = "second got better, 0% to 50%; 1 case broke, 1 fixed; people's labels changed 1 result."
     assert headline.startswith(told)
     text = markdown_report(Location(root))
-    assert f"\n{told.replace('second', '`second`')} " in text
+    assert f": {told.replace('second', '`second`')} " in text
     outcome = log(Location(root), limit=1).entries[0].outcome
     assert outcome
     assert outcome.causes == ("1 by an edit", "1 by a label")
@@ -762,7 +763,7 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert call(root, "label", "tests/bye.md", "fail", "--model", "second", "--as", "Ada") == 0
     edit(root, "Good day", "Hello")
     headline, *_ = summary_of(report(root, "@work"))
-    told = "second got worse, 100% to 0% (1 of 2 changes by people's labels); 2 cases broke. "
+    told = "second got worse, 100% to 0% (1 of 2 changes by people's labels); 2 cases broke, none"
     assert headline.startswith(told)
 
 
@@ -778,12 +779,12 @@ def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path)
     assert call(root, "run", "--fail-on", "none") == 0
     assert note not in summary_of(report(root))[1]
     told = "1 result changed because older answers count now"
-    told += ": 1 case broke. Best: first, 100%" + LEAD
+    told += ": 1 case broke, none fixed. Best: first, 100%" + LEAD
     assert summary_of(report(root))[0] == told
-    assert f"\n{told}\n" in markdown_report(Location(root)).replace("`", "")
+    assert f"### evalstore: {told}\n" in markdown_report(Location(root)).replace("`", "")
     edit(root, "kind", "kind, not Go away")
     assert call(root, "run", "--fail-on", "none") == 0
-    assert summary_of(report(root))[0].startswith("Edits of tests changed 1 result: 1 case broke.")
+    assert summary_of(report(root))[0].startswith("Edits of tests changed 1 result: 1 case broke,")
     (root / "models/judge.yaml").write_text(judge("Nothing") + "extraIdentifier: mild\n")
     assert call(root, "run", "--fail-on", "none") == 0
     told = "Judges changed 2 results: 1 case fixed. Both candidates pass 100%."
@@ -796,7 +797,7 @@ def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     assert call(root, "run", "--fail-on", "none") == 0
     told = "People's labels changed 1 result, 1 changed because older answers count now: "
-    assert summary_of(report(root))[0].startswith(f"{told}1 case broke. ")
+    assert summary_of(report(root))[0].startswith(f"{told}1 case broke, none fixed. ")
 
 
 def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
@@ -829,15 +830,15 @@ def test_candidates_that_are_not_named_are_counted(tmp_path: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     told = "got worse, 100% to 0%; {} got worse, 100% to 0%; 1 other got worse; 2 others got better"
     assert summary_of(report(root))[0].startswith(f"a {told.format('b')}; 1 case broke, 1 fixed. ")
-    assert f"\n`a` {told.format('`b`')}; 1 case broke, 1 fixed. " in markdown_report(Location(root))
+    assert f": `a` {told.format('`b`')}; 1 case broke, 1 fixed. " in markdown_report(Location(root))
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ("Go away.", "Labels that no longer count changed 1 result: 1 case broke."),
-        ("Go away!", "second got worse, 100% to 0%; 1 case broke."),
-        ("", "Labels that no longer count changed 1 result: 1 case broke."),
+        ("Go away.", "Labels that no longer count changed 1 result: 1 case broke, none fixed."),
+        ("Go away!", "second got worse, 100% to 0%; 1 case broke, none fixed."),
+        ("", "Labels that no longer count changed 1 result: 1 case broke, none fixed."),
     ],
 )
 def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_candidate(
@@ -884,7 +885,7 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     anew(root, "second", {"when": "Bye", "answer": "Go away!"}, {"answer": "Hi."}, version="v3")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, *lines = summary_of(report(root))
-    told = "second got worse, 100% to 50%; 1 case broke, 1 other broke earlier. "
+    told = "second got worse, 100% to 50%; 1 case broke, none fixed, 1 other broke earlier. "
     assert headline.startswith(told)
     place = lines.index("Broke earlier (1 case)")
     assert lines[place + 1].startswith("tests/hello.md first ✗ fail (not passing since run #")

@@ -67,11 +67,11 @@ def test_cases_and_results_are_counted_apart_where_they_differ(
     assert "\n2 results broke (1 case), 2 unchanged\n" in shown
     assert "\nBroke (1 case, 2 results):\n" in shown
     report = evalstore("report", "@", "--markdown").stdout
-    assert "### evalstore: 1 case broke (2 results)\n" in report
+    assert "; 1 case broke, none fixed. Best: " in report
     assert "\n#### Broke (1 case, 2 results)\n" in report
     evalstore("report", "@", "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
-    assert "; 1 case broke. " in page
+    assert "; 1 case broke, none fixed. " in page
     assert ">Broke (1 case, 2 results)</h2>" in page
 
 

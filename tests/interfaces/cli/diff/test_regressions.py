@@ -53,16 +53,16 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     broken: Evalstore, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     page = tmp_path_factory.mktemp("report") / "report.html"
-    assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 case broke\n")
+    assert "; 1 case broke, none fixed.\n" in broken("report", "--markdown").stdout
     broken(*GATE)
     broken("tag", "good", "@~2")
     broken("tag", "worse", "@~1")
     text = broken("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 1 case broke earlier (passed in run <short>)\n")
+    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
     assert ", compared with `<short>` (`worse`).\n" in text
     assert (
         "#### Broke earlier\n\n"
-        "- **`tests/t.md`** `scripted/one`: fail, passed in run `<short>` (`good`)\n\n"
+        "- **`tests/t.md`** `scripted/one`: fail, last passed in run `<short>` (`good`)\n\n"
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     ) in text
     broken("report", "@", "-o", str(page))
@@ -70,7 +70,7 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     assert ">Broke earlier (1 case)</h2>" in page.read_text(encoding="utf-8")
     assert broken("report", "--markdown", "--compare", "@~1").stdout == text
     text = broken("report", "--markdown", "--compare", "@").stdout
-    assert text.startswith("### evalstore: nothing broke\n")
+    assert text.startswith("### evalstore: Nothing broke or was fixed. ")
 
 
 def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
@@ -80,7 +80,9 @@ def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
     path.write_text(f"---\nthreshold: 0\n---\n{path.read_text()}")
     broken(*GATE)
     assert broken(*GATE).stdout.endswith("gate passed\n")
-    assert broken("report", "--markdown").stdout.startswith("### evalstore: nothing broke\n")
+    assert broken("report", "--markdown").stdout.startswith(
+        "### evalstore: Nothing broke or was fixed. "
+    )
 
 
 def test_no_number_of_runs_makes_a_regression_pass(

@@ -47,7 +47,9 @@ def test_a_failure_is_an_annotation_on_the_line_of_its_row(
         "scripted/one::It is cold there."
     ]
     text = summary.read_text(encoding="utf-8")
-    assert text.startswith("before\n### evalstore: first run, 1 result failing\n")
+    assert text.startswith(
+        "before\n### evalstore: 1 of 2 results fails. `one` passes 50%. The run cost $0.06"
+    )
 
 
 def test_a_row_with_a_long_id_is_found_in_its_file(
@@ -279,11 +281,9 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
     assert (
         re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "<time>", ran.stdout)
         == f"""\
-### evalstore: 1 case broke
+### evalstore: `one` got worse, 50% to 0%; 1 case broke, none fixed. The run cost $0.0600 simulated.
 
 Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
-
-`one` got worse, 50% to 0%; 1 case broke.
 
 | candidate | passed | 95% interval | results | change | 100 answers | latency |
 |---|---:|---:|---:|---:|---:|---:|
@@ -305,7 +305,6 @@ Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with
 
 #### Cost
 
-The run cost $0.0600 simulated.
 - `scripted/one`: 2 calls, $0.0600 simulated
 - `scripted/judge` (judging): 2 calls, $0
 
@@ -318,8 +317,8 @@ def test_the_report_says_what_reuse_saved(workspace: Path, evalstore: Evalstore)
     evalstore("run")
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: nothing broke\n")
-    assert "The run cost $0. Reuse saved $0.0600 simulated.\n" in text
+    assert text.startswith("### evalstore: Nothing broke or was fixed. `one` passes 50%.\n")
+    assert "\nReuse saved $0.0600 simulated.\n" in text
 
 
 def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(
@@ -327,7 +326,7 @@ def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(
 ) -> None:
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: first run, 1 result failing\n")
+    assert text.startswith("### evalstore: 1 of 2 results fails. ")
     assert OSLO in text.partition("#### Not passing\n\n")[2]
     assert "noise" not in text
 
@@ -340,7 +339,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
         tree(workspace, {name: (workspace / "tests/weather.md").read_text(encoding="utf-8")})
     assert evalstore("run", "--fail-on", "regression").exit_code == 0
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 4 new results (2 failing)\n")
+    assert text.startswith("### evalstore: Nothing broke or was fixed; 2 of 4 new results fail. ")
     listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
     told = OSLO.replace("\n\n  ", "\n\n  The last 2 results have the same reasons:\n\n  ", 1)
@@ -358,7 +357,7 @@ def test_no_more_new_failures_are_listed_than_fit(
     tree(workspace, {"tests/other.md": test, "prompts/a.md": "A.", "prompts/b.md": "B."})
     evalstore("run", "--all")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: first run, 3 results failing\n")
+    assert text.startswith("### evalstore: 3 of 6 results fail. ")
     assert "**`tests/other.md [city=Oslo] (a)`**" in text
     assert "… and 2 more\n" in text
 
@@ -441,7 +440,9 @@ def test_texts_of_models_are_inert_in_the_report(
     echo.reply = lambda _text: HOSTILE[kind].replace("needle", "pin")
     evalstore("run", "--refresh")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 1 case broke\n")
+    assert text.startswith(
+        "### evalstore: `one` got worse, 100% to 0%; 1 case broke, none fixed.\n"
+    )
     rest = outside_of_code(text)
     for mark in ("<", "@", "](", "http", "www.", "#1", "\x1b", "\u202e", "x" * 1_100):
         assert mark not in rest, mark
