@@ -17,7 +17,6 @@ from itertools import chain
 from evalstore.core import hashing
 from evalstore.core.display import clip, plural
 from evalstore.core.hashing import subject_of
-from evalstore.core.results import Session
 from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
@@ -46,7 +45,8 @@ from evalstore.planning.status_report import (
     Status,
     find_stored_outcomes,
 )
-from evalstore.providers.base import SCRIPTED
+from evalstore.providers.base import SCRIPTED, ProviderError
+from evalstore.providers.script import read_entry
 from evalstore.results.edits.edited_files import FileChanges, FileItems
 from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.judgement_changes import (
@@ -82,30 +82,23 @@ It is the time of the last run in which they answered.
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
     """Warn of the models in use with edited entries whose answers count.
 
-    Not if all are asked again. The answers are those of the runs since the last whole one; those
-    of an entry of a judge are not looked for.
+    Not if all are asked again. The answers of an entry of a judge are not looked for.
     """
-    if selection.refresh:
-        return
-    scripted = [*_scripted(project, selection)]
+    scripted = [] if selection.refresh else [*_scripted(project, selection)]
     noted = _read(project.workspace) if scripted else {}
-    edited = {version: dict(noted.get(version, {})) for version, _, _ in scripted}
-    for version, _, model in scripted:
-        for entry, *_ in _entries(model):
-            edited[version].pop(entry, None)
     judges = {each.model for each in project.judges(selection)}
-    asked = {each.model for each in project.candidates(selection)} - judges
-    left = {id: dict(entries) for id, entries in edited.items() if entries and id in asked}
-    for session in _sessions_since_whole_run(project.store, left) if left else ():
-        said = {_hash_text((turn.text or "").strip()) for turn in session.turns}
-        sought = left.get(session.question.model, {})
-        for entry, (_, answer, until) in [*sought.items()]:
-            is_same = answer in said or session.limit is not None  # it was cut off
-            if is_same and session.started <= until:
-                del sought[entry]
+    edited: dict[str, Noted] = {}
     for version, _, model in scripted:
-        stale = left.get(version, {})
-        names = [when for id, (when, *_) in edited[version].items() if id not in stale]
+        current = {entry for entry, *_ in _entries(model)}
+        found = noted.get(version, {}).items()
+        edited[version] = {entry: it for entry, it in found if entry not in current}
+    models = {
+        version: it for version, _, it in scripted if edited[version] and version not in judges
+    }
+    counting = _find_counting(project.store, models, edited) if models else set()
+    for version, _, model in scripted:
+        entries = edited[version].items()
+        names = [it[0] for id, it in entries if version in judges or (version, id) in counting]
         if names:
             project.warn(
                 f"{_name(names)} of '{model.id}' {'has' if len(names) == 1 else 'have'} changed; "
@@ -114,17 +107,44 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
             )
 
 
-def _sessions_since_whole_run(store: Store, left: Mapping[str, Noted]) -> Iterator[Session]:
-    """Yield the sessions in the runs since the last whole one, until no entry is `left`."""
-    others = _OF_OTHER_ANSWERS
+def _find_counting(
+    store: Store, models: Mapping[str, Model], edited: Mapping[str, Noted]
+) -> set[tuple[str, str]]:
+    """Return the edited entries whose answers are in the runs since the last whole one.
+
+    Each with the version of its model. An answer that the model would give now is none of them.
+    """
+    from evalstore.runs.execution.content_cache import ContentCache
+    from evalstore.runs.execution.requests import build_request, next_request
+
+    scripts = {version: [*map(read_entry, it.responses)] for version, it in models.items()}
+    count, found = sum(len(edited[version]) for version in models), set[tuple[str, str]]()
+    contents = ContentCache(store)
     for run in find_runs_since(
-        store, leaves_out=lambda run: is_partial(run) or not others.isdisjoint(run.selection)
+        store, leaves_out=lambda run: is_partial(run) or bool(_OF_OTHER_ANSWERS & {*run.selection})
     ):
         for batch in iterate_entries(store, read_tree(run.results, store.load_nodes)):
             ids = {id for result, _ in batch for id in result.sessions}
-            yield from store.load_sessions(ids).values()
-            if not any(left.values()):
-                return
+            for session in store.load_sessions(ids).values():
+                version, is_cut = session.question.model, session.limit is not None
+                turns = session.turns if version in models else ()
+                for number, text in enumerate((turn.text or "").strip() for turn in turns):
+                    request = build_request(contents, session.question, "", None, {})
+                    shown = next_request(request, turns[:number])[0].messages
+                    with suppress(ProviderError):  # a condition takes too long
+                        now = next((it for it in scripts[version] if it.matches(shown)), None)
+                        given = (now.answer or "").strip() if now else ""
+                        if given != text and not (is_cut and given.startswith(text)):
+                            found |= {
+                                (version, entry)
+                                for entry, (when, answer, until) in edited[version].items()
+                                if session.started <= until
+                                if is_cut or answer == _hash_text(text)
+                                if read_entry({"when": when or None}).matches(shown)
+                            }
+            if len(found) == count:
+                return found
+    return found
 
 
 def _hash_text(text: str | None) -> str:
@@ -192,11 +212,14 @@ def _scripted(project: Project, selection: SelectionOptions) -> Iterator[tuple[s
 def _entries(model: Model) -> Iterator[tuple[str, int, str, str]]:
     """Yield a hash of each entry that answers, its number, its condition and a hash of its answer.
 
-    Errors are not stored.
+    Errors are not stored. Equal entries, which may differ in an edit, have different hashes.
     """
+    equal = Counter[str]()
     for number, entry in enumerate(model.responses):
         if "error" not in entry:
             text = json.dumps(entry, sort_keys=True, default=str)
+            equal[text] += 1
+            text += "" if equal[text] == 1 else f" {equal[text]}"
             answer = entry.get("answer", "")
             said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
             yield _hash_text(text), number, str(entry.get("when") or ""), _hash_text(said.strip())

@@ -172,3 +172,30 @@ def test_the_identifier_that_asks_again_is_another_one(
         f"'extraIdentifier: {following}' in models/one.yaml asks again"
         in evalstore("status").stderr
     )
+
+
+def test_an_answer_of_another_entry_with_the_same_text_is_not_warned_of(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    both = BARI.replace("Sunny.", "Cold.")
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"models/one.yaml": both, "tests/weather.md": cities})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": both.replace("Bari, answer: Cold.", "Bari, answer: Hot.")})
+    assert "warning" not in evalstore("status").stderr, "that of Oslo is the only cold one"
+    tree(workspace, {"tests/weather.md": cities})
+    evalstore("run", "-q")
+    assert "entry 'Bari' of 'scripted/one' has changed;" in evalstore("status").stderr
+
+
+def test_an_edit_of_one_of_two_equal_entries_is_warned_of(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    entry = "  - {answer: Cold., times: 1}\n"
+    head = ONE.partition("responses:\n")[0]
+    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry}{entry}"})
+    evalstore("run", "-q", "-j", "1")
+    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry.replace('Cold', 'Hot')}{entry}"})
+    assert "entry without 'when' of 'scripted/one' has changed;" in evalstore("status").stderr
