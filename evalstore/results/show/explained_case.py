@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 
 from evalstore.comparison.comparison import numbers_now
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
-from evalstore.core.hashing import DigestMap, DigestSet, digest_of_value
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
@@ -36,17 +34,16 @@ from evalstore.results.labels import with_later_labels
 from evalstore.results.names import CaseReference, find_prompt, name_prompts
 from evalstore.results.show.revision_results import find_file_of_run
 from evalstore.results.show.show import (
-    CasePrompts,
     ChosenResults,
     FoundResult,
-    ListedResults,
     Pair,
+    ShownResults,
 )
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
-from evalstore.store.results import Cells, RowResults, iterate_entries, iterate_results
+from evalstore.store.results import Cells, RowResults, iterate_entries
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.tree_nodes import StoredCases, find_entry, read_tree
+from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, find_entry, read_tree
 
 
 class SeveralCasesError(EvalstoreError):
@@ -66,7 +63,7 @@ class SeveralCasesError(EvalstoreError):
         self.newest, self._case, self._results = newest, case, results
         self.file, _ = places[0]
 
-    def select(self, location: Location, model: str | None, prompt: str | None) -> ListedResults:
+    def select(self, location: Location, model: str | None, prompt: str | None) -> ShownResults:
         """Return the results of a candidate and of a system prompt; call it once.
 
         Raises `EvalstoreError` when there are none.
@@ -140,8 +137,9 @@ def _explain_now(
         left = results_at(project, [(target.path, target.row)])
         for cell in left:
             if cells and cell.row != cells[0].row:
-                found = (FoundResult(each, WORK, 0) for each in chain(cells, [cell], left))
-                raise SeveralCasesError(case, ChosenResults(target.path, found, CasePrompts()))
+                every = chain(cells, [cell], left)
+                found = (FoundResult(each, WORK, each.key) for each in every)
+                raise SeveralCasesError(case, ChosenResults(target.path, found))
             cells.append(cell)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
@@ -244,8 +242,10 @@ def _find_newest_results(
     first: list[FoundResult] = []
     for each in found:
         first.append(each)
-        if each.number != first[0].number:
-            raise search.several(case, chain(first, found))
+        if each.key != first[0].key:
+            newest_found = search.name({})
+            results = ChosenResults(newest_found.file, chain(first, found))
+            raise SeveralCasesError(case, results, newest_found)
     if not first:
         where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
         raise RevisionError(
@@ -293,13 +293,16 @@ class _Search:
         `known` are files that are read already, by node.
         """
         self._store, self._row, self._model, self._known = store, row, model, known
-        self._by_name = RowResults(store)
+        self._by_name, self._finder = RowResults(store), CaseFinder(store)
         self._run: Run | None = None
         self._file = ""
-        self._every = CasePrompts()
-        self._cases = _CasesOfFile((), row)
-        self._taken: dict[str, bytearray] = {}
-        """Candidate -> 1 for each case and system prompt with a result."""
+        self._rows = RowIndex(CaseFile(()))
+        """The cases in the newest run."""
+        self._names = set[str]()
+        """The keys and labels of those of the row."""
+        self._taken = DigestSet()
+        """The cases, system prompts and candidates with a result."""
+        self._models = set[str]()
         self._left = _MOST_RESULTS
 
     def read(
@@ -319,143 +322,58 @@ class _Search:
                 if self._run is None:
                     self._run, self._file = run, path
                     file = self._known.get(node) or self._store.load_case_files([node])[node]
-                    self._cases = _CasesOfFile(file.cases, self._row)
+                    self._rows = RowIndex(file, self._finder)
+                    cases = () if self._row is None else self._finder.find(file, {self._row})
+                    named = (case for case in cases if case.row == self._row)
+                    self._names = {name for case in named for name in (case.key, case.row)}
                 yield from self._add(run, {path: leaf})
             if self._is_done(run):
                 return
-
-    def several(self, case: str, found: Iterator[FoundResult]) -> SeveralCasesError:
-        """Return the error with the results of several cases, all of which are `found`."""
-        newest = self.name({})
-        results = ChosenResults(newest.file, found, self._every)
-        if self._row is not None:  # only those of its cases were read
-            for batch in iterate_results(self._store, newest.run, newest.file):
-                self._note(batch)
-        return SeveralCasesError(case, results, newest)
 
     def name(self, runs: dict[Result, Run], labelled: Collection[Result] = ()) -> NewestResults:
         """Return results with the newest run that has the file."""
         assert self._run
         return NewestResults(self._run, self._file, runs, labelled)
 
-    def _note(self, results: Iterable[Result]) -> None:
-        for result in results:
-            self._every.note(result.file, result.row, result.prompt)
-
     def _add(self, run: Run, entries: dict[str, str]) -> Iterator[FoundResult]:
         """Yield the results of a run that no newer run has."""
         batches: Iterable[Cells] = iterate_entries(self._store, entries)
         if self._row is not None:
-            ((path, names),) = ((path, self._cases.names) for path in entries)
-            found = self._by_name.find(entries, {path: names})[path]
+            (found,) = self._by_name.find(entries, dict.fromkeys(entries, self._names)).values()
             batches = [found.cells]
             self._left -= found.total - len(found.cells)
         for batch in batches:
             self._left -= len(batch)
-            if run is self._run and self._row is None:
-                self._note(result for result, _ in batch)
+            if run is not self._run:
+                self._rows.expect(case for _, case in batch)
             for result, case in batch:
-                if (number := self._cases.find(result)) is not None:
-                    yield from self._take(run, result, case.prompts, number)
+                now = case if run is self._run else self._rows.find(case)
+                if now and self._row in (None, now.row):
+                    yield from self._take(run, result, case.prompts, now)
 
     def _take(
-        self, run: Run, result: Result, had: tuple[str | None, ...], number: int
+        self, run: Run, result: Result, had: tuple[str | None, ...], now: Case
     ) -> Iterator[FoundResult]:
         """Yield a result of a case unless a newer one is known, or its system prompt is gone.
 
         Its case `had` these prompts.
         """
-        place = numbers_now(had, self._cases.prompts(number)).get(result.prompt)
-        if place is None:
-            return
-        taken = self._taken.get(result.model)
-        if taken is None:
-            taken = self._taken[result.model] = bytearray(self._cases.size)
-        place += number * self._cases.most_prompts
-        if not taken[place]:
-            taken[place] = 1
-            is_older = run is not self._run
-            case = digest_of_value((result.row, result.tests, result.evaluation))
-            is_edited = is_older and case not in self._cases.asked
-            yield FoundResult(result, run.id, number, is_older, is_edited)
+        prompt = numbers_now(had, now.prompts).get(result.prompt)
+        place = digest_of_value((now.key, result.model, prompt))
+        if prompt is not None and self._taken.add(place):
+            self._models.add(result.model)
+            was, is_older = (result.row, result.tests, result.evaluation), run is not self._run
+            is_edited = is_older and was != (now.row, now.tests, now.evaluation)
+            has_several = len(now.prompts) > 1
+            yield FoundResult(result, run.id, now.key, has_several, is_older, is_edited)
 
     def _is_done(self, run: Run) -> bool:
         """Return whether older runs have nothing to add, after this one."""
         if self._left < 0:
             return True
-        if is_partial(run) or run.origin is not None or not self._taken:
+        if is_partial(run) or run.origin is not None or not self._models:
             return False
-        return self._model is None or bool(match_models(self._model, self._taken))
-
-
-class _CasesOfFile:
-    """Finds the cases of a file in the newest run; it keeps some dozen bytes of each."""
-
-    def __init__(self, cases: Sequence[Case], row: str | None) -> None:
-        """Index the cases; with `row`, only those with this label are found."""
-        self._cases, self._row = cases, row
-        self._prompts = array("L")
-        """The number of the system prompts of each case, among different ones."""
-        self._by_key = DigestMap()
-        self._wanted: dict[int, Case] = {}
-        """The cases with the label, by number."""
-        numbers: dict[tuple[str | None, ...], int] = {}
-        for number, case in enumerate(cases) if row is None else _labelled(cases, row):
-            self._by_key.put(digest_of_value(case.key), number)
-            if row is None:
-                self._prompts.append(numbers.setdefault(case.prompts, len(numbers)))
-            else:
-                self._wanted[number] = case
-        self._lists = [*numbers]
-        lists = self._lists or [case.prompts for case in self._wanted.values()]
-        self.most_prompts = max(map(len, lists), default=0)
-
-    @property
-    def size(self) -> int:
-        """Return how many numbers there are of a case and one of its system prompts."""
-        return len(self._cases) * self.most_prompts
-
-    @property
-    def names(self) -> set[str]:
-        """Return the keys and the labels of the cases with the label that is looked for."""
-        return {name for case in self._wanted.values() for name in (case.key, case.row)}
-
-    def prompts(self, number: int) -> tuple[str | None, ...]:
-        """Return the system prompts of a case."""
-        if self._row is not None:
-            return self._wanted[number].prompts
-        return self._lists[self._prompts[number]]
-
-    def find(self, result: Result) -> int | None:
-        """Return the number of the case of a result: by the values of its row, else by its label.
-
-        None if it is gone.
-        """
-        number = self._by_key.get(digest_of_value(result.key))
-        return self._by_row.get(digest_of_value(result.row)) if number is None else number
-
-    @cached_property
-    def _by_row(self) -> DigestMap:
-        """Return the numbers of the cases by label; the last of several with it counts."""
-        numbers = DigestMap()
-        for number, case in enumerate(self._cases) if self._row is None else self._wanted.items():
-            numbers.put(digest_of_value(case.row), number)
-        return numbers
-
-    @cached_property
-    def asked(self) -> DigestSet:
-        """Return digests of what each case asks, and of how it is judged."""
-        asked = DigestSet()
-        for case in self._cases:
-            asked.add(digest_of_value((case.row, case.tests, case.evaluation)))
-        return asked
-
-
-def _labelled(cases: Sequence[Case], row: str) -> Iterable[tuple[int, Case]]:
-    """Return the cases with a label, with their numbers."""
-    if isinstance(cases, StoredCases):
-        return cases.labelled((row,))
-    return ((number, case) for number, case in enumerate(cases) if case.row == row)
+        return self._model is None or bool(match_models(self._model, self._models))
 
 
 def _find_places(

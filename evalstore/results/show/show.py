@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases, restore_failure
-from evalstore.core.hashing import DigestMap, DigestSet, digest_of, digest_of_value
+from evalstore.core.hashing import DigestSet, digest_of, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import URGENCY, Case, Json, is_text
@@ -92,6 +92,10 @@ class ShownResults:
     def __iter__(self) -> Iterator[Json]:
         return (document for document, _ in self._values)
 
+    def shown(self) -> Iterator[ShownResult]:
+        """Yield the results."""
+        return (ShownResult(*each) for each in self._values)
+
     def by_urgency(self, broke: Callable[[Json], bool] | None = None) -> Iterator[ShownResult]:
         """Yield the results, the most urgent first; those of a verdict keep their order.
 
@@ -99,9 +103,10 @@ class ShownResults:
         """
         for word in URGENCY:
             for is_first in (None,) if broke is None else (True, False):
-                for document, has_several in self._values if word in self._words else ():
-                    if word_of(document) == word and (broke is None or broke(document) == is_first):
-                        yield ShownResult(document, has_several)
+                for each in self.shown() if word in self._words else ():
+                    is_wanted = broke is None or broke(each.document) == is_first
+                    if is_wanted and word_of(each.document) == word:
+                        yield each
 
 
 def word_of(document: Json) -> str:
@@ -199,65 +204,28 @@ class FoundResult(NamedTuple):
     result: Result
     run: str
     """The id of the run."""
-    number: int
-    """The number of its case."""
+    key: str
+    """That of its case in the newest run."""
+    has_several: bool = False
+    """Whether that has several system prompts."""
     is_older: bool = False
     """Whether the run is older than the newest one with results of the file."""
     is_edited: bool = False
     """Whether its case was edited since."""
 
 
-class CasePrompts:
-    """Knows the system prompts with which cases have results; it keeps few bytes of each case."""
-
-    def __init__(self) -> None:
-        self._numbers = DigestMap()
-        self._sets: list[frozenset[str | None]] = [frozenset()]
-        self._larger: dict[tuple[int, str | None], int] = {}
-        """The number of a set and a prompt -> that of the set with this prompt."""
-
-    def note(self, file: str, row: str, prompt: str | None) -> None:
-        """Note a result of a case."""
-        digest = digest_of_value((file, row))
-        number = self._numbers.get(digest) or 0
-        larger = self._larger.get((number, prompt))
-        if larger is None:
-            prompts = self._sets[number] | {prompt}
-            if prompts not in self._sets:
-                self._sets.append(prompts)
-            larger = self._larger[number, prompt] = self._sets.index(prompts)
-        if larger != number:
-            self._numbers.put(digest, larger)
-
-    @property
-    def several(self) -> set[str | None]:
-        """Return the system prompts of cases with several."""
-        return {prompt for prompts in self._sets if len(prompts) > 1 for prompt in prompts}
-
-
-class ListedResults(NamedTuple):
-    """Results to show of a test file."""
-
-    results: ShownResults
-    prompts: set[str | None]
-    """The system prompts of cases with several."""
-
-
 class ChosenResults:
     """The results of several cases of a test file, those of the newest run first."""
 
-    def __init__(self, file: str, found: Iterable[FoundResult], every: CasePrompts) -> None:
-        """`file` is the path in the newest run, and `found` are read once.
-
-        `every` has all results of the file in this run, when `found` are read.
-        """
+    def __init__(self, file: str, found: Iterable[FoundResult]) -> None:
+        """`file` is the path in the newest run, and `found` are read once."""
         self.pairs: dict[Pair, None] = {}
         """The candidates and system prompts of the results, in this order."""
         self.first: list[tuple[str, str]] = []
         """The file and the row of the first few cases."""
         self.cases = 0
         """How many cases there are."""
-        self._file, self._every, self._has_older = file, every, False
+        self._file = file
         self.results = ShownResults.listing(map(self._describe, self._count(found)))
 
     def _count(self, found: Iterable[FoundResult]) -> Iterator[FoundResult]:
@@ -271,7 +239,6 @@ class ChosenResults:
                 self.cases += 1
                 if len(self.first) < _MOST_NAMED:
                     self.first.append(place)
-            self._has_older = self._has_older or each.is_older
             yield each
 
     def _describe(self, found: FoundResult) -> ShownResult:
@@ -280,18 +247,17 @@ class ChosenResults:
         if found.is_older:
             document |= {"file": self._file, "run": found.run}
             document |= {"edited": True} if found.is_edited else {}
-        return ShownResult(document, has_several=True)
+        return ShownResult(document, found.has_several)
 
-    def choose(self, pairs: Collection[Pair]) -> ListedResults:
-        """Return the results of these pairs; call it once."""
-        shown = self.results
-        if len(pairs) < len(self.pairs):
-            left = (each for each in shown if (each["model"], each["prompt"]) in pairs)
-            shown = ShownResults.listing(ShownResult(each, has_several=True) for each in left)
-        for each in shown if self._has_older else ():
-            if "run" in each:
-                self._every.note(each["file"], each["row"], each["prompt"])
-        return ListedResults(shown, self._every.several)
+    def choose(self, pairs: Collection[Pair]) -> ShownResults:
+        """Return the results of these pairs."""
+        if len(pairs) == len(self.pairs):
+            return self.results
+        return ShownResults.listing(
+            each
+            for each in self.results.shown()
+            if (each.document["model"], each.document["prompt"]) in pairs
+        )
 
 
 _MOST_NAMED = 4
@@ -491,7 +457,7 @@ def show_file(
     store: Store,
     revision: str,
     path: str,
-    chosen: ListedResults | None = None,
+    chosen: ShownResults | None = None,
 ) -> ShownItem:
     """Return a test file as it was in a run, with its results there, or those that are chosen.
 
@@ -501,12 +467,9 @@ def show_file(
     tree = read_tree(run.snapshot, store.load_nodes)
     name = find_file_of_run(location, store, run, tree, path)
     item = _stored_cases(store, tree[name], store.load_any("cases", tree[name]).content)
-    if chosen is None:
-        every = ShownResults(iterate_results(store, run, name))
-        chosen = ListedResults(every, every.prompts)
-    results, several = chosen
+    results = ShownResults(iterate_results(store, run, name)) if chosen is None else chosen
     item.related = {"file": name, "run": run.id, **item.related, "results": results}
-    item.prompts, item.marks = name_prompts(location, several), _label_marks(store, run)
+    item.prompts, item.marks = name_prompts(location, results.prompts), _label_marks(store, run)
     item.references = name_references(location, _references(item))
     return item
 

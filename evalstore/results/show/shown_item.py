@@ -203,7 +203,7 @@ def _explain_case(
             newest = error.newest
             chosen = error.select(location, model, prompt)
             if newest is None:
-                return show_workspace_file(location, error.file, chosen.results)
+                return show_workspace_file(location, error.file, chosen)
             with open_store(location) as store:
                 run, file = newest.run.id, newest.file
                 item = show_file(location, store, run, file, chosen)
