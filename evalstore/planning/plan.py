@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby, takewhile
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from evalstore.checks.aggregation import wants_models
@@ -174,12 +175,19 @@ class Plan:
                 one = self.only_session(cell)
                 yield from (one,) if one else map(hashing.subject_of, cell.subjects(self.sessions))
 
-    def only_session(self, cell: Cell) -> str | None:
-        """Return the stored session of a cell that needs no other; None for all other cells."""
+    def only_session(
+        self, cell: Cell, new: Mapping[str, Sequence[Sample]] = MappingProxyType({})
+    ) -> str | None:
+        """Return the stored session of a cell that needs no other; None for all other cells.
+
+        Without a stored one, it is the only one of its `new` ones.
+        """
         if cell.attempts > 1 or len(cell.questions) > 1:
             return None
-        sessions = self.sessions.get(cell.questions[0])
-        return sessions[0] if sessions else None
+        if sessions := self.sessions.get(cell.questions[0]):
+            return sessions[0]
+        fresh = new.get(cell.questions[0], ())
+        return fresh[0].id if len(fresh) == 1 else None
 
     def todo(self) -> Iterator[Hashable]:
         """Yield the ids of the questions to ask, and the places of the judgements to make."""

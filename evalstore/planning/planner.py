@@ -439,11 +439,6 @@ class SettledRecorder:
                 self._contexts[path] = contexts.of(file)
                 self._left[path] = file.cases.parts()
 
-    @property
-    def has_parts(self) -> bool:
-        """Return whether there are files with parts."""
-        return bool(self._left)
-
     def add(self, results: Sequence[CellResult], costs: Mapping[str, float]) -> None:
         """Add results, in the order of their cells.
 

@@ -234,10 +234,10 @@ def compute_results(
     results = []
     for cell in plan.cells:
         evaluation = cell.case.evaluation
-        session = plan.only_session(cell)
-        if session and cell.questions[0] not in new_sessions and session not in new_votes:
-            cast = plan.votes.get(session, [])
-            if evaluation and is_checked(cell, cast) and cast[0].verdict != "none":
+        session = plan.only_session(cell, new_sessions)
+        if session and evaluation:
+            cast = [*plan.votes.get(session, ()), *new_votes.get(session, ())]
+            if is_checked(cell, cast) and cast[0].verdict != "none":
                 word, score = cast[0].verdict, cast[0].score
                 combined = single.get((word, score))
                 if combined is None:

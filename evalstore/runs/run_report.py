@@ -119,7 +119,7 @@ class RunTotals:
         """Add a batch, and store its results; without an outcome nothing was done for it."""
         outcome = outcome or ExecutionCounts()
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
-        costs = self._find_costs(plan, outcome)
+        costs = {**plan.costs, **outcome.costs}
         self._count_votes(cells, costs)
         cells, added = self._store_carried(cells, costs)
         words = [result.word for result in cells]
@@ -157,30 +157,6 @@ class RunTotals:
                 self._appeared[model] = (first.file, first.number, len(self.models))
                 self.models[model] = Counter()
             self.models[model][word] += count
-
-    def _find_costs(self, plan: Plan, outcome: ExecutionCounts) -> dict[str, float]:
-        """Return the costs of the sessions and of the votes of a batch, in USD by id.
-
-        Those of the run itself are only needed where parts are recorded.
-        """
-        is_recorded = bool(self._recorder and self._recorder.has_parts)
-        samples = [each for some in outcome.sessions.values() for each in some if is_recorded]
-        votes = [
-            vote
-            for some in outcome.votes.values()
-            for vote in some
-            if is_recorded or vote.started < self._started
-        ]
-        if not samples and not votes:
-            return plan.costs
-        store = self._project.store
-        spent = store.find_spent(sample.id for sample in samples)
-        judged = store.find_judgements(vote.id for vote in votes)
-        return {
-            **plan.costs,
-            **{id: each.usd for id, each in spent.items() if each.usd is not None},
-            **{id: each.usd for id, each in judged.items() if each.usd is not None},
-        }
 
     def _count_votes(self, cells: list[CellResult], costs: Mapping[str, float]) -> None:
         """Add the cost of the votes of earlier runs, each once."""

@@ -58,3 +58,5 @@ class ExecutionCounts:
     """Question id -> new sessions."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
     """Id of a subject -> new votes."""
+    costs: dict[str, float] = field(default_factory=dict)
+    """Id of a new session or vote -> its cost in USD, if it is known."""

@@ -197,14 +197,15 @@ class Executor:
     async def carry_out(self, plan: Plan) -> None:
         """Carry out a plan as far as possible; raises `StoreError` when results cannot be stored.
 
-        The outcome's sessions and votes are those of this plan. When it is cancelled, calls in
-        flight are cancelled, and finished results are kept.
+        The outcome's sessions, votes and costs are those of this plan. When it is cancelled, calls
+        in flight are cancelled, and finished results are kept.
         """
         assert self._background is not None
         self.sharing.open(plan)
         self._resources.evaluators.forget_prepared()
         self.outcome.sessions.clear()
         self.outcome.votes.clear()
+        self.outcome.costs.clear()
         if self.is_halted:
             return
         self._execution = PlanExecution(self._resources, plan, self._bursts)

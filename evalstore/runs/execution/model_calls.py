@@ -339,7 +339,7 @@ class ModelCaller:
         if account.name not in self._limiters:
             limits = self._limits
             self._limiters[account.name] = RateLimiter(
-                batches.SIZE
+                4 * batches.SIZE
                 if account.place == RECORDED
                 else min(limits.concurrency, account.concurrency or limits.concurrency),
                 account.requests_per_minute or limits.requests_per_minute,

@@ -43,6 +43,8 @@ class Accounting:
         id = self.writer.put_session(session)
         sample = Sample(session.started, id, session.limit)
         self.outcome.sessions.setdefault(question, []).append(sample)
+        if session.cost:
+            self.outcome.costs[id] = session.cost.usd
         if session.origin == RECORDED:
             self.outcome.recorded += 1
         else:
@@ -62,6 +64,8 @@ class Accounting:
             evaluation.score,
         )
         self.outcome.votes.setdefault(subject_of(evaluation.sessions), []).append(vote)
+        if evaluation.cost:
+            self.outcome.costs[id] = evaluation.cost.usd
         self.outcome.judged += 1
         self.outcome.judged_by_checks += evaluation.evaluator == CHECKS
         self._environment.judged(evaluation.verdict)
