@@ -32,7 +32,7 @@ from evalstore.planning.results import find_feedback
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
-from evalstore.results.show.revision_results import find_marked_results, open_revision
+from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.groups import CostReader
 from evalstore.results.table.editable_files import TestLines
 from evalstore.store.costs import Spent
@@ -45,7 +45,7 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
     Raises `RevisionError` for an unknown run, and `WorkspaceError` when the workspace has errors.
     """
     with open_revision(location, revision) as project:
-        run, batches = find_marked_results(project, revision)
+        run, batches = find_results(project, revision)
         results = chain.from_iterable(batches)
         yield Export(project, run, results, _read_rows(project, run, results))
 

@@ -37,7 +37,7 @@ from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
-    find_marked_results,
+    find_results,
     find_run,
     open_revision,
     without_garbage_collection,
@@ -138,7 +138,7 @@ def build_report(
             batches = workspace.batches(project)
             regressions = workspace.regressions(project)
         else:
-            run, batches = find_marked_results(project, revision)
+            run, batches = find_results(project, revision)
             compared, regressions = compare_run(location, project, run, compare)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.core import hashing
 from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.runs import ProgressListener
-from evalstore.planning.failed_work import busy_cells, failed_judgements, failed_questions
+from evalstore.planning.failed_work import busy_cells
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
 from evalstore.planning.results import CellResult, as_result, compute_results, find_feedback
+from evalstore.results.log.failures import failed_now
 from evalstore.results.names import prompt_label, shortened, show_answer
 from evalstore.results.rendering import answer_text
 from evalstore.runs.run_report import cell_key
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.core.errors import Problem
-    from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results.growing_results import CellKey
@@ -460,18 +459,7 @@ class _Describer:
         self._answers = project.store.find_answers(
             result.sessions[0] for result in shown if result.sessions
         )
-        self._questions = {
-            question: failure.message
-            for question, failure in failed_questions(project, plan).items()
-        }
-        planned = {
-            (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
-            for judgement in plan.judgements
-            if judgement.subject is not None
-        }
-        failures = failed_judgements(project, plan) if planned else {}
-        self._judgements = {it[0]: failures[it].message for it in planned & failures.keys()}
-        """The messages of failed judgements by the id of their subject."""
+        self._failed = failed_now(project, plan, results)
         busy = busy_cells(plan) if plan.asks or plan.judgements else []
         self._busy = set(map(cell_key, busy))
         self._name_prompt = cache(partial(prompt_label, project))
@@ -481,9 +469,9 @@ class _Describer:
         cell = result.cell
         word, reason = result.word, ""
         if result.pending:
-            failure = self._find_failure(cell)
+            failure = self._failed.get(cell_key(cell))
             word = "no reply" if failure else "pending"
-            reason = failure or self._find_reason(result)
+            reason = failure.message if failure else self._find_reason(result)
         session = result.sessions[0] if result.sessions else ""
         answer = self._answers.get(session)
         return CurrentCase(
@@ -497,15 +485,6 @@ class _Describer:
             reason=reason,
             can_run=cell_key(cell) in self._busy,
         )
-
-    def _find_failure(self, cell: Cell) -> str:
-        """Return the message of a failed call of a cell; empty if none failed."""
-        asked = (self._questions.get(question, "") for question in cell.questions)
-        failure = next(filter(None, asked), "")
-        if failure or not self._judgements:
-            return failure
-        subjects = map(hashing.subject_of, cell.subjects(self._plan.sessions))
-        return next(filter(None, map(self._judgements.get, subjects)), "")
 
     def _find_reason(self, result: CellResult) -> str:
         """Return why an answer or a judgement is missing that no call was made for."""

@@ -17,6 +17,7 @@ from evalstore.core import deserialize, hashing
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.core.results import Failure, Result, Session
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, FileRef, Json, Reply
 from evalstore.files.processes.application import APPLICATIONS
 from evalstore.planning.first_pushes import FirstPush, first_push_of
@@ -37,7 +38,7 @@ from evalstore.results.answer.judgements import (
 )
 from evalstore.results.flips.verdict_changes import has_several_prompts
 from evalstore.results.labels import find_counted_labels, with_later_labels
-from evalstore.results.log.failures import hint_for, judged_subjects
+from evalstore.results.log.failures import hint_for, judged_subjects, questions_in_run
 from evalstore.results.names import name_prompts, name_references
 from evalstore.results.rendering import (
     answer_text,
@@ -49,6 +50,7 @@ from evalstore.results.rendering import (
 )
 from evalstore.results.show.show import cells_with
 from evalstore.store import Store
+from evalstore.store.trees.tree_nodes import find_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,11 +396,8 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             questions, fresh = _find_questions(location, result)
             contents = VersionReader(store, fresh)
         else:
-            from evalstore.results.log.failures import questions_in_run
-
             contents = VersionReader(store, fallback=partial(read_workspace, location))
-            questions_of = questions_in_run(store, store.load_run(run), [result])
-            questions = next(iter(questions_of.values()), ())
+            questions = _questions_of(store, store.load_run(run), result)
         return AnswerView(
             id=None,
             file=result.file,
@@ -419,6 +418,19 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
                 if id is not None
             ),
         )
+
+
+def _questions_of(store: Store, run: Run, result: Result) -> tuple[str, ...]:
+    """Return the questions that a run asked for a result."""
+    node = find_entry([run.snapshot], result.file, store.load_nodes).get(run.snapshot)
+    files = store.load_case_files([node] if node else [])
+    cases = (case for file in files.values() for case in file.cases)
+    asked = (
+        questions_in_run(run, result, it.temperature, it.seed)
+        for it in cases
+        if it.row == result.row
+    )
+    return next(asked, ())
 
 
 def read_workspace(location: Location) -> Fresh:

@@ -29,8 +29,8 @@ from evalstore.results.answer.answer import (
 )
 from evalstore.results.answer.judgements import Attempt, Judgement, judgement_view
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
-from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.log.failures import judged_subjects, questions_in_run
+from evalstore.results.growing_results import cell_of
+from evalstore.results.log.failures import find_failures_in_run
 from evalstore.results.names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
 
@@ -112,7 +112,8 @@ class AnswerReader:
                 if result.required_answers > 1
             ],
         )
-        failures = self._failures([result for result, _ in results if result.is_missing])
+        asked = ((result, case.temperature, case.seed) for result, case in results)
+        failures = find_failures_in_run(self.store, self.run, asked)
         for result, case in results:
             yield ResultView(
                 result,
@@ -142,7 +143,9 @@ class AnswerReader:
                     for key in result.evaluations
                     if (judgement := judgements.get(key))
                 ),
-                failures.get(cell_of(result), ()),
+                tuple(dict.fromkeys(map(failure_text, failures.get(cell_of(result), ()))))[
+                    :MOST_FAILURES
+                ],
                 attempts.get(result.evaluations, ()),
             )
 
@@ -193,32 +196,3 @@ class AnswerReader:
         """Return the last answers of these sessions by id."""
         stored = self.store.find_sessions(sessions)
         return {key: answer_text(session.answer) for key, session in stored.items()}
-
-    def _failures(self, missing: Sequence[Result]) -> Mapping[CellKey, tuple[str, ...]]:
-        """Return the messages of the failed calls for results that lack something, by place."""
-        if not missing or not self.run.snapshot:
-            return {}
-        asked = questions_in_run(self.store, self.run, missing)
-        subjects = judged_subjects(missing)
-        messages: dict[str, dict[str, None]] = {}
-        for _, failure in self.store.find_failures_of(
-            {key for keys in asked.values() for key in keys},
-            {key for keys in subjects.values() for key in keys},
-        ):
-            if not self.run.started <= failure.at <= self.run.ended:
-                continue
-            key = failure.question or failure.subject or ""
-            messages.setdefault(key, {})[failure_text(failure)] = None
-        return {
-            cell_of(result): tuple(
-                dict.fromkeys(
-                    text
-                    for key in (
-                        *asked.get(cell_of(result), ()),
-                        *subjects.get(cell_of(result), ()),
-                    )
-                    for text in messages.get(key, ())
-                )
-            )[:MOST_FAILURES]
-            for result in missing
-        }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from evalstore.core import hashing
@@ -370,28 +371,25 @@ def hint_for(
     return _HINTS.get(status or 0)
 
 
-def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[CellKey]:
-    """Return the places of the workspace's results whose last call failed."""
-    questions = failed_questions(project, plan)
-    judgements = {
+def failed_now(
+    project: Project, plan: Plan, settled: Iterable[CellResult]
+) -> dict[CellKey, Failure]:
+    """Return the last failed calls for what results of the workspace miss, by their places."""
+    failed: Mapping[str, Failure] = failed_questions(project, plan)
+    planned = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
         for judgement in plan.judgements
+        if judgement.subject is not None
     }
-    subjects = {key[0] for key in judgements & failed_judgements(project, plan).keys()}
-    if not questions and not subjects:
-        return set()
-    return {
-        (
-            result.cell.file,
-            result.cell.case.row,
-            result.cell.prompt_number,
-            result.cell.candidate.id,
-        )
-        for result in settled
-        if result.pending
-        if not questions.keys().isdisjoint(result.cell.questions)
-        or not subjects.isdisjoint(map(hashing.subject_of, result.cell.subjects(plan.sessions)))
-    }
+    if planned:
+        judged = failed_judgements(project, plan).items()
+        failed = {**failed, **{key[0]: it for key, it in judged if key in planned}}
+    found: dict[CellKey, Failure] = {}
+    for cell in (each.cell for each in settled if failed and each.pending):
+        subjects = map(hashing.subject_of, cell.subjects(plan.sessions))
+        if failure := next(filter(None, map(failed.get, (*cell.questions, *subjects))), None):
+            found[cell.file, cell.case.row, cell.prompt_number, cell.candidate.id] = failure
+    return found
 
 
 def mark_failed(result: Result, failed: Collection[CellKey]) -> Result:
@@ -405,28 +403,28 @@ AskedResult = tuple["Result", float | None, int | None]
 
 def mark_failed_in_run(store: Store, run: Run, asked: Sequence[AskedResult]) -> list[Result]:
     """Return some results of a run, with a mark on those that miss something as a call failed."""
+    failed = find_failures_in_run(store, run, asked)
+    return [mark_failed(result, failed) for result, _, _ in asked]
+
+
+def find_failures_in_run(
+    store: Store, run: Run, asked: Iterable[AskedResult]
+) -> dict[CellKey, list[Failure]]:
+    """Return the failed calls for what some results of a run miss, newest first, by place."""
     waiting = [each for each in asked if each[0].is_missing] if run.failed else []
-    if not waiting:
-        return [result for result, _, _ in asked]
-    missing = [result for result, _, _ in waiting]
-    questions_of = _questions(run, waiting)
-    subjects = judged_subjects(missing)
-    failed_places = [
-        failure
-        for _, failure in store.find_failures_of(
-            {id for ids in questions_of.values() for id in ids},
-            {id for ids in subjects.values() for id in ids},
-        )
-        if run.started <= failure.at <= run.ended
-    ]
-    failed = {failure.question or failure.subject for failure in failed_places}
-    marked = {
-        place
-        for lists in (questions_of, subjects)
-        for place, ids in lists.items()
-        if not failed.isdisjoint(ids)
-    }
-    return [mark_failed(result, marked) for result, _, _ in asked]
+    questions = {cell_of(each[0]): questions_in_run(run, *each) for each in waiting}
+    subjects = judged_subjects(each[0] for each in waiting)
+    places: dict[str, list[CellKey]] = {}
+    for place, ids in (*questions.items(), *subjects.items()):
+        for id in ids:
+            places.setdefault(id, []).append(place)
+    found: dict[CellKey, list[Failure]] = {}
+    both = (set(chain(*each.values())) for each in (questions, subjects))
+    for _, failure in store.find_failures_of(*both) if places else ():
+        if run.started <= failure.at <= run.ended:
+            for place in places.get(failure.question or failure.subject or "", ()):
+                found.setdefault(place, []).append(failure)
+    return found
 
 
 def judged_subjects(results: Iterable[Result]) -> Mapping[CellKey, set[str]]:
@@ -441,26 +439,17 @@ def judged_subjects(results: Iterable[Result]) -> Mapping[CellKey, set[str]]:
 
 
 def questions_in_run(
-    store: Store, run: Run, results: Collection[Result]
-) -> Mapping[CellKey, tuple[str, ...]]:
-    """Return the ids of the questions that a run asked for these results, by place."""
-    nodes = read_tree(run.snapshot, store.load_nodes)
-    files = store.load_case_files(
-        list({nodes[result.file] for result in results if result.file in nodes})
+    run: Run, result: Result, temperature: float | None, seed: int | None
+) -> tuple[str, ...]:
+    """Return the ids of the questions that a run asked for a result.
+
+    `temperature` and `seed` are those of its case.
+    """
+    candidate = run.find_candidate(result.model)
+    if candidate is None:
+        return ()
+    used = candidate.temperature if temperature is None else temperature
+    return tuple(
+        hashing.question_id(Question(test, result.prompt, candidate.model, used, seed))
+        for test in dict.fromkeys(result.tests)
     )
-    cases = {id: {case.row: case for case in file.cases} for id, file in files.items()}
-    placed = ((it, cases.get(nodes.get(it.file, ""), {}).get(it.row)) for it in results)
-    return _questions(run, [(it, case.temperature, case.seed) for it, case in placed if case])
-
-
-def _questions(run: Run, asked: Iterable[AskedResult]) -> dict[CellKey, tuple[str, ...]]:
-    candidates = {candidate.id: candidate for candidate in run.candidates}
-    questions_of: dict[CellKey, tuple[str, ...]] = {}
-    for result, temperature, seed in asked:
-        if candidate := candidates.get(result.model):
-            used = candidate.temperature if temperature is None else temperature
-            questions_of[cell_of(result)] = tuple(
-                hashing.question_id(Question(test, result.prompt, candidate.model, used, seed))
-                for test in dict.fromkeys(result.tests)
-            )
-    return questions_of

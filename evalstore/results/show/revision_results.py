@@ -67,23 +67,15 @@ def find_run(project: Project, revision: str) -> Run:
 def find_results(
     project: Project, revision: str
 ) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
-    """Return the run that a revision names, and its results in batches."""
+    """Return the run that a revision names, and its results in batches.
+
+    Those whose call failed have a mark.
+    """
     run = find_run(project, revision)
-    if revision != WORK:
-        return run, iterate_cases(project.store, run)
-    from evalstore.planning.status_report import iterate_workspace
-
-    return run, iterate_workspace(project)
-
-
-def find_marked_results(
-    project: Project, revision: str
-) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
-    """Return what `find_results` does, with a mark on results whose call failed."""
-    run, batches = find_results(project, revision)
     if revision == WORK:
         marked = _mark_workspace(project)
         return run, ([(result, cell.case) for result, cell in batch] for batch in marked)
+    batches = iterate_cases(project.store, run)
     return run, _mark(project, run, batches) if run.failed else batches
 
 

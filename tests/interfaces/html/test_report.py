@@ -541,7 +541,7 @@ def test_a_run_that_ends_meanwhile_does_not_matter(
         assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
         return results
 
-    monkeypatch.setattr("evalstore.interfaces.html.report.find_marked_results", find_then_run)
+    monkeypatch.setattr("evalstore.interfaces.html.report.find_results", find_then_run)
     summary = summary_of(report(root))
     assert summary[:2] == [
         f"1 of 2 results fails. Best: first, 100%{LEAD}",
