@@ -38,6 +38,7 @@ from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
+from evalstore.results.flips.result_history import find_history
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import prompt_labels
@@ -49,7 +50,7 @@ from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_text import list_results, run_counts_text, scope_text
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
-from evalstore.store.results import iterate_cases, iterate_results
+from evalstore.store.results import RowResults, iterate_cases, iterate_results
 from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.workspace.folder import WorkspaceFolder
 
@@ -86,6 +87,14 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         quoted = [*(it.result for it in regressions[:_MOST_PAIRS]), *failing[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
+        folder, rows = project.settings.paths["tests"], RowResults(store)
+        earlier = {
+            result: f", {'; '.join(filter(None, (since, last)))}"
+            for result, passed_in in regressions[:_MOST_PAIRS]
+            for history in [find_history(store, folder, result, run, rows=rows)]
+            for since in [history.failing_text(code_span) if history else ""]
+            for last in [f"last passed in run {_run_name(passed_in, names)}"]
+        }
         is_labelled_later = any(describe_later_labels(store, run))
         spent = sum_spent(store, run)
         overview = make_overview(
@@ -97,10 +106,6 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         counting = GateRuns(project.workspace.root, run.git, store, run.id)
         is_failing = compared and not compare and set(run.verdicts) - {"pass"}
         note = counting.describe(store, run, code_span)[1] if is_failing else ""
-    earlier = {
-        each.result: f", last passed in run {_run_name(each.passed_in, names)}"
-        for each in regressions
-    }
     new = {it: f", {n}" if (n := attempts.get(cell_of(it))) else "" for it in failing}
     prompts = compared.prompts if compared else {}
     later = f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}."
@@ -117,7 +122,13 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             *_missing(run),
             *([later, ""] if is_labelled_later else []),
             *(_broken(compared, attempts) if compared else ()),
-            *_failing(earlier_title(regressions), list(earlier), prompts, earlier, feedback),
+            *_failing(
+                earlier_title(regressions),
+                [it.result for it in regressions],
+                prompts,
+                earlier,
+                feedback,
+            ),
             *_failing(
                 "New and not passing" if compared else "Not passing",
                 *(failing, new_prompts, new, feedback),

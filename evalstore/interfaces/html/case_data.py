@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.pair_groups import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
 from evalstore.core import batches
-from evalstore.core.clock import minute
 from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.flips.regressions import Regression
     from evalstore.results.growing_results import CellKey
     from evalstore.results.rendering import Token
     from evalstore.store import Store
@@ -75,11 +75,13 @@ class CaseData:
         explain: Callable[[ResultView], VerdictReasons],
         listed: Iterable[Result],
         labelled: Mapping[CellKey, str],
+        regressions: Iterable[Regression],
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
         `explain` says why a result has its verdict; `listed` are those whose texts the summary
-        quotes, `labelled` says how results were labelled after the run.
+        quotes, `labelled` says how results were labelled after the run, `regressions` broke in
+        earlier ones.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
@@ -87,8 +89,10 @@ class CaseData:
         self._reader, self._history = reader, history
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._explained = 0
+        self._reasons_of: dict[CellKey, VerdictReasons] = {}
+        """Those of the cases of a block that were explained."""
         self._listed, self._labelled = set(map(cell_of, listed)), labelled
-        self._pairs = ChangedPairs(diff)
+        self._pairs = ChangedPairs(diff, regressions)
         self._diff = diff
         self._undiffed = 0
         self._before: Mapping[str, str] = {}
@@ -122,6 +126,7 @@ class CaseData:
         has_room = self._undiffed < _MOST_DIFFS
         shown = [self._diff.shown_sessions(pair)[0] for pair in pairs if has_room and self._diff]
         self._before = self._reader.answers([id for id in shown if id])
+        self._reasons_of.clear()
         texts = TextTable()
         return {"texts": texts.entries, "cases": [self._case(views, texts) for views in cases]}
 
@@ -185,9 +190,13 @@ class CaseData:
         has_flipped = self._pairs.change(view.result) in ("broke", "fixed")
         before, now = self._diff.shown_sessions(pair) if pair and self._diff else (None, None)
         shown = [session.answers[-1] for session in view.sessions if session.id == now]
+        was, since = self._before.get(before or "", ""), ""
+        if not (has_flipped or (pair and pair.is_now_undecided)):
+            history = self._explained_view(view).history
+            was, since = self._last_passed(view), history.failing_text() if history else ""
         return QuotedCell(
             _line(question, _QUOTED),
-            _line(self._before.get(before or "", ""), _QUOTED),
+            _line(was, _QUOTED),
             _line(next((text for text in shown if text), self._answer(view)), _QUOTED),
             list(
                 dict.fromkeys(
@@ -198,16 +207,25 @@ class CaseData:
                     or (vote.feedback and "pass" not in (vote.verdict, verdict))
                 )
             ),
-            "" if pair and (pair.is_now_undecided or has_flipped) else self._since(view),
+            since,
         )
 
-    def _since(self, view: ResultView) -> str:
-        """Return the first run in which a result did not pass, and what changed there."""
-        history = self._explain(view).history
-        if history is None or history.before is None:
+    def _explained_view(self, view: ResultView) -> VerdictReasons:
+        key = cell_of(view.result)
+        if key not in self._reasons_of:
+            self._reasons_of[key] = self._explain(view)
+        return self._reasons_of[key]
+
+    def _last_passed(self, view: ResultView) -> str:
+        """Return the answer with which a result that does not pass last passed; empty: the same."""
+        history, sessions = self._explained_view(view).history, view.result.sessions
+        former = history.former if history and not history.passes else None
+        if former is None or not former.sessions or former.sessions == sessions:
             return ""
-        first = f"not passing since {side_name(history.since.id)}, {minute(history.since.started)}"
-        return ": ".join([first, ", ".join(it.text for it in history.changes)]).removesuffix(": ")
+        shown = self._explained_view(view).session
+        at = sessions.index(shown) if shown in sessions else 0
+        id = former.sessions[min(at, len(former.sessions) - 1)]
+        return self._reader.answers([id]).get(id, "")
 
     def _answer(self, view: ResultView) -> str:
         """Return the last turn of the answer; of several, that of one that decided the verdict."""
@@ -268,6 +286,7 @@ class CaseData:
             "history": self._history.of(result, view.case),
             "was": self._previous(view, texts),
             "why": self._reasons(view),
+            "passed": self._since_passed(view),
             "score": None if result.score is None else f"{result.score:.2g}",
         }
         return {name: value for name, value in document.items() if value not in ([], None)}
@@ -284,10 +303,24 @@ class CaseData:
             self.table.unexplained += 1
             return None
         self._explained += 1
-        sections = explanation_sections(self._explain(view), None, signs=SIGNS)
+        sections = explanation_sections(self._explained_view(view), None, signs=SIGNS)
         return [
             [title, [[line.indent, *line.spans] for line in lines]] for title, lines in sections
         ]
+
+    def _since_passed(self, view: ResultView) -> Json:
+        """Return the run in which what broke earlier last passed, and how the answer differs.
+
+        None for other results, and for one that was not explained.
+        """
+        reasons = self._reasons_of.get(cell_of(view.result))
+        if not (self._pairs.change(view.result).endswith("earlier") and reasons):
+            return None
+        history, was = reasons.history, self._last_passed(view)
+        if history is None or history.before is None or not was:
+            return None
+        diff = _differ(was, self._answer(view))
+        return {"since": side_name(history.before.id), "word": "pass", "diff": diff}
 
     def _previous(self, view: ResultView, texts: TextTable) -> Json:
         """Return the reason for a change, the previous feedback and the difference of the answers.
@@ -314,14 +347,16 @@ class CaseData:
                 self._undiffed += 1
                 before = self._before.get(before_id, "")
                 now = answers[now_id][-1] if answers[now_id] else ""
-                document["diff"] = [
-                    [
-                        [line.sign, *([safe(text), int(new)] for text, new in line.pieces)]
-                        for line in hunk
-                    ]
-                    for hunk in diff_lines(before, now)
-                ]
+                document["diff"] = _differ(before, now)
         return document
+
+
+def _differ(was: str, now: str) -> Json:
+    """Return the hunks in which two answers differ, as the page shows them."""
+    return [
+        [[line.sign, *([safe(text), int(new)] for text, new in line.pieces)] for line in hunk]
+        for hunk in diff_lines(was, now)
+    ]
 
 
 def _whole_cases(
@@ -395,20 +430,29 @@ def _vote(vote: Judgement, texts: TextTable) -> Json:
 class ChangedPairs:
     """The pairs that changed, and the kind of each change, by the cell of the newer result."""
 
-    def __init__(self, diff: Diff | None) -> None:
+    def __init__(self, diff: Diff | None, regressions: Iterable[Regression]) -> None:
+        self._earlier = {
+            digest_of_cell(it.result): CHANGES[-1 if it.result.verdict == "undecided" else -2]
+            for it in regressions
+        }
         self._changes: dict[int, tuple[str, tuple[int, int]]] = {}
         """By the digest of a cell its change among `CHANGES`, and the numbers of its results."""
         self._read: dict[CellKey, Pair] = {}
         if diff is None:
             return
         self._sides = diff.comparison.sides
-        for name in CHANGES:
+        for name in CHANGES[:-2]:
             for numbers in getattr(diff.comparison, name).numbers():
                 self._changes[self._sides.now.cell_digest(numbers[1])] = name, numbers
 
     def change(self, result: Result) -> str:
-        """Return the kind of the change of a result; empty if it has not changed."""
-        return self._changes.get(digest_of_cell(result), ("", ()))[0] if self._changes else ""
+        """Return the kind of the change of a result; empty if it has not changed.
+
+        What broke earlier and was only asked or judged again since has broken earlier.
+        """
+        digest = digest_of_cell(result)
+        change = self._changes.get(digest, ("", ()))[0]
+        return self._earlier.get(digest, change) if change in ("", "changed") else change
 
     def read(self, results: Iterable[Result]) -> list[Pair]:
         """Read the pairs of these results for `pair`, and return those that changed."""

@@ -151,7 +151,7 @@ def _unpack(values: Sequence[Any]) -> TableRow:
     return TableRow(file, row, prompt_number, prompt, tags, by_candidate, question)
 
 
-CHANGES = ("broke", "fixed", "changed", "new")
+CHANGES = ("broke", "fixed", "changed", "new", "broke earlier", "became undecided earlier")
 
 
 @dataclass

@@ -162,6 +162,7 @@ def build_report(
             lambda view: explain_view(project, view, run, rows),
             (result for each in changes for result, _ in each["results"]),
             labelled,
+            regressions,
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(collector.pass_on(batches))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
@@ -42,6 +43,7 @@ from evalstore.results.stats.trend import rate_texts, uncounted_text
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
+    from evalstore.comparison.pair_groups import PairGroup
     from evalstore.comparison.statistics import RateChange
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
@@ -54,7 +56,9 @@ if TYPE_CHECKING:
 MOST_GROUPS = 50
 """The most groups of a table."""
 MOST_CHANGES = 10
-"""The most changed cases that the summary lists for each kind of change."""
+"""The most changed results that the summary lists for each kind of change, in whole cases."""
+_MOST_LISTED = 100
+"""The most of them, where the last case has many."""
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 
 
@@ -209,16 +213,30 @@ def list_changes(
     broke = {*diff.broke.rows()}
     again = [it for it in regressions if (it.result.file, hash(it.result[:2])) in broke]
     earlier = [it for it in regressions if (it.result.file, hash(it.result[:2])) not in broke]
-    others = [(it.result, _describe_regression(diff, it, names)) for it in again[:MOST_CHANGES]]
+
+    def describe(listed: Iterable[Regression]) -> list[tuple[Result, PairFacts]]:
+        return [(it.result, _describe_regression(diff, it, names)) for it in listed]
+
+    def describe_pairs(pairs: PairGroup) -> list[tuple[Result, PairFacts]]:
+        count = _count_listed([*pairs.rows()])
+        return [(pair.either, describe_pair(diff, pair)) for pair in pairs[:count]]
+
     for title, pairs in diff.flips.items():
-        flips = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
+        flips = describe_pairs(pairs)
+        cases = {result[:2] for result, _ in flips} if title == "broke" else ()
+        others = describe(it for it in again if it.result[:2] in cases)
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
-        others = []
-    first = [(it.result, _describe_regression(diff, it, names)) for it in earlier[:MOST_CHANGES]]
-    yield _list("before", earlier_title(earlier), [it.result[:2] for it in earlier], first)
+    rows = [it.result[:2] for it in earlier]
+    first = describe(earlier[: _count_listed(rows)])
+    yield _list("before", earlier_title(earlier), rows, first)
     failing = diff.new.new_failures()
-    new = [(pair.either, describe_pair(diff, pair)) for pair in failing[:MOST_CHANGES]]
-    yield _list("new", "New and not passing", [*failing.rows()], new)
+    yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
+
+
+def _count_listed(rows: Sequence[object]) -> int:
+    """Return how many results are listed, the first of these and all others of the last case."""
+    first = rows[:MOST_CHANGES]
+    return len(first) + len([*takewhile(first[-1:].__contains__, rows[MOST_CHANGES:_MOST_LISTED])])
 
 
 def _list(
@@ -229,13 +247,13 @@ def _list(
     others: Sequence[tuple[Result, PairFacts]] = (),
 ) -> dict[str, Any]:
     """Return a list of results; `rows` are the cases of all, `others` more results of these."""
-    cases, more = {result[:2] for result, _ in results}, len(rows) - len(results)
+    more = rows[len(results) :]
     return {
         "id": id,
         "title": title,
         "count": ", ".join(count_cases(rows)),
-        "results": [*results, *(each for each in others if each[0][:2] in cases)],
-        "more": plural(more, "more result") if more else "",
+        "results": [*results, *others],
+        "more": f"{plural(len(more), 'more result')} in {count_cases(more)[0]}" if more else "",
     }
 
 

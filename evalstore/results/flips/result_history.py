@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from evalstore.checks.aggregation import judge_so_far
 from evalstore.comparison.comparison import CellIndex
+from evalstore.core.clock import minute
+from evalstore.core.display import side_name
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Verdict
@@ -98,6 +100,8 @@ class ResultHistory:
     """The first run of those, up to the newest, that passed alike or did not pass alike."""
     before: Run | None
     """The last judged run before that; None: no run that was searched had the other outcome."""
+    former: Result | None
+    """The result in that run."""
     changes: tuple[ResultChange, ...]
     """What changed between these two runs."""
     later: tuple[ResultChange, ...]
@@ -115,6 +119,17 @@ class ResultHistory:
     """Whether all of those that did not pass failed: before a pass, else up to the newest."""
     is_pending: bool = False
     """Whether the result itself has no verdict, so that the newest one is that of an older run."""
+
+    def failing_text(self, quote: Callable[[str], str] = str) -> str:
+        """Return since when it does not pass, and what changed then; empty if it never passed.
+
+        `quote` writes what changed.
+        """
+        if self.passes or self.before is None:
+            return ""
+        changed = ", ".join(it.text for it in self.changes)
+        first = f"not passing since {side_name(self.since.id)}, {minute(self.since.started)}"
+        return ": ".join([first, *([quote(changed)] if changed else [])])
 
 
 def find_history(
@@ -174,6 +189,7 @@ def find_history(
         last=records[0].run,
         since=since.run,
         before=before.run if before else None,
+        former=before.result if before else None,
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         later=tuple(find_result_changes(store, since, records[0], project)) if later else (),
         later_run=later.run if later else None,

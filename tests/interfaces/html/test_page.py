@@ -294,6 +294,32 @@ def test_prompts_of_a_case_are_together_and_recorded_answers_have_no_column(
     page.wait("document.querySelector('#case article h3')?.textContent === 'recorded'")
 
 
+def test_a_list_has_whole_cases_and_a_link_to_the_others_in_the_table(
+    tmp_path: Path, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.interfaces.html.summary.MOST_CHANGES", 1)
+    files = {f"tests/{name}.md": TEST.replace("Hello", name) for name in ("bye", "hi")}
+    root = make_workspace(tmp_path / "desk", files)
+    (root / "models/second.yaml").write_text(scripted("second", {"answer": "Hi."}))
+    assert call(root, "run", "--fail-on", "none") == 0
+    for name in ("first", "second"):
+        text = scripted(name, {"when": "Hello", "answer": "Hi."}, {"answer": "Go away!"})
+        (root / f"models/{name}.yaml").write_text(f"{text}extraIdentifier: v2\n")
+    assert call(root, "run", "--fail-on", "none") == 0
+    for title, chip in (("broke", "Broke 2"), ("before", "Broke earlier 2")):
+        page.open(report(root))
+        listed = f"document.querySelector('#{title}').parentNode"
+        assert page.value(f"{listed}.querySelectorAll('.model').length") == 2
+        assert page.value(f"{listed}.querySelector('a').innerText") == "tests/bye.md"
+        link = f"{listed}.querySelector('[data-list]')"
+        assert page.value(f"{link}.innerText") == "2 more results in 1 case"
+        page.value(f"{link}.click()")
+        page.wait("location.hash === '#cases-title'")
+        pressed = "document.querySelector('#chips [aria-pressed=true]').innerText"
+        assert (page.value(pressed), names(page)) == (chip, ["tests/bye.md", "tests/hi.md"])
+        assert call(root, "run", "--fail-on", "none") == 0
+
+
 def test_cards_of_many_candidates_are_as_wide_as_a_phone(tmp_path: Path, page: Page) -> None:
     many = [f"m{number}" for number in range(6)]
     files = {f"models/{name}.yaml": scripted(name, {"answer": "Hi."}) for name in many}

@@ -888,7 +888,17 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     told = "second got worse, 100% to 50%; 1 case broke, none fixed, 1 other broke earlier. "
     assert headline.startswith(told)
     place = lines.index("Broke earlier (1 case)")
-    assert lines[place + 1].startswith("tests/hello.md first ✗ fail (not passing since run #")
+    since = "tests/hello.md first ✗ fail (not passing since run #"
+    assert lines[place + 1].startswith(since)
+    answers = ["question", "Hello", "before", "Good morning!", "now", "Go away!"]
+    assert lines[place + 2 : place + 8] == answers
+    told = markdown_report(Location(root)).partition("#### Broke earlier\n\n")[2]
+    shown = r"- \*\*`tests/hello.md`\*\* `first`: fail, not passing since run [0-9a-f]{8}, .* UTC: "
+    assert re.search(rf"{shown}`.*extraIdentifier.*`; last passed in run `", told)
+    page = report(root).read_text(encoding="utf-8")
+    cases = [case for case in data_of(page, "block-0")["cases"] if "passed" in case["cells"][0]]
+    passed, _ = (case["cells"][0]["passed"] for case in cases)
+    assert (passed["word"], [line[0] for line in passed["diff"][0]]) == ("pass", ["-", "+"])
     both = lines[lines.index("Broke (1 case)") : place]
     assert both[:4] == ["Broke (1 case)", "tests/bye.md", "question", "Bye"]
     assert both[4] == "second ✓ pass → ✗ fail (model changed)"

@@ -129,12 +129,14 @@
   const has = (test) => (row) => row.cells.some(test);
   const chips = [
     ["All", () => true],
-    ["Broke", has((cell) => cell.change === "broke")],
+    ["Broke", has((cell) => cell.change === "broke"), "broke"],
+    ["Broke earlier", has((cell) => cell.change.endsWith("earlier")), "before"],
+    ["New, not passing", has((cell) => cell.change === "new" && !["pass", "pending"].includes(cell.word)), "new"],
     ["Fails", has((cell) => ["fail", "error", "no reply"].includes(cell.word))],
-    ["Undecided", has((cell) => cell.word === "undecided")],
+    ["Undecided", has((cell) => cell.word === "undecided"), "undecided"],
     ["Pending", has((cell) => cell.word === "pending")],
     ["Differ", (row) => new Set(row.cells.map((cell) => cell.word)).size > 1],
-    ["Fixed", has((cell) => cell.change === "fixed")],
+    ["Fixed", has((cell) => cell.change === "fixed"), "fixed"],
   ];
   let chosen = chips[0];
 
@@ -224,7 +226,7 @@
   function previous(was, cell, texts) {
     if (!was) return null;
     const old = texts[was.feedback];
-    return section("Since " + data.since,
+    return section("Since " + (was.since || data.since),
       make("p", null, verdict(was.word), was.run ? " (run " + was.run + ")" : "", " → ", verdict(cell.word), was.reason ? " (" + was.reason + ")" : ""),
       old ? make("p", {class: "feedback", text: true}, "previous feedback: " + (typeof old === "string" ? old : old[0])) : null,
       was.diff && was.diff.length ? difference(was.diff) : null);
@@ -267,7 +269,7 @@
       ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
       detail.votes ? section("Verdicts", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
       ...reasons(detail.why),
-      previous(detail.was, cell, texts),
+      previous(detail.was, cell, texts), previous(detail.passed, cell, texts),
       history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history),
         make("p", {class: "note"}, "Runs with the same results of this file as a newer one are left out.")) : null);
   }
@@ -324,6 +326,8 @@
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest('a[href^="#case-"]');
     if (link && link.getAttribute("href") === location.hash) follow();
+    const more = event.target.closest?.("[data-list]");  // the rest of a list of the summary
+    if (more) $("chips").querySelector('[data-chip="' + more.dataset.list + '"]')?.click();
   });
 
   // --- keys
@@ -383,7 +387,7 @@
   for (const chip of chips) {
     const count = countCases(rows.filter(chip[1]));
     if (!count && chip !== chips[0]) continue;
-    const button = make("button", {type: "button", "aria-pressed": String(chip === chosen), click: () => {
+    const button = make("button", {type: "button", "data-chip": chip[2], "aria-pressed": String(chip === chosen), click: () => {
       chosen = chip;
       for (const other of $("chips").children) other.setAttribute("aria-pressed", String(other === button));
       applyFilter();

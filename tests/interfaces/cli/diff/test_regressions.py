@@ -60,11 +60,13 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     text = broken("report", "--markdown").stdout
     assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
     assert ", compared with `<short>` (`worse`).\n" in text
-    assert (
-        "#### Broke earlier\n\n"
-        "- **`tests/t.md`** `scripted/one`: fail, last passed in run `<short>` (`good`)\n\n"
+    told = text.partition("#### Broke earlier\n\n")[2]
+    since = "fail, not passing since run <short>, "
+    assert told.startswith(f"- **`tests/t.md`** `scripted/one`: {since}")
+    assert " UTC: test changed; last passed in run `<short>` (`good`)\n\n" in told
+    assert told.partition("\n\n")[2].startswith(
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
-    ) in text
+    )
     broken("report", "@", "-o", str(page))
     assert "1 case broke earlier" in page.read_text(encoding="utf-8")
     assert ">Broke earlier (1 case)</h2>" in page.read_text(encoding="utf-8")
