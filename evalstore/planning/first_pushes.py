@@ -15,7 +15,6 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes.push_notes import read_own_names
 from evalstore.store.schema.table_definitions import EVENTS
-from evalstore.workspace.folder import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,7 @@ def find_first_pushes(
     if not pushes:
         return {}
     names = {_own_name(location.directory), *read_own_names(workspace)}
-    own = {
-        remote: names | _own_signers(workspace, remote)
-        for remote in {push.remote for push in pushes.values()}
-    }
-    return {id: push for id, push in pushes.items() if push.writer not in own[push.remote]}
+    return {id: push for id, push in pushes.items() if push.writer not in names}
 
 
 def first_push_of(location: Location, kind: str, id: str) -> FirstPush | None:
@@ -72,18 +67,6 @@ def first_push_of(location: Location, kind: str, id: str) -> FirstPush | None:
 def push_text(push: FirstPush) -> str:
     """Return where a row came from: `from origin, pushed by ci@runner`."""
     return f"from {safe(push.remote)}, pushed by {safe(push.writer)}"
-
-
-def _own_signers(workspace: WorkspaceFolder, remote: str) -> frozenset[str]:
-    """Return the names under which signed pushes from here are shown; none if that is not clear."""
-    from evalstore.remotes.acceptance import acceptance_of, own_names_of
-
-    settings = workspace.settings.remotes[remote]
-    try:
-        rules = acceptance_of(workspace, remote, settings)
-        return own_names_of(workspace, remote, settings, rules)
-    except EvalstoreError:
-        return frozenset()
 
 
 @lru_cache(maxsize=4)

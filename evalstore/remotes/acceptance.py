@@ -11,8 +11,6 @@ import re
 import signal
 import subprocess
 import tempfile
-from base64 import b64encode
-from binascii import Error, a2b_base64
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -125,23 +123,6 @@ def signing_key_of(
         )
     path, _ = _read(workspace, name, "sign", remote.sign, LARGEST_KEY)
     return SigningKey(path, _place(workspace, name, "sign", remote.sign))
-
-
-def own_names_of(
-    workspace: WorkspaceFolder, name: str, remote: RemoteSettings, rules: Acceptance
-) -> frozenset[str]:
-    """Return the names that the allowed signers of a remote give to the key of this machine.
-
-    Raises `EvalstoreError` when the key cannot be read.
-    """
-    if remote.sign is None or rules.signers is None:
-        return frozenset()
-    path, content = _read(workspace, name, "sign", remote.sign, LARGEST_KEY)
-    key = find_public_half(content)
-    if key is None:
-        beside = remote.sign._replace(path=f"{path}.pub")
-        key = find_public_half(_read(workspace, name, "sign", beside, LARGEST_KEY)[1])
-    return find_names(rules.signers.content, key) if key else frozenset()
 
 
 _HINTS = {
@@ -321,57 +302,3 @@ def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[b
                 raise RemoteError(f"ssh-keygen did not end within {PATIENCE:g} seconds") from None
             raise
     return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
-
-
-# --- whose key a key is: what cannot be read here gives no name
-
-
-_PRIVATE = re.compile(
-    rb"-----BEGIN OPENSSH PRIVATE KEY-----(.+)-----END OPENSSH PRIVATE KEY-----", re.DOTALL
-)
-_MAGIC = b"openssh-key-v1\0"
-_FIELD = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*")+')
-"""A field of a line; there may be spaces between quotes."""
-
-
-def find_public_half(content: bytes) -> str | None:
-    """Return the public key in the file of a private or a public one, in base64.
-
-    None if it has none, as files of private keys that older programs have made.
-    """
-    found = _PRIVATE.search(content)
-    if found:
-        return _read_private(found[1])
-    fields = content.split()
-    is_public = len(fields) > 1 and not content.startswith(b"-----")
-    return fields[1].decode("ascii", "replace") if is_public else None
-
-
-def _read_private(text: bytes) -> str | None:
-    """Return the public key of a private one, which is not encrypted with it."""
-    try:
-        data = a2b_base64(text)
-    except Error:
-        return None
-    if not data.startswith(_MAGIC):
-        return None
-    position, field = len(_MAGIC), b""
-    for number in range(4):  # the cipher, the derivation and its options, then the public key
-        position += 4 * (number == 3)  # the number of keys
-        length = int.from_bytes(data[position : position + 4], "big")
-        position += 4 + length
-        field = data[position - length : position]
-    return b64encode(field).decode() if 0 < position <= len(data) else None
-
-
-def find_names(signers: bytes, key: str) -> frozenset[str]:
-    """Return the names that a file of allowed signers gives to a public key."""
-    names = set[str]()
-    for line in signers.decode(errors="replace").splitlines():
-        fields = _FIELD.findall(line)
-        if line.lstrip().startswith("#") or key not in fields[2:]:
-            continue
-        options = fields[1 : fields.index(key, 2) - 1]
-        if not any(option.lower().startswith("cert-authority") for option in options):
-            names.update(fields[0].replace('"', "").split(","))
-    return frozenset(names)

@@ -13,8 +13,6 @@ from evalstore.core.errors import EvalstoreError, RemoteError
 from evalstore.remotes.acceptance import (
     LARGEST_SIGNATURE,
     Acceptance,
-    find_names,
-    find_public_half,
 )
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, RemoteFiles, index_name, sha256
@@ -262,28 +260,6 @@ def test_the_options_of_a_signer_hold(
     stores.push(full, remote, sign=keys.signed_by(pair.ann))
     rules = keys.allowing(keys.line_of(pair.ann, "ann", options))
     assert (_writers(remote, rules) == ["ann"]) is counts
-
-
-@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "pem"])
-def test_the_names_of_a_key_are_those_of_its_public_half(
-    pair: Keys, tmp_path: Path, kind: str
-) -> None:
-    path = tmp_path / "key"
-    form = ["-t", "ecdsa", "-m", "PEM"] if kind == "pem" else ["-t", kind]
-    command = ["ssh-keygen", "-q", *form, "-N", "secret", "-f", str(path)]
-    subprocess.run(command, check=True)
-    public = find_public_half(path.with_suffix(".pub").read_bytes())
-    assert public
-    assert find_public_half(path.read_bytes()) == (None if kind == "pem" else public)
-    lines = (
-        f'"ann b",a@x namespaces="evalstore,a b" {path.with_suffix(".pub").read_text()}'
-        f"# no@x ssh-rsa {public}\nno@x cert-authority ssh-rsa {public}\n"
-        f'no@x "{public}\n{public}\nno@x ssh-rsa\nan@x ssh-rsa {public}\n'
-        f"{keys.line_of(pair.eve, 'eve@x')}"
-    )
-    assert find_names(lines.encode(), public) == {"ann b", "a@x", "an@x"}
-    assert find_public_half(b"") is None
-    assert find_public_half(path.read_bytes()[:90]) is None
 
 
 @pytest.mark.parametrize("name", ["-overify-time=0", "a" * 201])
