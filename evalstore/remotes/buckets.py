@@ -20,7 +20,7 @@ from evalstore.core.errors import RemoteError
 from evalstore.remotes.layout import ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
-    from obstore import GetResult, ListStream, ObjectMeta
+    from obstore import ListStream, ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
     from evalstore.workspace.settings.remotes import RemoteUrl
@@ -87,30 +87,17 @@ class BucketFiles:
         import obstore
 
         result = await obstore.get_async(self._store, name)
-        if result.meta["size"] > most:
-            raise self._too_large(name, most)
-        return await self._collect(result, name, most)
-
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        """Return a part of a file."""
-        if length <= 0:
-            return b""
-        with self._explained(name):
-            return wait_for(self._read_range(name, start, length))
-
-    async def _read_range(self, name: str, start: int, length: int) -> bytes:
-        import obstore
-        from obstore.exceptions import BaseError
-
-        part = (start, start + length)
-        try:
-            result = await obstore.get_async(self._store, name, options={"range": part})
-        except BaseError:
-            # Servers answer in several ways when a file ends before the part.
-            if (await obstore.head_async(self._store, name))["size"] > start:
-                raise
-            return b""
-        return await self._collect(result, name, length)
+        data, size = bytearray(), result.meta["size"]
+        if size <= most:
+            async for chunk in result.stream(min_chunk_size=_CHUNK):
+                data += chunk
+                if len(data) > most:  # a server may send more than it has said
+                    break
+        if max(size, len(data)) > most:
+            raise UnreadableFileError(
+                f"'{name}' of the remote '{self.address}' has more than {most:,} bytes"
+            )
+        return bytes(data)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step, unless it exists."""
@@ -140,20 +127,6 @@ class BucketFiles:
         import obstore
 
         await obstore.delete_async(self._store, name)
-
-    async def _collect(self, result: GetResult, name: str, most: int) -> bytes:
-        """Return what a server sends; it may send more than it has said."""
-        data = bytearray()
-        async for chunk in result.stream(min_chunk_size=_CHUNK):
-            data += chunk
-            if len(data) > most:
-                raise self._too_large(name, most)
-        return bytes(data)
-
-    def _too_large(self, name: str, most: int) -> UnreadableFileError:
-        return UnreadableFileError(
-            f"'{name}' of the remote '{self.address}' has more than {most:,} bytes"
-        )
 
     @contextmanager
     def _explained(self, name: str) -> Iterator[None]:

@@ -42,7 +42,6 @@ _LARGEST_DESCRIPTION = 64 * 2**20
 _LARGEST_LIST = 160 * MOST_FILES
 """Bytes of the list of files at the end of the ZIP file."""
 _PIECE = 2**20
-_LOCAL = Struct("<4sHHHHHIIIHH")
 _LOCAL_START = b"PK\x03\x04"
 _END = Struct("<4sHHHHIIH")
 _END_START = b"PK\x05\x06"
@@ -51,7 +50,7 @@ _RUN = re.compile(r"[0-9a-f]{32}\Z")
 _DIGEST = re.compile(rb"[0-9a-f]{64}\Z")
 _LONGEST_NAME = 200
 _CODINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_UNREADABLE = (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, error)
+_UNREADABLE = (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError, error)
 """What `zipfile` raises for a file that is damaged."""
 
 
@@ -76,7 +75,7 @@ class BundleFiles:
         self._file = file
         try:
             self._require_digest()
-            self._places = self._read_list()
+            self._archive, self._members = self._read_list()
         except RemoteError:
             self._require_known(find_format(file))  # a newer bundle may be made in another way
             raise
@@ -124,21 +123,22 @@ class BundleFiles:
     def iterate(self, folder: str) -> Iterator[ListedFile]:
         """Yield the files below a folder of the remote."""
         start = f"{folder}/" if folder else ""
-        for name, (_, size) in self._places.items():
+        for name, member in self._members.items():
             if name.startswith(start):
-                yield ListedFile(name, size)
+                yield ListedFile(name, member.file_size)
 
     def read(self, name: str, most: int) -> bytes:
         """Return a whole file of at most `most` bytes."""
-        _, size = self._place(name)
-        if size > most:
+        member = self._members.get(name)
+        if member is None:
+            raise MissingFileError(f"the bundle '{self.address}' has no file '{name}'")
+        if member.file_size > most:
             raise UnreadableFileError(f"'{name}' in '{self.address}' has more than {most:,} bytes")
-        return self.read_range(name, 0, size)
-
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        """Return a part of a file."""
-        begin, size = self._place(name)
-        return self._bytes(begin + start, max(0, min(length, size - start)))
+        try:
+            with self._archive.open(member) as file:
+                return b"".join(iter(lambda: file.read(_PIECE), b""))
+        except _UNREADABLE as problem:
+            raise self._damaged(f"'{name}' cannot be read: {problem}") from problem
 
     def create(self, name: str, data: bytes) -> bool:
         """Raise `RemoteError`: a bundle is written in one step."""
@@ -163,20 +163,6 @@ class BundleFiles:
                 hint="install a newer version",
             )
 
-    def _place(self, name: str) -> tuple[int, int]:
-        if name not in self._places:
-            raise MissingFileError(f"the bundle '{self.address}' has no file '{name}'")
-        return self._places[name]
-
-    def _bytes(self, start: int, length: int) -> bytes:
-        try:
-            self._file.seek(start)
-            return self._file.read(length)
-        except OSError as problem:
-            raise RemoteError(
-                f"the bundle '{self.address}' cannot be read: {problem.strerror or problem}"
-            ) from problem
-
     def _damaged(self, problem: str) -> RemoteError:
         return RemoteError(
             f"the bundle '{self.address}' is damaged: {problem}",
@@ -187,56 +173,50 @@ class BundleFiles:
 
     def _require_digest(self) -> None:
         """Raise `RemoteError` unless the bundle has the bytes with which it was written."""
+        file = self._file
         try:
-            size = self._file.seek(0, 2)
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _END.size - DIGEST_SIZE))
+            tail = file.read(_END.size + DIGEST_SIZE)
+            file.seek(0)
+            start = file.read(len(_LOCAL_START))
+            digest = digest_of(file, size - DIGEST_SIZE)
         except OSError as problem:
-            raise RemoteError(f"the bundle '{self.address}' cannot be read") from problem
-        tail = self._bytes(max(0, size - _END.size - DIGEST_SIZE), _END.size + DIGEST_SIZE)
-        if self._bytes(0, 4) not in (_LOCAL_START, b""):
+            raise RemoteError(
+                f"the bundle '{self.address}' cannot be read: {problem.strerror or problem}"
+            ) from problem
+        if start not in (_LOCAL_START, b""):
             raise RemoteError(
                 f"'{self.address}' is not a bundle",
                 hint="'evalstore push FILE.bundle' makes one",
             )
         if len(tail) < _END.size + DIGEST_SIZE or not tail.startswith(_END_START):
             raise self._damaged("it does not end where it should")
-        if digest_of(self._file, size - DIGEST_SIZE) != tail[_END.size :]:
+        if digest != tail[_END.size :]:
             raise self._damaged("it has changed since it was written")
 
-    def _read_list(self) -> dict[str, tuple[int, int]]:
-        """Return the offset and the size of each file of ours; others are ignored."""
+    def _read_list(self) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
+        """Return the archive, and each file of ours in it; others are ignored."""
         try:
-            with zipfile.ZipFile(cast("BinaryIO", _LimitedReader(self._file))) as archive:
-                end, members = archive.start_dir, archive.infolist()
+            archive = zipfile.ZipFile(cast("BinaryIO", _LimitedReader(self._file)))
         except _UNREADABLE as problem:
             raise self._damaged(f"its list of files cannot be read: {problem}") from problem
-        if len(members) > MOST_FILES:
+        if len(archive.infolist()) > MOST_FILES:
             raise self._damaged(f"it has more than {MOST_FILES:,} files")
-        places: dict[str, tuple[int, int]] = {}
-        for member in members:
-            if _is_ours(member.filename):
-                if member.filename in places:
-                    raise self._damaged(f"it has '{member.filename}' twice")
-                places[member.filename] = self._locate(member, end)
-        return places
-
-    def _locate(self, member: zipfile.ZipInfo, end: int) -> tuple[int, int]:
-        """Return the offset and the size of a file; `end` is where the files end."""
-        name, size = member.filename, member.file_size
-        if member.compress_type != zipfile.ZIP_STORED:
-            raise self._damaged(f"'{name}' is compressed")
-        if member.flag_bits:
-            raise self._damaged(f"'{name}' is encrypted, or has no size")
-        head = self._bytes(member.header_offset, _LOCAL.size)
-        if len(head) < _LOCAL.size:
-            raise self._damaged(f"'{name}' is not where it should be")
-        start, _, flags, coding, _, _, _, packed, whole, name_size, extra = _LOCAL.unpack(head)
-        place = member.header_offset + _LOCAL.size + name_size + extra
-        stored_name = self._bytes(member.header_offset + _LOCAL.size, name_size)
-        if start != _LOCAL_START or stored_name != name.encode() or flags or coding:
-            raise self._damaged(f"'{name}' is not where it should be")
-        if not packed == whole == size == member.compress_size or place + size > end:
-            raise self._damaged(f"'{name}' does not have the length in its list")
-        return place, size
+        members: dict[str, zipfile.ZipInfo] = {}
+        for member in filter(lambda each: _is_ours(each.filename), archive.infolist()):
+            name = member.filename
+            if name in members:
+                raise self._damaged(f"it has '{name}' twice")
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise self._damaged(f"'{name}' is compressed")
+            if member.flag_bits:
+                raise self._damaged(f"'{name}' is encrypted, or has no size")
+            room = archive.start_dir - member.header_offset
+            if not member.file_size == member.compress_size <= room:
+                raise self._damaged(f"'{name}' does not have the length in its list")
+            members[name] = member
+        return archive, members
 
 
 def is_bundle(path: Path) -> bool:
@@ -266,7 +246,7 @@ def find_format(file: BinaryIO) -> int | None:
                 return None
             with archive.open(DESCRIPTION) as member:
                 version = json.loads(member.read(_LARGEST_DESCRIPTION))["bundle"]
-    except (*_UNREADABLE, KeyError, TypeError, RuntimeError, EOFError, zlib.error):
+    except (*_UNREADABLE, KeyError, TypeError, RuntimeError, zlib.error):
         return None
     return version if version.__class__ is int else None
 

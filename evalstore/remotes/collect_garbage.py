@@ -42,7 +42,7 @@ from evalstore.remotes.layout import (
     sha256,
     write_mark,
 )
-from evalstore.remotes.pack_reader import read_checked
+from evalstore.remotes.pack_reader import check_records, read_pack
 from evalstore.remotes.packs import (
     LARGEST_INDEX,
     MOST_PACKS,
@@ -60,7 +60,7 @@ from evalstore.remotes.packs import (
     write_index,
 )
 from evalstore.remotes.upload import IndexWriter, Sign, Written
-from evalstore.store.records import COPIED_TABLES, CopyListener
+from evalstore.store.records import COPIED_TABLES, CheckedRecord, CopyListener
 from evalstore.store.sqlite.connection import open_tables
 
 _ATTEMPTS = 3
@@ -633,9 +633,21 @@ def _copy_pack(
                 _PLACES.get(TABLE_NAMES.get(entry.table, ""), len(_PLACES) + entry.table),
                 *(entry.id, entry.table, key, pushed, data),
             )
-            for (_, entry, key, pushed), data in read_checked(files, pack, records)
+            for (_, entry, key, pushed), data, _ in _read_checked(files, pack, records)
         ),
     )
+
+
+def _read_checked(
+    files: RemoteFiles, pack: IndexedPack, records: Iterable[IndexedRecord]
+) -> Iterator[tuple[IndexedRecord, bytes, CheckedRecord | None]]:
+    """Yield records of a pack with their bytes; raises as `check_records`."""
+    content = read_pack(files, pack, _left_alone)
+    return check_records(files, pack, content, records, _left_alone)
+
+
+def _left_alone(_pack: IndexedPack) -> str:
+    return "'evalstore fsck --remote' lists what is wrong; nothing of it was deleted"
 
 
 # --- index files that can be deleted, as the remote has all of their records elsewhere
@@ -698,7 +710,7 @@ def _find(
             "DELETE FROM wanted WHERE kind = ? AND id = ?",
             (
                 (record.entry.table, record.entry.id)
-                for record, _ in read_checked(
+                for record, *_ in _read_checked(
                     files, survey.indexes[name].header.packs[pack], records
                 )
             ),

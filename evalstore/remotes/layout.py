@@ -58,10 +58,6 @@ class RemoteFiles(Protocol):
         """
         ...
 
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        """Return a part of a file, which may be shorter at its end; raises as `read`."""
-        ...
-
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step; returns False, and changes nothing, if it exists."""
         ...
@@ -362,15 +358,14 @@ class FolderFiles:
         """Return a whole file of at most `most` bytes."""
         with self._explained(name):
             path = self._place(name)
-            data = _read(path, 0, most + 1)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
+                if not S_ISREG(os.fstat(descriptor).st_mode):
+                    raise UnreadableFileError(f"'{path}' is not a regular file")
+                data = file.read(most + 1)
         if len(data) > most:
             raise UnreadableFileError(f"'{path}' has more than {most:,} bytes")
         return data
-
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        """Return a part of a file."""
-        with self._explained(name):
-            return _read(self._place(name), start, length)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step, unless it exists."""
@@ -434,12 +429,3 @@ class FolderFiles:
             raise RemoteError(
                 f"the remote '{self.address}' cannot be {verb}: {error.strerror or error}"
             ) from error
-
-
-def _read(path: Path, start: int, length: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
-        if not S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnreadableFileError(f"'{path}' is not a regular file")
-        file.seek(start)
-        return file.read(length)

@@ -1,7 +1,6 @@
 """A remote in a folder of another machine, through OpenSSH's `sftp`.
 
-`sftp` reads the user's settings, keys and agent, as `ssh` does, and never asks for anything. It
-cannot read a part of a file, so the whole file is read, and the last one is kept.
+`sftp` reads the user's settings, keys and agent, as `ssh` does, and never asks for anything.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
 from evalstore.remotes.layout import GRACE, ListedFile, MissingFileError, UnreadableFileError
-from evalstore.remotes.packs import LONGEST_RECORD
 from evalstore.workspace.settings.remotes import RemoteUrl
 
 PATIENCE = 60.0
@@ -48,7 +46,6 @@ _OPTIONS = {
     "LogLevel": "ERROR",
 }
 """No questions, and no long silence."""
-_LARGEST_PACK = 2 * LONGEST_RECORD
 _LARGE = 2**16
 """Bytes from which on it is worth to ask whether a file exists before it is sent."""
 _TEMPORARY = ".tmp-"
@@ -108,8 +105,6 @@ class SftpFiles:
         self._command = command
         self._patience = patience
         self._session: SftpSession | None = None
-        self._last: tuple[str, bytes] | None = None
-        """The file that was read last, for its parts."""
         self._local: Path | None = None
         self._is_clean = False
 
@@ -160,12 +155,6 @@ class SftpFiles:
         finally:
             local.unlink(missing_ok=True)
 
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        """Return a part of a file."""
-        if self._last is None or self._last[0] != name:
-            self._last = (name, self.read(name, _LARGEST_PACK))
-        return self._last[1][start : start + length]
-
     def create(self, name: str, data: bytes) -> bool:
         """Write a file in one step, unless it exists."""
         path = self._path(name)
@@ -204,8 +193,6 @@ class SftpFiles:
 
     def delete(self, name: str) -> None:
         """Remove a file, unless it is missing already."""
-        if self._last is not None and self._last[0] == name:
-            self._last = None
         path = self._path(name)
         errors = self._run([f"rm {quote(path)}"])[0]
         if errors and self._has(path):

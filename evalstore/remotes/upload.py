@@ -18,7 +18,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from struct import iter_unpack
@@ -34,7 +33,6 @@ from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import (
     SIGNATURE,
-    MissingFileError,
     RemoteFiles,
     find_retired_packs,
     index_name,
@@ -275,8 +273,7 @@ class IndexWriter:
             if self._is_retired(digest):
                 variant += 1
                 continue
-            with suppress(MissingFileError):  # a clean-up has just deleted it
-                self._require_whole(name, data)
+            if self._has_whole(name, len(data)):
                 return digest, len(data), 0
 
     def _is_retired(self, digest: str) -> bool:
@@ -284,13 +281,19 @@ class IndexWriter:
             self._retired = find_retired_packs(self._files)
         return digest in self._retired
 
-    def _require_whole(self, name: str, data: bytes) -> None:
-        """Raise `RemoteError` if a file that is there is shorter or longer than it should be."""
-        if self._files.read_range(name, len(data) - 1, 2) != data[-1:]:
+    def _has_whole(self, name: str, size: int) -> bool:
+        """Return whether a pack is there, which a clean-up may just have deleted.
+
+        Raises `RemoteError` if it is shorter or longer than it should be.
+        """
+        found = self._files.iterate(name.rpartition("/")[0])
+        sizes = [file.size for file in found if file.name == name]
+        if sizes not in ([], [size]):
             raise RemoteError(
                 f"the remote '{self._files.address}' is damaged: '{name}' is not whole",
                 hint="remove this file from the remote, and push again",
             )
+        return bool(sizes)
 
     def finish_index(self) -> None:
         """Write the index of all records until now, which makes them visible."""

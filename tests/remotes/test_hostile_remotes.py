@@ -98,28 +98,6 @@ def test_a_flipped_byte_anywhere_in_a_pack_is_found(
     assert stores.rows(empty) == {}
 
 
-def test_a_flipped_byte_in_a_part_of_a_pack_is_found(
-    whole_records: list[CheckedRecord], one: StoredRecord, tmp_path: Path
-) -> None:
-    """Parts are not verified by the pack's SHA-256, but by the id of each record."""
-    others = [checked.record for checked in whole_records if checked.record != one]
-    pack, entries = _pack(one, *others)
-    root = tmp_path / "remote"
-    _publish(FolderFiles(root), pack, entries)
-    place = root / pack_name(sha256(pack))
-    with stores.opened(tmp_path / "s.db") as store:
-        store.ensure_records([checked for checked in whole_records if checked.record != one])
-        first = entries[0]
-        for at in range(first.offset, first.offset + first.length):
-            place.write_bytes(_patched(pack, at, bytes([pack[at] ^ 1])))
-            with pytest.raises(RemoteError, match="is damaged"):
-                stores.pull(store, FolderFiles(root))
-        place.write_bytes(pack)
-        pulled = stores.pull(store, FolderFiles(root))
-        assert pulled.stored.total() == 1
-        assert pulled.bytes_received < len(pack) / 2
-
-
 def test_a_flipped_byte_anywhere_in_an_index_is_found(
     one: StoredRecord, empty: Store, tmp_path: Path
 ) -> None:

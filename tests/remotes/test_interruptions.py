@@ -54,10 +54,6 @@ class Scheduled(FolderFiles):
         self._step()
         return super().read(name, most)
 
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        self._step()
-        return super().read_range(name, start, length)
-
     def create(self, name: str, data: bytes) -> bool:
         self._step()
         return super().create(name, data)
@@ -153,10 +149,6 @@ def test_a_pull_reads_each_pack_once(
         def read(self, name: str, most: int) -> bytes:
             read.append(name)
             return super().read(name, most)
-
-        def read_range(self, name: str, start: int, length: int) -> bytes:
-            read.append(name)
-            return super().read_range(name, start, length)
 
     pulled = stores.pull(empty, Noting(tmp_path / "remote"))
     assert stores.rows(empty) == stores.rows(full)

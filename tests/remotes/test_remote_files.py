@@ -88,14 +88,14 @@ def test_a_deleted_file_is_gone_and_can_be_created_again(place: RecordPlace) -> 
     files.delete(PACK)  # neither the file nor its folder is there
     for name in ("format", PACK):
         files.create(name, b"12345")
-    assert files.read_range(PACK, 0, 5) == b"12345"
+    assert files.read(PACK, 5) == b"12345"
     files.delete(PACK)
     files.delete(PACK)
     assert _listed(place()) == [("format", 5)]
     with pytest.raises(MissingFileError, match=PACK):
-        files.read_range(PACK, 0, 5)
+        files.read(PACK, 5)
     assert files.create(PACK, b"123")
-    assert files.read_range(PACK, 0, 5) == b"123"
+    assert files.read(PACK, 5) == b"123"
 
 
 NOW = 1_767_268_800_000_000
@@ -127,8 +127,6 @@ def test_a_missing_file_is_told_from_one_that_cannot_be_read(place: RecordPlace)
     for name in ("format", PACK):
         with pytest.raises(MissingFileError, match=name):
             files.read(name, 10)
-        with pytest.raises(MissingFileError, match=name):
-            files.read_range(name, 0, 10)
 
 
 def test_no_file_of_more_bytes_than_allowed_is_read(place: RecordPlace) -> None:
@@ -138,15 +136,6 @@ def test_no_file_of_more_bytes_than_allowed_is_read(place: RecordPlace) -> None:
     for most in (4, 0):
         with pytest.raises(RemoteError, match=f"has more than {most} bytes"):
             files.read("format", most)
-
-
-def test_a_part_ends_where_its_file_does(place: RecordPlace) -> None:
-    files = place()
-    files.create("x", b"12345")
-    files.create("empty", b"")
-    parts = [(0, 5), (1, 2), (3, 9), (5, 1), (9, 1), (2, 0)]
-    assert [files.read_range("x", *part) for part in parts] == [b"12345", b"23", b"45", *[b""] * 3]
-    assert (files.read_range("empty", 0, 4), files.read("empty", 0)) == (b"", b"")
 
 
 @pytest.mark.parametrize("size", [3, 100_000])
@@ -253,7 +242,6 @@ def use(files: RemoteFiles) -> Iterator[str]:
     """The messages and hints of every use of a remote that cannot be used."""
     for action in (
         lambda: files.read("format", 10),
-        lambda: files.read_range("format", 0, 10),
         lambda: list(files.iterate("")),
         lambda: files.create("format", b"x"),
         lambda: files.create("format", b"x" * 100_000),

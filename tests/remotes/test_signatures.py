@@ -347,9 +347,6 @@ def test_all_of_a_signed_pack_must_be_as_it_was_signed(
         one = {"prompts": b"".join(*[*cache.iterate_ids("prompts")][:1])}
         with pytest.raises(RemoteError, match="has changed since it was written"):
             stores.pull_some(empty, remote, cache, one)
-    with IndexCache.open(None, remote.address) as cache:
-        cache.refresh(remote)
-        assert stores.pull_some(empty, remote, cache, one).stored.total() == 1
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from evalstore.exchange.importers.base import (
     RecordedVerdict,
     parse_json,
     read_source,
+    require,
     require_regular,
 )
 from evalstore.exchange.importers.template_writer import flow, scalar
@@ -600,8 +601,7 @@ class _Reader:
 
 
 def _text_without_files(content: str) -> str:
-    if "{{_file:" in content:
-        raise NotTakenError("shows a file, and the database does not keep files")
+    require("{{_file:" not in content, "shows a file, and the database does not keep files")
     return content
 
 
@@ -612,8 +612,7 @@ def _messages(content: str) -> Iterator[tuple[Role, str]]:
             "has '---' in its messages: the messages and instructions cannot be separated"
         )
     _, *parts = _MARKER.split(content)
-    if not parts:
-        raise NotTakenError("has no message")
+    require(parts, "has no message")
     for sign, text in zip(parts[::2], parts[1::2], strict=True):
         yield _ROLES[sign], text.strip(SPACE)
 

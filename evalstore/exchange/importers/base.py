@@ -72,6 +72,12 @@ class NotTakenError(Exception):
         self.file = file
 
 
+def require(condition: object, reason: str, *place: str, line: int | None = None) -> None:
+    """Raise `NotTakenError` with the other arguments unless a condition holds."""
+    if not condition:
+        raise NotTakenError(reason, *place, line=line)
+
+
 class ShownMessage(NamedTuple):
     """A message of a conversation recorded by another tool."""
 

@@ -24,6 +24,7 @@ from evalstore.exchange.importers.base import (
     parse_json,
     read_source,
     reason_of,
+    require,
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_messages import (
@@ -107,8 +108,7 @@ def _unread(path: Path, problem: FileProblem, subject: str = "") -> SkippedItem:
 
 def _read_sample(evaluation: dict[str, Any], sample: dict[str, Any]) -> RecordedConversation:
     """Return the conversation of a sample; raises `NotTakenError`."""
-    if sample.get("error"):
-        raise NotTakenError("the sample ended with an error")
+    require(not sample.get("error"), "the sample ended with an error")
     messages, answer = _messages_of(sample)
     attachments = as_mapping(sample.get("attachments"))
     output, epoch = as_mapping(sample.get("output")), sample.get("epoch")
@@ -155,8 +155,7 @@ def _messages_of(sample: dict[str, Any]) -> tuple[list[Json], Json]:
     answer = as_mapping(next(iter(choices), None)).get("message")
     if answer is None and numbers:
         answer = messages[numbers[-1]]
-    if answer is None:
-        raise NotTakenError("the sample has no answer")
+    require(answer is not None, "the sample has no answer")
     if messages:
         return messages[: numbers[-1]] if numbers else messages, answer
     asked = sample.get("input")

@@ -20,6 +20,7 @@ from evalstore.exchange.importers.base import (
     parsed,
     read_unpacked,
     reason_of,
+    require,
 )
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
 from evalstore.files.markdown import SPACE
@@ -207,8 +208,7 @@ def read_messages(value: Json) -> list[dict[str, Json]]:
     """
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
-    if not isinstance(value, list) or not value:
-        raise NotTakenError("'input' must be a text or a list of messages")
+    require(isinstance(value, list) and value, "'input' must be a text or a list of messages")
     messages = [read_message(number, message) for number, message in enumerate(value, 1)]
     if messages[-1]["role"] == "assistant":
         raise NotTakenError("the conversation ends with an answer, so nothing is asked")
@@ -226,8 +226,6 @@ def read_message(number: int, message: Json) -> dict[str, Json]:
     if isinstance(content, list) and content:
         texts = [part.get("text") if isinstance(part, dict) else None for part in content]
         content = None if None in texts else content
-    if not isinstance(content, str | list):
-        raise NotTakenError(f"the content of message {number} is not text")
-    if not isinstance(message.get("name", ""), str):
-        raise NotTakenError(f"the name of message {number} is not text")
+    require(isinstance(content, str | list), f"the content of message {number} is not text")
+    require(isinstance(message.get("name", ""), str), f"the name of message {number} is not text")
     return {field: message[field] for field in _FIELDS if field in message}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError, SkippedItem, parse_json
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem, parse_json, require
 
 COLUMNS = (
     *("prompt_id", "concern", "input_type", "reflection_type", "task_prefix", "prompt"),
@@ -289,11 +289,9 @@ def _settings(document: dict[str, Json]) -> dict[str, Json]:
 
 
 def _requirement(entry: Json, number: int) -> Requirement:
-    if not isinstance(entry, dict):
-        raise NotTakenError("it must be a mapping")
+    require(isinstance(entry, dict), "it must be a mapping")
     concern = entry.get("concern")
-    if not isinstance(concern, str) or not concern.strip():
-        raise NotTakenError("it has no 'concern'")
+    require(isinstance(concern, str) and concern.strip(), "it has no 'concern'")
     concern = concern.strip().lower()
     markup = entry.get("markup") or _MARKUPS.get(concern)
     if not isinstance(markup, str):
@@ -321,8 +319,7 @@ def _names(entry: dict[str, Json], name: str) -> tuple[str, ...]:
 
 
 def _communities(communities: Json) -> dict[str, list[str]]:
-    if not isinstance(communities, dict):
-        raise NotTakenError("it has no 'communities'")
+    require(isinstance(communities, dict), "it has no 'communities'")
     for language, names in communities.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise NotTakenError(f"the communities of '{language}' must be a list of texts")

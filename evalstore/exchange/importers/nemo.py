@@ -28,6 +28,7 @@ from evalstore.exchange.importers.base import (
     parsed,
     read_unpacked,
     reason_of,
+    require,
 )
 from evalstore.exchange.importers.json_lines import find_sources, json_as_yaml
 from evalstore.exchange.importers.nemo_metrics import (
@@ -342,8 +343,7 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
         imported.warn(task.file, reason, task.line("dataset"))
         path = data.url
     else:
-        if not data.rows:
-            raise NotTakenError("its data have no row that can be used")
+        require(data.rows, "its data have no row that can be used")
         path = data.name
         if imported.files.setdefault(f"tests/{path}", data.content) != data.content:
             path = f"{name}.{data.name}"
@@ -410,8 +410,7 @@ def _use_recorded_answers(task: Task, parts: _Parts) -> None:
     known = [name for name in judged_columns if name in _ANSWERS]
     candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
     answer = next((candidate for candidate in candidates if parts.data.has_column(candidate)), None)
-    if answer is None:
-        raise NotTakenError("it has no template, and its data have no column 'output'")
+    require(answer is not None, "it has no template, and its data have no column 'output'")
     parts.answer = answer
     question = next(
         (name for name in _QUESTIONS if parts.data.has_column(name) and name != answer), None
@@ -453,10 +452,8 @@ def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
 def _read_metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
-    if isinstance(metric, str):
-        raise NotTakenError("only its name is given: the service has its definition")
-    if not isinstance(metric, dict):
-        raise NotTakenError("it must be a mapping with a 'type'")
+    require(not isinstance(metric, str), "only its name is given: the service has its definition")
+    require(isinstance(metric, dict), "it must be a mapping with a 'type'")
     kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
@@ -467,8 +464,7 @@ def _read_metric(
     if kind == "tool-calling":
         parts.checks.append(_tool_calling(params, parts.data))
         return
-    if kind not in METRICS:
-        raise NotTakenError(f"no check matches the type '{kind}'")
+    require(kind in METRICS, f"no check matches the type '{kind}'")
     check = METRICS[kind](params)
     if kind == "number-check":
         check = with_numbers(check, parts.data, imported.left)
@@ -487,8 +483,7 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     expression = lone_expression(params.get("tool_calls_ground_truth", params.get("reference")))
     if expression is None:
         raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
-    if not data.rows:
-        raise NotTakenError("the expected calls are in the data, which were not found")
+    require(data.rows, "the expected calls are in the data, which were not found")
     expected = evaluate_rows(expression, data)
     calls = [[tool_call(call) for call in as_list(parsed(value, value))] for value in expected]
     data.add_column("expected_calls", calls)
@@ -514,8 +509,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
         return check
     if "{{" not in expected and "{%" not in expected:
         number = _last_number(expected)
-        if number is None:
-            raise NotTakenError(f"its reference {shorten(expected)} has no number")
+        require(number is not None, f"its reference {shorten(expected)} has no number")
         return {"number": {**settings, "expected": number}}
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
@@ -530,8 +524,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
             left.append(SkippedItem(data.source, reason, row.line))
         else:
             rows_with_number.append(row)
-    if not rows_with_number:
-        raise NotTakenError("none of its references has a number")
+    require(rows_with_number, "none of its references has a number")
     data.keep_rows(rows_with_number)
     name = data.free_name(_COLUMN)
     data.add_column(name, [number for number in numbers if number is not None])
@@ -570,8 +563,7 @@ def read_tools(value: Json, data: TaskData) -> list[list[Json]]:
     if expression is None:
         return [as_list(parsed(value, value))]
     tools_by_row = evaluate_rows(expression, data)
-    if not tools_by_row:
-        raise NotTakenError("its tools are in the data, which were not found")
+    require(tools_by_row, "its tools are in the data, which were not found")
     return [as_list(parsed(tools, tools)) for tools in tools_by_row]
 
 

@@ -24,6 +24,7 @@ from evalstore.exchange.importers.base import (
     positive_int,
     read_unpacked,
     reason_of,
+    require,
     require_readable,
     taking,
 )
@@ -168,8 +169,7 @@ def _with_actual(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
 
 def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _operands(params, "string-check")
-    if operation not in _STRING:
-        raise NotTakenError(f"the string-check has no operation '{operation}'")
+    require(operation in _STRING, f"the string-check has no operation '{operation}'")
     kind, negated = _STRING[operation]
     check = _with_actual({kind: template_value(right)}, left)
     return {**check, "not": True} if negated else check
@@ -177,15 +177,13 @@ def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
 
 def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _operands(params, "number-check")
-    if operation not in _NUMBER:
-        raise NotTakenError(f"the number-check has no operation '{operation}'")
+    require(operation in _NUMBER, f"the number-check has no operation '{operation}'")
     parts = params.get("check")
     epsilon = params.get("epsilon")
     if epsilon is None and isinstance(parts, list) and len(parts) > 3:
         epsilon = parts[3].get("epsilon") if isinstance(parts[3], dict) else parts[3]
     if operation != "absolute difference":
-        if epsilon:
-            raise NotTakenError(f"'epsilon' has no effect with the operation '{operation}'")
+        require(not epsilon, f"'epsilon' has no effect with the operation '{operation}'")
     elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
         raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
     settings: dict[str, Json] = {"expected": template_value(right)}
@@ -322,8 +320,7 @@ def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     else:
         entries = value if isinstance(value, list) else []
         scores = [(str(score.get("name")), score) for score in entries if isinstance(score, dict)]
-    if not scores or not all(isinstance(score, dict) for _, score in scores):
-        raise NotTakenError("it has no 'scores'")
+    require(scores and all(isinstance(score, dict) for _, score in scores), "it has no 'scores'")
     return scores
 
 
@@ -336,8 +333,7 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
     rubric = _rubric(score.get("rubric"))
     if rubric:
         low, high = min(rubric.values()), max(rubric.values())
-        if low == high:
-            raise NotTakenError(f"the score '{name}' has a rubric with one value only")
+        require(low != high, f"the score '{name}' has a rubric with one value only")
         bound = middle_of(low, high)
         warning = f"the score '{name}' has no threshold: in evalstore it passes if it is {bound}"
         return {"parser": parser, "scores": rubric, "pass": bound}, [warning]
@@ -367,8 +363,7 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
         groups = re.compile(pattern).groups
     except re.error as error:
         raise NotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
-    if not groups:
-        raise NotTakenError(f"the pattern of the score '{name}' has no group")
+    require(groups, f"the pattern of the score '{name}' has no group")
     return {"regex": pattern}
 
 
@@ -473,8 +468,7 @@ def find_data(
     """Return the data of a task; raises `NotTakenError` if it specifies none."""
     if isinstance(dataset, str) and dataset:
         dataset = {"files_url": dataset}
-    if not isinstance(dataset, dict):
-        raise NotTakenError("it has no 'dataset'")
+    require(isinstance(dataset, dict), "it has no 'dataset'")
     limit = dataset.get("limit", limit)
     spec: dict[str, Json] = {"limit": positive_int(limit)} if positive_int(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
@@ -483,8 +477,7 @@ def find_data(
         ]
         return TaskData(str(job), "rows.jsonl", write_rows(valid_rows), valid_rows, spec)
     url = dataset.get("files_url")
-    if not isinstance(url, str) or not url:
-        raise NotTakenError("its 'dataset' has no 'files_url'")
+    require(isinstance(url, str) and url, "its 'dataset' has no 'files_url'")
     path = _locate(url, job, sources)
     if path is None:
         return TaskData(url, url=url, spec=spec)

@@ -30,6 +30,7 @@ from evalstore.exchange.importers.base import (
     positive_int,
     read_unpacked,
     reason_of,
+    require,
     require_readable,
     source_text,
     taking,
@@ -172,8 +173,7 @@ class EvalSources:
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
         """Return the rows of a data file; raises `NotTakenError` if it does not exist."""
-        if not isinstance(name, str):
-            raise NotTakenError("it names no file of samples ('samples_jsonl')")
+        require(isinstance(name, str), "it names no file of samples ('samples_jsonl')")
         path = self.find(name)
         if path is None:
             raise NotTakenError(f"the registry's 'data' has no file '{name}'")
@@ -506,8 +506,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
         raise NotTakenError("its judge has no 'choice_strings'")
     eval_type = eval_spec.args.get("eval_type") or spec.get("eval_type")
     answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
-    if answer is None:
-        raise NotTakenError("neither the eval nor its judge has an 'eval_type'")
+    require(answer is not None, "neither the eval nor its judge has an 'eval_type'")
     # There, too, a choice that cannot be read has the lowest score.
     reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
     if not spec.get("choice_scores"):
@@ -519,8 +518,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     scores = _scores(spec["choice_scores"], choices)
     missing = [choice for choice in choices if choice not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
-    if lowest == highest:
-        raise NotTakenError("all choices have the same score, so nothing says which pass")
+    require(lowest != highest, "all choices have the same score, so nothing says which pass")
     if missing:
         reason = f"no score for {', '.join(missing)}: it counts as the lowest"
         written.warnings.append(eval_spec.warning(reason))
@@ -542,14 +540,12 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
             return {choice: float(choice) for choice in choices}
         except ValueError:
             raise NotTakenError("its scores are its choices, but these are not numbers") from None
-    if not isinstance(choice_scores, dict):
-        raise NotTakenError("its 'choice_scores' are not numbers")
+    require(isinstance(choice_scores, dict), "its 'choice_scores' are not numbers")
     scores = {str(name): value for name, value in choice_scores.items()}
     if not all(isinstance(score, int | float) for score in scores.values()):
         raise NotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
-    if not known:
-        raise NotTakenError(f"its 'choice_scores' match none of its choices {', '.join(choices)}")
+    require(known, f"its 'choice_scores' match none of its choices {', '.join(choices)}")
     return known
 
 

@@ -19,6 +19,7 @@ from evalstore.exchange.importers.base import (
     as_mapping,
     parse_json,
     parsed,
+    require,
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_messages import (
@@ -115,8 +116,7 @@ def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMe
         raise NotTakenError("the span is a call of an agent or a tool, not of a model")
     if not messages.inputs and not messages.outputs:
         raise NotTakenError("the span has no messages: their content was not recorded")
-    if not messages.outputs:
-        raise NotTakenError("the span has no answer")
+    require(messages.outputs, "the span has no answer")
     return messages
 
 

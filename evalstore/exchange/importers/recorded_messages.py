@@ -24,6 +24,7 @@ from evalstore.exchange.importers.base import (
     as_list,
     as_mapping,
     parse_json,
+    require,
 )
 from evalstore.exchange.importers.json_lines import JsonLinesRow, instructions_of, write_rows
 from evalstore.exchange.importers.template_writer import safe_file_name, write_test
@@ -75,8 +76,7 @@ def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> 
     """Return the text of an answer; raises `NotTakenError` if it has none, as a call of a tool."""
     fields = as_mapping(message)
     texts, calls, pictures = _read_parts(fields, attachments or {})
-    if pictures:
-        raise NotTakenError("the answer has a picture")
+    require(not pictures, "the answer has a picture")
     if not calls and fields.get("parts", fields.get("content")) is None:
         raise NotTakenError("the answer has no text")
     if calls and not "".join(texts).strip():
@@ -269,14 +269,12 @@ def _picture_file(url: str) -> tuple[str, bytes] | None:
     if match is None:
         return None
     suffix = _SUFFIXES.get(match[1].lower())
-    if suffix is None:
-        raise NotTakenError("a picture has no media type, or one that is not supported")
+    require(suffix is not None, "a picture has no media type, or one that is not supported")
     try:
         data = b64decode(url[match.end() :], validate=True)
     except ValueError:
         data = b""
-    if not data:
-        raise NotTakenError("the content of a picture was cut off, or not recorded")
+    require(data, "the content of a picture was cut off, or not recorded")
     return f"{sha256(data).hexdigest()[:16]}.{suffix}", data
 
 

@@ -35,6 +35,7 @@ from evalstore.exchange.importers.base import (
     RecordedModel,
     RecordedVerdict,
     SkippedItem,
+    require,
 )
 from evalstore.exchange.importers.template_writer import block, safe_file_name, unique
 from evalstore.exchange.imports.records import IMPORTED, ImportedHistory
@@ -501,8 +502,7 @@ class _Adopter:
     def _model(self, by: RecordedModel, part: Part) -> str:
         """Return the version of the model with this name, if it is called with the same options."""
         models = self._models.get((by.provider, by.code, part), [])
-        if not models:
-            raise NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
+        require(models, f"no model file has the code '{by.code}' at '{by.provider}'")
         alike = [model for model in models if by.current and _is_same(by, model, part)]
         if not alike:
             ids = "' and '".join(model.id for model in models)

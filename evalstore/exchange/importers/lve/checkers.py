@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError, short_json
+from evalstore.exchange.importers.base import NotTakenError, require, short_json
 from evalstore.exchange.importers.lve.definition import (
     LveTest,
     Piece,
@@ -286,8 +286,7 @@ def _monotonic(test: CheckerTest) -> LveJudging:
     (turns,) = test.turns
     variables = [_identifier(arguments[known[1]], name, known[1]) for name in turns]
     for identifier, name in parameters.items():
-        if identifier not in variables:
-            raise NotTakenError(f"no answer belongs to the parameter '{name}'", ARGUMENTS)
+        require(identifier in variables, f"no answer belongs to the parameter '{name}'", ARGUMENTS)
     by = [
         "{{" + test.names[parameters[variable]] + "}}" if variable in parameters else None
         for variable in variables
@@ -313,8 +312,7 @@ def _identifier(pattern: Json, name: str, argument: str) -> str:
         identifier = match and match[1]
     except (re.error, IndexError, TypeError):
         raise NotTakenError(f"'{argument}' is not a pattern with a group", *place) from None
-    if not identifier:
-        raise NotTakenError(f"'{argument}' finds nothing in the name '{name}'", *place)
+    require(identifier, f"'{argument}' finds nothing in the name '{name}'", *place)
     return str(identifier)
 
 

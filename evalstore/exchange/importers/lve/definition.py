@@ -17,7 +17,7 @@ from string import Formatter
 from typing import cast
 
 from evalstore.core.values import Json, Role
-from evalstore.exchange.importers.base import NotTakenError, parse_json, short_json
+from evalstore.exchange.importers.base import NotTakenError, parse_json, require, short_json
 from evalstore.exchange.importers.template_writer import append_placeholder, escape, keep_ticks
 from evalstore.files.datasets import stable_names
 
@@ -189,10 +189,8 @@ class LvePrompt:
 
 def read_single_message(text: str) -> LvePrompt:
     """Return a prompt of one user message; raises `NotTakenError` if it is empty."""
-    if not text:
-        raise NotTakenError("the prompt is empty")
-    if _NOT_FILLED_IN.fullmatch(text):
-        raise NotTakenError("the prompt has not been filled in")
+    require(text, "the prompt is empty")
+    require(not _NOT_FILLED_IN.fullmatch(text), "the prompt has not been filled in")
     return LvePrompt((LveTurn("user", text),))
 
 
@@ -249,10 +247,8 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
 
 def read_prompt_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
     """Return the messages of a list; raises `NotTakenError`, with the line if `on_lines`."""
-    if not isinstance(value, list):
-        raise NotTakenError("the prompt must be a list of messages")
-    if not value:
-        raise NotTakenError("the prompt is empty")
+    require(isinstance(value, list), "the prompt must be a list of messages")
+    require(value, "the prompt is empty")
     turns = []
     for number, message in enumerate(value, 1):
         try:
@@ -267,8 +263,7 @@ def read_prompt_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
 
 
 def _turn(number: int, message: Json) -> LveTurn:
-    if not isinstance(message, dict):
-        raise NotTakenError(f"message {number} is {short_json(message)}, not a mapping")
+    require(isinstance(message, dict), f"message {number} is {short_json(message)}, not a mapping")
     role = message.get("role") or "user"
     if role not in _MESSAGE_ROLES:
         known = ", ".join(_MESSAGE_ROLES)
@@ -285,8 +280,7 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
     for turn in turns:
         if turn.content is None and not turn.is_filled:
             raise NotTakenError(f"a message of the role '{turn.role}' has no content")
-    if all(turn.role == "system" for turn in turns):
-        raise NotTakenError("it has no user message")
+    require(not all(turn.role == "system" for turn in turns), "it has no user message")
     if turns[0].is_filled:
         raise NotTakenError("the conversation begins with a turn to be filled: nothing was asked")
     names = [turn.variable for turn in turns if turn.is_filled]
@@ -296,10 +290,9 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
     if last_turn.role != "assistant":
         names.append(LAST)
     variables = [name if name or len(names) > 1 else LAST for name in names]
-    if not all(variables):
-        raise NotTakenError(
-            "an assistant turn to be filled needs a 'variable' when it is not alone"
-        )
+    require(
+        all(variables), "an assistant turn to be filled needs a 'variable' when it is not alone"
+    )
     for name in variables:
         if variables.count(name) > 1:
             raise NotTakenError(f"two turns to be filled have the variable '{name}'")
@@ -369,11 +362,9 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
     """Parse a `test.json`; raises `NotTakenError`."""
     document = _parse(text)
     for name in _DERIVED:
-        if name in document:
-            raise NotTakenError(f"'{name}' follows from the path and must not be given", name)
+        require(name not in document, f"'{name}' follows from the path and must not be given", name)
     for name in ("description", "model"):
-        if not isinstance(document.get(name), str):
-            raise NotTakenError(f"'{name}' must be a text", name)
+        require(isinstance(document.get(name), str), f"'{name}' must be a text", name)
     arguments = document.get("checker_args")
     if not isinstance(arguments, dict):
         raise NotTakenError("'checker_args' must be a mapping", "checker_args")
@@ -414,8 +405,7 @@ def _parse(text: str) -> dict[str, Json]:
 
 def _mapping(document: dict[str, Json], name: str) -> dict[str, Json]:
     value = document.get(name) or {}
-    if not isinstance(value, dict):
-        raise NotTakenError(f"'{name}' must be a mapping", name)
+    require(isinstance(value, dict), f"'{name}' must be a mapping", name)
     return {key: item for key, item in value.items() if item is not None}
 
 
@@ -425,14 +415,12 @@ def _parameters(value: Json) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
         raise NotTakenError(f"'{field_name}' must be a list of names", field_name)
-    if _UNFILLED in value:
-        raise NotTakenError(f"'{field_name}' has not been filled in", field_name)
+    require(_UNFILLED not in value, f"'{field_name}' has not been filled in", field_name)
     return tuple(dict.fromkeys(value))
 
 
 def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
-    if not isinstance(entries, list):
-        raise NotTakenError("'tags' must be a list", "tags")
+    require(isinstance(entries, list), "'tags' must be a list", "tags")
     tags = []
     for tag in entries:
         name, value = (tag.get("name"), tag.get("value")) if isinstance(tag, dict) else (None, None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evalstore.checks.types.expression import ExpressionError, read_expression
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError
+from evalstore.exchange.importers.base import NotTakenError, require
 from evalstore.exchange.importers.lve.definition import FormatField, LveTest, parse
 
 _MARK = "lve_field_{}_"
@@ -95,8 +95,7 @@ def _parameters(
     answer, *parameters = names
     parameters += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
     for name in expected:
-        if name not in parameters:
-            raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
+        require(name in parameters, f"the function does not take the parameter '{name}'", *place)
     if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
         raise NotTakenError("the function has parameters with defaults", *place)
     for name in parameters:

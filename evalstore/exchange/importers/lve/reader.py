@@ -23,6 +23,7 @@ from evalstore.exchange.importers.base import (
     line_of,
     parse_json,
     read_source,
+    require,
     short_json,
     source_text,
     taking,
@@ -135,8 +136,7 @@ class _Reader:
         place = Path(os.path.normpath(self.folder / path))
         if not place.is_relative_to(self.folder):
             raise NotTakenError(f"the prompt file '{path}' is outside the test's folder")
-        if not is_file(place):
-            raise NotTakenError(f"the prompt file '{path}' does not exist")
+        require(is_file(place), f"the prompt file '{path}' does not exist")
         return source_text(place)
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
@@ -256,8 +256,7 @@ class _Reader:
     ) -> None:
         """Raise `NotTakenError` unless the values fill all texts."""
         for name in definition.columns:
-            if name not in row:
-                raise NotTakenError(f"the instance has no value for '{name}'")
+            require(name in row, f"the instance has no value for '{name}'")
         for conversation in conversations:
             try:
                 for pieces in (pieces for _, pieces in conversation.turns):
@@ -481,8 +480,7 @@ def read_instance(path: Path, number: int, text: str) -> RecordedLine:
     if not isinstance(document, dict):
         raise NotTakenError(f"an instance must be a mapping, not {short_json(document)}")
     for name in ("args", "run_info"):
-        if not isinstance(document.get(name), dict):
-            raise NotTakenError(f"the instance has no '{name}'")
+        require(isinstance(document.get(name), dict), f"the instance has no '{name}'")
     if not _is_response(document.get("response")):
         value = short_json(document.get("response"))
         raise NotTakenError(f"'response' must be a text, texts by name, or a list, not {value}")

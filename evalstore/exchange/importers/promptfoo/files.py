@@ -26,6 +26,7 @@ from evalstore.exchange.importers.base import (
     Imported,
     NotTakenError,
     parse_json,
+    require,
     require_pattern,
     require_readable,
     taking,
@@ -65,8 +66,7 @@ class Nesting:
     def enter(self, path: Path) -> Iterator[None]:
         """Enter a file; raises `NotTakenError` for a cycle or too many files."""
         real = path.resolve()
-        if real in self._open:
-            raise NotTakenError(f"'{path.name}' names itself")
+        require(real not in self._open, f"'{path.name}' names itself")
         self._count += 1
         if self._count > _MOST_FILES:
             raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
@@ -89,8 +89,7 @@ def is_code(name: str) -> bool:
 
 def find_files(name: str, folder: Path) -> list[Path]:
     """Return the files that match a name or pattern; raises `NotTakenError`."""
-    if is_code(name):
-        raise NotTakenError(f"'{name}' is code, which is not run")
+    require(not is_code(name), f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
     shown = bare if len(bare) <= _LONGEST_SHOWN else f"{bare[:_LONGEST_SHOWN]}…"
     path = folder / bare
@@ -108,8 +107,7 @@ def find_files(name: str, folder: Path) -> list[Path]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise NotTakenError(f"'{shown}' cannot be searched for: {reason}") from error
-    if not matches:
-        raise NotTakenError(f"file '{shown}' not found")
+    require(matches, f"file '{shown}' not found")
     return sorted(matches)
 
 
@@ -200,8 +198,7 @@ def read_data_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
         start = 2
         try:
             for row in reader:
-                if None in row:
-                    raise NotTakenError(f"'{path.name}': a row has too many cells", line=start)
+                require(None not in row, f"'{path.name}': a row has too many cells", line=start)
                 rows.append((start, {name.strip(): cell for name, cell in row.items()}))
                 start = reader.line_num + 1
         except csv.Error as error:
@@ -237,8 +234,7 @@ def template_names(template: str) -> frozenset[str]:
     except FileProblem as problem:
         raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
     names = frozenset(name for name in undeclared_names if not is_global(name))
-    if "env" in names:
-        raise NotTakenError("it uses environment variables ('env')")
+    require("env" not in names, "it uses environment variables ('env')")
     return names
 
 
@@ -370,8 +366,7 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
     if isinstance(entry, dict):
         label = str(entry.get("label") or entry.get("display") or "")
         entry = next((entry[name] for name in ("raw", "id", "path") if name in entry), None)
-    if not isinstance(entry, str):
-        raise NotTakenError("it is neither a text nor the name of a file")
+    require(isinstance(entry, str), "it is neither a text nor the name of a file")
     is_name = entry.startswith(PREFIX) or (
         "\n" not in entry and (is_code(entry) or _LOOKS_LIKE_FILE.fullmatch(entry))
     )
@@ -437,8 +432,7 @@ def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
         if role not in ROLES or not isinstance(content, str):
             raise NotTakenError("one of its messages is not a text of system, user or assistant")
         yield str(role), content, image
-    if role == "assistant":
-        raise NotTakenError("its conversation ends with an answer")
+    require(role != "assistant", "its conversation ends with an answer")
 
 
 def _parts(content: list[Any], role: object) -> tuple[str, str | None]:

@@ -21,6 +21,7 @@ from evalstore.exchange.importers.base import (
     as_list,
     as_mapping,
     parsed,
+    require,
 )
 from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo import files
@@ -99,8 +100,7 @@ def _configs(path: Path) -> list[Path]:
 
 
 def _read(config: Path, prefix: str, imported: Imported) -> None:
-    if files.is_code(config.name):
-        raise NotTakenError("the configuration is code, which is not run")
+    require(not files.is_code(config.name), "the configuration is code, which is not run")
     document = files.read_document(config)
     if not isinstance(document.value, dict):
         raise NotTakenError("the configuration must be a mapping of fields", line=1)
@@ -318,8 +318,7 @@ def _judgeable(assertion: Assertion) -> Assertion:
 def _conversation(result: dict[str, Any], messages: list[Json]) -> RecordedConversation:
     response, provider = as_mapping(result.get("response")), result.get("provider")
     output = response.get("output")
-    if output is None:
-        raise NotTakenError("the result has no answer: the call failed")
+    require(output is not None, "the result has no answer: the call failed")
     named = as_mapping(provider)
     model = (named.get("label") or named.get("id")) if named else provider
     success = result.get("success")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError
+from evalstore.exchange.importers.base import Imported, NotTakenError, require
 from evalstore.exchange.importers.promptfoo.files import (
     PromptfooPrompt,
     as_template,
@@ -105,15 +105,13 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
     for assertion in case.assertions:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
-            if assertion.problem:
-                raise NotTakenError(assertion.problem)
+            require(not assertion.problem, assertion.problem)
             converted = convert(assertion.kind, assertion.value, assertion.threshold)
             for template in _templates(assertion.value):
                 template_names(template)
             if assertion.kind.removeprefix("not-") in LISTS and isinstance(assertion.value, str):
                 split_list(assertion.value, assertion.kind)
-            if not assertion.weight:
-                raise NotTakenError(f"'{assertion.kind}' has the weight 0: it only measures")
+            require(assertion.weight, f"'{assertion.kind}' has the weight 0: it only measures")
         except NotTakenError as problem:
             imported.skip(file, f"an assertion: {problem}", problem.line or line)
         else:

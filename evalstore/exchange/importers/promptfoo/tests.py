@@ -12,7 +12,7 @@ from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError, as_mapping
+from evalstore.exchange.importers.base import Imported, NotTakenError, as_mapping, require
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.files import to_json
 from evalstore.exchange.importers.template_writer import escape
@@ -106,8 +106,7 @@ def _graded(
 def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
     if isinstance(value, dict):
         bounds = {name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)}
-        if not bounds:
-            raise NotTakenError("'word-count' needs 'min' or 'max'")
+        require(bounds, "'word-count' needs 'min' or 'max'")
     else:
         try:
             bounds = dict.fromkeys(("min", "max"), int(str(value)))
@@ -121,8 +120,7 @@ def _instruction(
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
     def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
         value = to_json(value) if value and isinstance(value, dict | list) else value
-        if not isinstance(value, str) or not value.strip():
-            raise NotTakenError(f"'{name}' needs a text as its value")
+        require(isinstance(value, str) and value.strip(), f"'{name}' needs a text as its value")
         note = warning
         if bound is not None and name in ("llm-rubric", "g-eval"):
             note = f"the 'threshold' of '{name}' is not imported: the judge passes or fails"
@@ -190,8 +188,7 @@ def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
     converted = CONVERTERS[bare](value, threshold, bare)
     if not negated:
         return converted
-    if converted.check is None:
-        raise NotTakenError(f"the assertion '{kind}': write what must hold instead")
+    require(converted.check is not None, f"the assertion '{kind}': write what must hold instead")
     check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
     return ConvertedAssertion({**check, "not": True}, warning=converted.warning)
 
@@ -296,8 +293,7 @@ class Assertions:
             target = self.root
             for step in str(place).removeprefix("#").strip("/").split("/"):
                 target = target.get(step) if isinstance(target, dict) else None
-            if not isinstance(target, dict):
-                raise NotTakenError(f"no '{place}' in the configuration")
+            require(isinstance(target, dict), f"no '{place}' in the configuration")
             entry = {**target, **{name: value for name, value in entry.items() if name != "$ref"}}
         raise NotTakenError("its reference leads to itself")
 
@@ -319,8 +315,7 @@ def _read_schema(value: Json, kind: str) -> Json:
             value = files.read_text(value).value
         except FileProblem as problem:
             raise NotTakenError(f"the schema of '{kind}' {problem.message}") from None
-    if not isinstance(value, dict):
-        raise NotTakenError(f"the schema of '{kind}' is not a mapping of fields")
+    require(isinstance(value, dict), f"the schema of '{kind}' is not a mapping of fields")
     return value
 
 
@@ -439,15 +434,13 @@ class PromptfooTests:
             raise NotTakenError(f"'{path.name}' is not a table, YAML or JSON")
         document = files.read_document(path)
         entries = document.value if isinstance(document.value, list) else []
-        if not entries:
-            raise NotTakenError(f"'{path.name}' holds no list of tests")
+        require(entries, f"'{path.name}' holds no list of tests")
         for number in range(len(entries)):
             yield from self._entry(document.at(number), path.parent, str(path))
 
     def _row(self, row: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
         try:
-            if not isinstance(row, dict):
-                raise NotTakenError("it is not a mapping", line=line)
+            require(isinstance(row, dict), "it is not a mapping", line=line)
             row = _test_from_row(row) if path.suffix == ".csv" else row
             yield from self.case(row, path.parent, str(path), None, line)
         except NotTakenError as problem:
@@ -469,10 +462,8 @@ class PromptfooTests:
         for name in options:
             if name == "provider" and is_default:
                 continue  # the evaluators of the settings
-            if name in _CHANGING:
-                raise NotTakenError(f"'options.{name}' changes what is asked by code")
-            if name == "storeOutputAs":
-                raise NotTakenError(f"'options.{name}' has no counterpart in evalstore")
+            require(name not in _CHANGING, f"'options.{name}' changes what is asked by code")
+            require(name != "storeOutputAs", f"'options.{name}' has no counterpart in evalstore")
             if name not in _OPTIONS and name not in _JUDGING:
                 self.imported.warn(file, f"a test's 'options.{name}' is not imported", line)
         judging = next((name for name in _JUDGING if options.get(name)), self.default.changed_by)
@@ -583,8 +574,7 @@ class PromptfooTests:
             variables = {name: value for path in paths for name, value in _mapping(path).items()}
         if variables is None:
             return {}
-        if not isinstance(variables, dict):
-            raise NotTakenError("its 'vars' are not a mapping")
+        require(isinstance(variables, dict), "its 'vars' are not a mapping")
         return {str(name): self._variable(value) for name, value in variables.items()}
 
     def _variable(self, value: Any) -> Json:
