@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstore.core.display import plural
@@ -12,13 +12,10 @@ from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
-from evalstore.planning.project import Untrusted
 from evalstore.results.answer.verdict_explanation import former_results
-from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
 from evalstore.runs.run import PlanPreview, offer_run, run
 from evalstore.runs.run_report import RunReport
-from evalstore.runs.run_text import RunSummary, summarise_report
 from evalstore.runs.status.status_text import row_id_hint
 from evalstore.store import Store
 from evalstore.store.results import iterate_cases
@@ -70,15 +67,10 @@ class CallFailures:
 class RunEnd:
     """How a run ended."""
 
-    summary: RunSummary
+    report: RunReport
     repeated: tuple[tuple[Result, Result], ...]
     """The results that were judged again: pairs of the previous and the new result."""
     failures: tuple[CallFailures, ...]
-    warnings: tuple[str, ...]
-    untrusted: tuple[Untrusted, ...]
-    """Python files that must be trusted before checks can run."""
-    prompts: Mapping[str, Mapping[str | None, str]] = field(default_factory=dict)
-    """Test files with several system prompts -> the name of each."""
     row_id_hint: str = ""
     """That an edited row counts as a new one, where the run may have met such rows."""
 
@@ -179,12 +171,9 @@ def carry_out_request(
         failures = tuple(_call_failures(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
     return RunEnd(
-        summary=summarise_report(report),
+        report=report,
         repeated=pairs,
         failures=failures,
-        warnings=tuple(report.warnings),
-        untrusted=tuple(report.untrusted),
-        prompts=report.totals.prompts,
         row_id_hint="" if request.before else row_id_hint(planned.status),
     )
 
@@ -212,13 +201,3 @@ def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result
     find = former_results(request.before, request.prompts)
     for batch in iterate_cases(store, store.load_run(run)):
         yield from ((was, result) for result, case in batch if (was := find(case, result)))
-
-
-def flips(location: Location, run: str) -> VerdictChanges | None:
-    """Compare the verdicts of a run with the last earlier verdict on each case.
-
-    Returns None when there is no earlier run.
-    """
-    folder = open_workspace(location).settings.paths["tests"]
-    with open_store(location) as store:
-        return find_verdict_changes(store, folder, store.load_run(run))

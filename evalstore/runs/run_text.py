@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -31,7 +31,6 @@ from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evalstore.comparison.statistics import Rate
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -39,47 +38,7 @@ if TYPE_CHECKING:
     from evalstore.runs.run_report import RunReport
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """The outcome of a run without its cases; small enough to be kept."""
-
-    run: str
-    status: str
-    asked: int
-    recorded: int
-    judged: int
-    judged_by_checks: int
-    reused: int
-    cost: str
-    """The cost in words, because some prices may be unknown."""
-    saved: float
-    """The cost of reused answers and judgements in USD."""
-    is_simulated: bool
-    """Whether all models are scripted, so that nobody is paid."""
-    seconds: float
-    time_is_up: bool
-    is_refresh: bool
-    verdicts: Mapping[str, int]
-    unjudged: int
-    """The number of answers that have no evaluation."""
-    rate: Rate
-    used_again: int = 0
-    """The number of judgements by models that are used again, as just checks were edited."""
-    labelled: int = 0
-    """The number of results that labels decide."""
-
-
-def summarise_report(report: RunReport) -> RunSummary:
-    """Return the summary of a report."""
-    own: dict[str, Any] = {
-        "cost": cost_text(report.cost, report.spending),
-        "unjudged": report.totals.count(None),
-    }
-    names = (field.name for field in fields(RunSummary) if field.name not in own)
-    return RunSummary(**own, **{name: getattr(report, name) for name in names})
-
-
-def run_counts_text(run: Run | RunLine | RunSummary, *, by_checks: int = 0) -> str:
+def run_counts_text(run: Run | RunLine | RunReport, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
     Recorded answers, which were taken from files, are counted apart, and so are the judgements
@@ -106,17 +65,18 @@ def scope_text(run: Run) -> str:
     return f"{selection} ({count})" if selection else count
 
 
-def summary_text(summary: RunSummary) -> str:
+def summary_text(report: RunReport) -> str:
     """Return the id of a run, its status, counts and cost in one line."""
-    amount = saved_text(summary.saved, is_simulated=summary.is_simulated)
-    saved = f"; saved {amount} by reuse" if summary.saved else ""
-    counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
-    if summary.used_again:
-        counts += f", {plural(summary.used_again, 'verdict')} used again"
-    if summary.labelled:
-        by = "a label" if summary.labelled == 1 else "labels"
-        counts += f", {plural(summary.labelled, 'result')} decided by {by}"
-    return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
+    amount = saved_text(report.saved, is_simulated=report.is_simulated)
+    saved = f"; saved {amount} by reuse" if report.saved else ""
+    counts = run_counts_text(report, by_checks=report.judged_by_checks)
+    if report.used_again:
+        counts += f", {plural(report.used_again, 'verdict')} used again"
+    if report.labelled:
+        by = "a label" if report.labelled == 1 else "labels"
+        counts += f", {plural(report.labelled, 'result')} decided by {by}"
+    cost = cost_text(report.cost, report.spending)
+    return f"run {short(report.run)} {counts}, {cost}{saved}"
 
 
 def verdict_spans(verdicts: Mapping[str, int], signs: Mapping[str, str]) -> list[StyledSpan]:
@@ -131,16 +91,16 @@ def verdict_spans(verdicts: Mapping[str, int], signs: Mapping[str, str]) -> list
     return spans
 
 
-def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
+def verdict_line(report: RunReport, signs: Mapping[str, str]) -> StyledLine:
     """Return the number of results with each verdict, and the pass rate with its interval."""
-    shown = {word: count for word, count in summary.verdicts.items() if count or word == "pass"}
+    shown = {word: count for word, count in report.verdicts.items() if count or word == "pass"}
     spans = verdict_spans(shown, signs)
     text = ""
-    if summary.unjudged:
-        text += f", {summary.unjudged:,} answered without a verdict"
-    rate = summary.rate
+    if unjudged := report.totals.count(None):
+        text += f", {unjudged:,} answered without a verdict"
+    rate = report.rate
     if rate.interval:
-        is_part = summary.verdicts.get("pending") or summary.unjudged
+        is_part = report.verdicts.get("pending") or unjudged
         judged = f" of {rate.judged:,} judged" if is_part else ""
         low, high = map(percent, rate.interval)
         text += f" ({rate.text}{judged}, 95% interval {low} to {high})"
@@ -157,17 +117,17 @@ def failure_line(message: str, count: int, signs: Mapping[str, str]) -> StyledLi
     return StyledLine((StyledSpan(f"{sign}failed {count:,}x: {safe(message)}", "fail"),))
 
 
-def stop_lines(summary: RunSummary) -> Iterator[StyledLine]:
+def stop_lines(report: RunReport) -> Iterator[StyledLine]:
     """Yield why a run was stopped and what happens to its results; nothing if it was complete."""
-    if summary.status == "over budget":
-        limit = "time" if summary.time_is_up else "cost"
+    if report.status == "over budget":
+        limit = "time" if report.time_is_up else "cost"
         reason = StyledSpan(f"stopped: {limit} limit reached", "pending")
-    elif summary.status == "interrupted":
+    elif report.status == "interrupted":
         reason = StyledSpan("interrupted")
     else:
         return
     kept = "; what was finished is stored"
-    if not summary.is_refresh:
+    if not report.is_refresh:
         kept += ", and the next run continues from there"
     yield StyledLine((reason, StyledSpan(kept)))
 

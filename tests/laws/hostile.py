@@ -14,10 +14,11 @@ from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
+from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.answer.answer import last_user_messages
+from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.log.test_history import versions_of
-from evalstore.runs.interactive_run import flips
 from evalstore.store.schema.table_definitions import TABLES
 from tests.builders import tree
 
@@ -146,6 +147,11 @@ def _browse(look: Callable[[WorkspaceSource, Names], object]) -> Reader:
     return read
 
 
+def _compare_with_earlier(source: WorkspaceSource, _names: Names) -> None:
+    with open_store(source.location) as store:
+        find_verdict_changes(store, "tests", store.load_run(source.runs()[0].id))
+
+
 def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None = "@") -> None:
     actual = source.cases(revision)
     results = [result for row in actual.rows for result in row.results if result]
@@ -189,7 +195,7 @@ READERS: dict[str, Reader] = {
     "cases of the workspace": _browse(lambda source, names: _browse_cases(source, names, None)),
     "compare": _browse(lambda source, _: source.workspace.diff("@~1", "@")),
     "statistics": _browse(lambda source, _: source.stats("@", ["model", "file"])),
-    "flips": _browse(lambda source, _: flips(source.location, source.runs()[0].id)),
+    "flips": _browse(_compare_with_earlier),
     "search": _browse(lambda source, _: source.search(("bike",), lambda _done, _all: True)),
 }
 """Everything that reads a store, by what a user calls it."""

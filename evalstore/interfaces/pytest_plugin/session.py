@@ -195,7 +195,7 @@ class CaseSession:
         from evalstore.interfaces.api.workspace import outside_of_a_loop
         from evalstore.runs.run import run  # it takes as long to import as all of the above
         from evalstore.runs.run_preview import TooExpensiveError
-        from evalstore.runs.run_text import summarise_report, summary_text
+        from evalstore.runs.run_text import summary_text
 
         bound = self._config.getoption("evalstore_max_cost")
         options = RunOptions(max_cost=bound, yes=bound is not None, fail_on="none")
@@ -212,7 +212,7 @@ class CaseSession:
                 )
             )
             self._warnings += listener.notes
-            self._summary = summary_text(summarise_report(report))
+            self._summary = summary_text(report)
             self._read()
         except TooExpensiveError as error:
             self.refused = f"{error} (add --evalstore-max-cost USD to stop at a price)"

@@ -6,17 +6,19 @@ repository costs little time and memory.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import struct
+import sys
 import zlib
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
+
+from evalstore.core.errors import FileProblem
+from evalstore.files.access import open_file, read_file
 
 LARGEST = 64 * 2**20
 """Bytes of one file of the repository that is read as a whole, such as its index."""
@@ -58,28 +60,12 @@ def _common(folder: Path) -> Path:
     return folder / read_text(path).strip() if path.is_file() else folder
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file; raises `GitError` for a pipe or a device, and never blocks."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        raise GitError(f"{path.name} cannot be read") from error
-    file = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
-        raise GitError(f"{path.name} is not a regular file")
-    return file
-
-
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """Read a regular file; raises `GitError`."""
-    with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size > largest:
-            raise GitError(f"{path.name} is too large")
-        try:
-            return file.read(largest)
-        except OSError as error:
-            raise GitError(f"{path.name} cannot be read") from error
+    try:
+        return read_file(path, largest)
+    except FileProblem as problem:
+        raise GitError(f"{path.name} {problem.message}") from problem
 
 
 def read_text(path: Path) -> str:
@@ -226,8 +212,11 @@ def _inflate(data: bytes | mmap, at: int, largest: int = _LARGEST) -> bytes:
 
 
 def _mapped(path: Path) -> closing[mmap]:
-    with open_regular(path) as file:
-        return closing(mmap(file.fileno(), 0, access=ACCESS_READ))
+    try:
+        with open_file(path, sys.maxsize) as file:
+            return closing(mmap(file.fileno(), 0, access=ACCESS_READ))
+    except FileProblem as problem:
+        raise GitError(f"{path.name} {problem.message}") from problem
 
 
 def _find_offset(path: Path, id: bytes) -> int | None:

@@ -26,10 +26,8 @@ from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.names import show_command
 from evalstore.runs.run_text import (
     OLDER_HINT,
-    RunSummary,
     failure_line,
     stop_lines,
-    summarise_report,
     summary_text,
     verdict_line,
 )
@@ -61,13 +59,12 @@ def join_line(report: JoinReport) -> str:
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
     """Print what a run changed, its verdicts, its summary and the gate."""
-    summary = summarise_report(report)
     for warning in report.warnings:
         output.warn(warning)
     print_changes(report)
     _print_results(report, extent)
     _print_models(report)
-    print_lines([verdict_line(summary, {})])
+    print_lines([verdict_line(report, {})])
     by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
     failed = (failure_line(message, count, {}) for message, count in by_count)
     print_lines(failed)
@@ -78,14 +75,14 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
         output.sentence(f'{skipped_text(report.skipped)} ("evalstore status" lists them)')
     output.left_out(report.left_out)
     _print_spending(report)
-    output.sentence(summary_text(summary))
+    output.sentence(summary_text(report))
     if is_simulated(report.spending):
         output.talk("(simulated: scripted models call no service, so nothing is paid)")
-    if report.stopped_at_failure and summary.status != "complete":
-        rest = "" if summary.is_refresh else "; the next run continues from there"
+    if report.stopped_at_failure and report.status != "complete":
+        rest = "" if report.is_refresh else "; the next run continues from there"
         output.sentence(f"stopped at the first failing verdict (-x){rest}")
     _print_thresholds(report)
-    _print_end(report, summary, threshold)
+    _print_end(report, threshold)
     if report.is_refresh and report.asked and report.changes is not None:
         output.sentence(
             "the next plain run counts the older answers again; --max-age leaves them out"
@@ -107,11 +104,11 @@ def _print_thresholds(report: RunReport) -> None:
         output.line(f"… {len(gates) - len(shown):,} more thresholds (-v lists all)")
 
 
-def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
+def _print_end(report: RunReport, threshold: float | None) -> None:
     """Print why the run was stopped, or whether the gate passed."""
-    if stopped := list(stop_lines(summary)):
+    if stopped := list(stop_lines(report)):
         print_lines(stopped)
-        if summary.is_refresh:
+        if report.is_refresh:
             output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
         why = ""

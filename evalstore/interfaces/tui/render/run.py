@@ -49,7 +49,6 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.interactive_run import RunEnd, RunRequest
     from evalstore.runs.run import PlanPreview
     from evalstore.runs.status.status import KindReasons
@@ -240,13 +239,13 @@ def run_texts(progress: BackgroundRun) -> tuple[str, ...]:
 # --- the result
 
 
-def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator[StyledLine]:
+def result_lines(end: RunEnd) -> Iterator[StyledLine]:
     """Yield how a run ended, and how many verdicts changed since the run before."""
-    summary = end.summary
-    yield heading(summary_text(summary))
-    yield from text_lines(f"{summary.seconds:.1f} s", "faint")
-    yield verdict_line(summary, SIGNS)
-    if changes is not None:
+    report = end.report
+    yield heading(summary_text(report))
+    yield from text_lines(f"{report.seconds:.1f} s", "faint")
+    yield verdict_line(report, SIGNS)
+    if changes := report.changes:
         from evalstore.results.flips.verdict_changes import changes_line
 
         line, since = changes_line(changes), StyledSpan("")
@@ -256,7 +255,7 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
         yield line._replace(spans=(*line.spans, since))
     if end.row_id_hint:
         yield from text_lines(f"({end.row_id_hint})", "faint")
-    yield from stop_lines(summary)
+    yield from stop_lines(report)
     yield from _repeat_lines(end)
     for failure in end.failures:
         yield BLANK
@@ -264,10 +263,10 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
         status = f" {failure.status}" if failure.status else ""
         hint = f": {failure.hint}" if failure.hint else ""
         yield from text_lines(f"hint: {failure.kind}{status}{hint}", "faint", 2)
-    if end.untrusted:
+    if report.untrusted:
         yield BLANK
-        yield from _untrusted_lines(end.untrusted)
-    for warning in end.warnings:
+        yield from _untrusted_lines(report.untrusted)
+    for warning in report.warnings:
         yield from text_lines(f"warning: {warning}", "pending")
 
 
@@ -276,12 +275,12 @@ def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:
     if not end.repeated:
         return
     yield BLANK
-    unchanged = 0
+    unchanged, prompts = 0, end.report.totals.prompts
     for was, now in end.repeated:
         if was.word == now.word:
             unchanged += 1
             continue
-        name = case_name(now.file, now.row, end.prompts.get(now.file, {}).get(now.prompt))
+        name = case_name(now.file, now.row, prompts.get(now.file, {}).get(now.prompt))
         before, after = verdict_cell(was.word), verdict_cell(now.word)
         yield StyledLine(
             (

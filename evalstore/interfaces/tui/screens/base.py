@@ -605,7 +605,7 @@ class BrowserRuns:
         is_shown = [page.show_end() for page in self._app.open_pages]
         if not any(is_shown):
             problem = problem_text(runner.problem) if runner.problem else ""
-            told = summary_text(runner.end.summary) if runner.end else problem
+            told = summary_text(runner.end.report) if runner.end else problem
             self._app.notify(told, markup=False, timeout=10)
 
     def show(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -24,8 +23,7 @@ from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.runs.interactive_run import RunEnd, RunRequest
+    from evalstore.runs.interactive_run import RunRequest
     from evalstore.runs.run import PlanPreview
 
 
@@ -198,7 +196,6 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
     def __init__(self, runner: BackgroundRun) -> None:
         super().__init__(classes="-going")
         self.runner = runner
-        self._changes: VerdictChanges | None = None
 
     def on_mount(self) -> None:
         """Show the progress; from now on it is drawn with that of all other screens."""
@@ -226,7 +223,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
     def refresh_ages(self) -> None:
         """Draw the end of the run again, which says how long ago the run before it was."""
         if self.runner.end is not None:
-            self.body.show(result_lines(self.runner.end, self._changes), stay=True)
+            self.body.show(result_lines(self.runner.end), stay=True)
 
     def show_end(self) -> bool:
         """Show how the run ended."""
@@ -237,29 +234,10 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
             self.show_problem(runner.problem)
             self.body.show(())
         if runner.end is not None:
-            self.set_title(runner.request.title, status_word(runner.end.summary.status))
-            self.body.show(result_lines(runner.end, self._changes))
-            self._read_changes(runner.end)
+            self.set_title(runner.request.title, status_word(runner.end.report.status))
+            self.body.show(result_lines(runner.end))
         self.refresh_bindings()
         return True
-
-    def _read_changes(self, end: RunEnd) -> None:
-        """Read what the run has changed; a problem with that is shown by the comparison."""
-
-        def read() -> VerdictChanges | None:
-            from evalstore.runs.interactive_run import flips
-
-            with suppress(EvalstoreError):
-                return flips(self.source.location, end.summary.run)
-            return None
-
-        def show(changes: VerdictChanges | None) -> None:
-            if changes is not None:
-                self._changes = changes
-                self.body.show(result_lines(end, changes), stay=True)
-                self.refresh_bindings()
-
-        self.fetch(read, show, group="changes")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available: `stop` during the run, its cases afterwards."""
@@ -268,7 +246,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         if action == "cases":
             return self.runner.end is not None
         if action == "compare":
-            return self._changes is not None
+            return bool(self.runner.end and self.runner.end.report.changes)
         return action != "back" or self.runner.is_over
 
     def action_stop(self) -> None:
@@ -286,7 +264,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Show the cases of the run."""
         if self.runner.end is not None:
             self.app.pop_screen()
-            self.browser.show_new_run(self.runner.end.summary.run)
+            self.browser.show_new_run(self.runner.end.report.run)
 
     def action_back(self) -> None:
         """Leave; from the cases of an older run, to those of the new run if it had all cases."""
@@ -300,8 +278,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
 
     def action_compare(self) -> None:
         """Show what broke and what was fixed."""
-        if self.runner.end is not None and self._changes is not None:
+        end = self.runner.end
+        if end and (changes := end.report.changes):
             self.app.pop_screen()
-            self.browser.open(
-                self.browser.to.compare, self._changes.since, self.runner.end.summary.run
-            )
+            self.browser.open(self.browser.to.compare, changes.since, end.report.run)

@@ -30,7 +30,6 @@ from evalstore.results.table.cases import cases
 from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.interactive_run import ALL, RunEnd, plan
 from evalstore.runs.run import run
-from evalstore.runs.run_text import summarise_report
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, Evalstore, normalise
 from tests.interfaces.cli.run.test_run import edit
@@ -120,7 +119,7 @@ def test_a_run_is_summed_up_in_the_same_lines(
     report = run(Location(workspace), SelectionOptions(), options, ProgressListener())
     print_report(report, None)
     printed = _printed(capsys)
-    shown = _texts(result_lines(RunEnd(summarise_report(report), (), (), (), ())))
+    shown = _texts(result_lines(RunEnd(report, (), ())))
     assert [line for line in shown if line not in printed] == [f"{report.seconds:.1f} s"]
     assert len(shown) == (3 if max_cost is None else 4)
 

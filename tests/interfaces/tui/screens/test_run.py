@@ -16,7 +16,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.core.display import text_lines
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.core.runs import ProgressListener
 from evalstore.core.values import Reply, Request, Usage
 from evalstore.interfaces.tui.app import Browser
@@ -27,13 +27,14 @@ from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import TextView
+from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.table.cases import list_runs
 from evalstore.runs.interactive_run import (
     ALL,
     RunRequest,
     carry_out_request,
-    flips,
     plan,
 )
 from evalstore.runs.run import PlanPreview, run
@@ -199,8 +200,8 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
     (workspace / "tests/new.md").write_text(NEW)
     source = WorkspaceSource(Location(workspace))
 
-    def broken(_location: Location, _run: str) -> None:
-        raise EvalstoreError("the files have errors")
+    def broken(*_arguments: object) -> None:
+        raise StoreError("a node is damaged")
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R", "enter")
@@ -211,7 +212,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, RunPage)
 
-    with mock.patch("evalstore.runs.interactive_run.flips", broken):
+    with mock.patch("evalstore.runs.run.find_verdict_changes", broken):
         drive(scenario, source=source)
     (workspace / ".evalstore/store.db").unlink()
     drive(first, source=WorkspaceSource(Location(workspace)))
@@ -226,7 +227,8 @@ async def first(pilot: Pilot[None]) -> None:
 def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspace: Path) -> None:
     where = Location(workspace)
     whole = list_runs(where)[0].id
-    assert flips(where, whole) is None
+    with open_store(where) as store:
+        assert find_verdict_changes(store, "tests", store.load_run(whole)) is None
     run(
         where,
         SelectionOptions(paths=(str(workspace / "tests/weather.md"),)),
@@ -235,10 +237,9 @@ def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspa
     )
     (workspace / "tests/new.md").write_text(NEW)
     run(where, SelectionOptions(), RunOptions(max_cost=0.0), ProgressListener())
-    newest = run(where, SelectionOptions(), RunOptions(), ProgressListener()).run
+    changes = run(where, SelectionOptions(), RunOptions(), ProgressListener()).changes
     statuses = [line.status for line in list_runs(where)]
     assert statuses == ["complete", "over budget", "complete", "complete"]
-    changes = flips(where, newest)
     assert changes
     assert changes.since == list_runs(where)[1].id
     assert [*changes.broke, *changes.fixed, *changes.changed] == []
@@ -446,8 +447,8 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
         while app.is_running:
             await pilot.pause(0.01)
         assert app.runs.runner.end
-        assert app.runs.runner.end.summary.status == "interrupted"
-        assert app.runs.runner.end.summary.asked == 2
+        assert app.runs.runner.end.report.status == "interrupted"
+        assert app.runs.runner.end.report.asked == 2
 
     drive(scenario)
 
@@ -856,7 +857,7 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
     with pytest.raises(EvalstoreError, match="4 items of the new plan had not been shown"):
         carry_out_request(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
-    assert carry_out_request(where, ALL, ProgressListener(), planned).summary.asked == 2
+    assert carry_out_request(where, ALL, ProgressListener(), planned).report.asked == 2
 
 
 def test_what_is_planned_in_batches_is_what_was_shown(
@@ -869,5 +870,5 @@ def test_what_is_planned_in_batches_is_what_was_shown(
     planned = plan(where, ALL)
     assert (planned.status.ask, planned.status.judge) == (2, 2)
     ended = carry_out_request(where, ALL, ProgressListener(), planned)
-    summary = ended.summary
-    assert (summary.status, summary.asked, summary.judged) == ("complete", 2, 2)
+    report = ended.report
+    assert (report.status, report.asked, report.judged) == ("complete", 2, 2)
