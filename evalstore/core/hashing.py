@@ -476,42 +476,31 @@ class DigestMap:
         return number if known is None else known
 
 
-class IdSet:
-    """A set of ids in little memory, each by its digest."""
-
-    def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._digests = DigestSet()
-        for id in ids:
-            self.add(id)
-
-    def add(self, id: str) -> None:
-        """Add an id."""
-        self._digests.add(digest_of(id))
-
-    def __bool__(self) -> bool:
-        return bool(self._digests)
-
-    def __contains__(self, id: str) -> bool:
-        return bool(self) and digest_of(id) in self._digests
-
-    def isdisjoint(self, ids: Iterable[str]) -> bool:
-        """Return whether none of these ids is in the set."""
-        return not self or not any(digest_of(id) in self._digests for id in ids)
-
-
 class ValueSet:
     """A set of values in little memory, each by a digest that holds for this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Iterable[Hashable] = ()) -> None:
         self._digests = DigestSet()
+        self.update(values)
+
+    def add(self, value: Hashable) -> bool:
+        """Add a value, and return whether it is new."""
+        return self._digests.add(digest_of_value(value))
 
     def update(self, values: Iterable[Hashable]) -> None:
         """Add values."""
         for value in values:
-            self._digests.add(digest_of_value(value))
+            self.add(value)
+
+    def __bool__(self) -> bool:
+        return bool(self._digests)
 
     def __contains__(self, value: Hashable) -> bool:
-        return digest_of_value(value) in self._digests
+        return bool(self) and digest_of_value(value) in self._digests
+
+    def isdisjoint(self, values: Iterable[Hashable]) -> bool:
+        """Return whether none of these values is in the set."""
+        return not self or not any(digest_of_value(value) in self._digests for value in values)
 
 
 def digest_of_value(value: Hashable) -> int:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from evalstore.checks.judge_replies import model_that_judges
 from evalstore.comparison.comparison import PlacedCell
 from evalstore.core import hashing
-from evalstore.core.hashing import DigestSet, IdSet, digest_of
+from evalstore.core.hashing import ValueSet
 from evalstore.core.values import RECORDED, Case, CaseFile, Question
 from evalstore.planning.selection import suits
 from evalstore.store.trees.tree_nodes import StoredCases
@@ -409,7 +409,7 @@ class StreamedCells(Collection[Cell]):
         """Files with cells that models must judge and that have no judge."""
         self.has_others = False
         """Whether some cell has a judge, or does not need one."""
-        self.shared = IdSet()
+        self.shared = ValueSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
         self._summarise()
 
@@ -460,7 +460,7 @@ class StreamedCells(Collection[Cell]):
 
     def _summarise(self) -> None:
         """Summarise the cells."""
-        tests = DigestSet()
+        tests = ValueSet()
         for placed, flags in self._placed():
             case = placed.case
             if self._kept is None:
@@ -478,10 +478,9 @@ class StreamedCells(Collection[Cell]):
                 self._few.clear()
             self._note_judges(placed.file, case, placed.judges)
             asked = case.tests if len(case.tests) == 1 else {*case.tests}
-            if [test for test in asked if not tests.add(digest_of(test))]:
+            if [test for test in asked if not tests.add(test)]:
                 for cell in compress(self._make(placed), flags):
-                    for id in cell.questions:
-                        self.shared.add(id)
+                    self.shared.update(cell.questions)
 
     def _note_judges(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
         self.judges[id(judges)] = judges
@@ -537,7 +536,7 @@ class EarlierBatches:
     several: else the plan of a batch depends on later ones.
     """
 
-    def __init__(self, shared: IdSet) -> None:
+    def __init__(self, shared: ValueSet) -> None:
         """`shared` has the questions that several cases may ask."""
         self.shared = shared
         self._batch = 0

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from evalstore.core.hashing import DigestSet, digest_of_value
+from evalstore.core.hashing import ValueSet
 from evalstore.core.values import RECORDED, Json, Usage
 from evalstore.planning.cells import Cell, limit_of
 from evalstore.planning.participants import sum_usage
@@ -146,14 +146,14 @@ class MeanCosts:
     """
 
     def __init__(self) -> None:
-        self._seen = DigestSet()
+        self._seen = ValueSet()
         self._sums: dict[str, Fraction] = {}
         """Exact, so that the order of the batches does not matter."""
         self._counts = Counter[str]()
 
     def add(self, candidate: str, question: str, usd: float) -> None:
         """Add what an answer of a candidate to a question has cost, in USD."""
-        if self._seen.add(digest_of_value((candidate, question))):
+        if self._seen.add((candidate, question)):
             self._sums[candidate] = self._sums.get(candidate, Fraction()) + Fraction(usd)
             self._counts[candidate] += 1
 

@@ -7,7 +7,7 @@ from itertools import compress
 
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.hashing import DigestMap, IdSet, digest_of, digest_of_value
+from evalstore.core.hashing import DigestMap, ValueSet, digest_of, digest_of_value
 from evalstore.core.results import Failure
 from evalstore.planning.cells import Cell, StreamedCells, batches, limit_of
 from evalstore.planning.options import SelectionOptions
@@ -81,7 +81,7 @@ class FailedWork:
     """
 
     def __init__(self, project: Project) -> None:
-        self.questions = IdSet()
+        self.questions = ValueSet()
         self._newest = DigestMap()
         """When the newest failure of each was, plus one; 0 where a later run has made it."""
         self._is_any = False
@@ -173,7 +173,7 @@ def _find_busy(
 
 def drop_untried(
     plan: Plan,
-    questions: Collection[str] | IdSet,
+    questions: Collection[str] | ValueSet,
     judgements: Collection[Place] | FailedWork,
 ) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.

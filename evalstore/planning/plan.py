@@ -8,12 +8,10 @@ questions. After a complete run the plan is empty.
 from __future__ import annotations
 
 import math
-from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import groupby, takewhile
+from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -22,7 +20,7 @@ from evalstore.checks.aggregation import wants_models
 from evalstore.core import hashing
 from evalstore.core.results import Sample, Vote
 from evalstore.core.values import Evaluator, Question, Verdict, Word
-from evalstore.files.temporary_list import FiledSequence, NumberedSequence, PackedSequence
+from evalstore.files.temporary_list import FiledSequence, PackedSequence
 from evalstore.planning.cells import Cell, EarlierWork, Judge, Subject, ask_of, limit_of
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.store.driver import refuse_unwanted
@@ -553,55 +551,34 @@ def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
     return [replace(item, count=count) for item, count in counts.items()]
 
 
-class SummedItems(NumberedSequence["PlanItem"]):
+class SummedItems(PackedSequence[PlanItem]):
     """The items of a kind with the counts of equal ones added up, and their totals.
 
-    They are read when they are asked for: equal ones are of one cell, and stand together.
+    Equal ones are of one cell, and stand together.
     """
 
     def __init__(self, items: Sequence[PlanItem], kind: str) -> None:
         """Add up the items."""
         self.kind = kind
-        self._items = items.of_kind(kind) if isinstance(items, FiledItems) else items
-        self._starts = array("L")
-        """For each the number of the first one of its cell among all items."""
         self.total = self.by_checks = 0
         self.files: dict[str, None] = {}
         self.models: dict[str, None] = {}
         """The names of the candidates and the evaluators."""
-        for start, item in self._place():
-            refuse_unwanted()
-            self.total += item.count
-            self.by_checks += item.count if item.evaluator == "checks" else 0
-            self.files[item.file] = None
-            self.models[item.model] = None
-            if item.evaluator:
-                self.models[item.evaluator] = None
-            self._starts.append(start)
+        listed = items.of_kind(kind) if isinstance(items, FiledItems) else items
+        super().__init__(self._add_up(listed), _values_of, _item_of)
 
-    def _place(self) -> Iterator[tuple[int, PlanItem]]:
-        """Yield the items, each with the number of the first one of its cell among all."""
-        start = 0
-        for (kind, *_), same in groupby(self._items, _cell_of):
+    def _add_up(self, items: Iterable[PlanItem]) -> Iterator[PlanItem]:
+        for (kind, *_), same in groupby(items, _cell_of):
             listed = list(same)
-            if kind == self.kind:
-                for item in listed if len(listed) == 1 else summed(listed):
-                    yield start, item
-            start += len(listed)
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def __iter__(self) -> Iterator[PlanItem]:
-        return (item for _, item in self._place())
-
-    def read_one(self, number: int) -> PlanItem:
-        """Return the item with a number."""
-        start = self._starts[number]
-        items, cell = self._items, _cell_of(self._items[start])
-        rest = map(items.__getitem__, range(start, len(items)))
-        same = takewhile(lambda item: _cell_of(item) == cell, rest)
-        return summed(same)[number - bisect_left(self._starts, start)]
+            if kind != self.kind:
+                continue
+            refuse_unwanted()
+            for item in listed if len(listed) == 1 else summed(listed):
+                self.total += item.count
+                self.by_checks += item.count if item.evaluator == "checks" else 0
+                self.files[item.file] = None
+                self.models |= dict.fromkeys(filter(None, (item.model, item.evaluator)))
+                yield item
 
 
 def _cell_of(item: PlanItem) -> tuple[str, str, str, str | None, str]:

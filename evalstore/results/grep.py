@@ -39,11 +39,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import ResultLeaf
-    from evalstore.store.search.file import SearchFile
-    from evalstore.store.search.tables import SearchTables
-    from evalstore.store.search.texts import Report
-
-    SearchIndex = SearchFile | SearchTables
+    from evalstore.store.search.texts import Report, SearchIndex
 
 In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""

@@ -8,7 +8,7 @@ from itertools import islice
 
 from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
-from evalstore.core.hashing import IdSet
+from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Candidate, Judge, batches, divide_evenly
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
@@ -196,7 +196,7 @@ class Plans:
         self._scope = scope
         count, self._size = divide_evenly(len(scope.cells))
         self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
-        self.shared = IdSet() if count == 1 else scope.cells.shared
+        self.shared = ValueSet() if count == 1 else scope.cells.shared
         """Ids of the questions that several batches may ask."""
         self._done = 0
         """How many of the first batches are done, as nothing was to be done for them."""

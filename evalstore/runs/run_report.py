@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
 from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
-from evalstore.core.hashing import IdSet
+from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Json, Verdict
 from evalstore.files.json_output import FILES, PATHS, to_json
@@ -69,7 +69,7 @@ class RunTotals:
         self,
         project: Project,
         started: int,
-        shared: IdSet,
+        shared: ValueSet,
         settled: SettledParts | None = None,
         recorder: SettledRecorder | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from evalstore.core import hashing
 from evalstore.core.hashing import (
     DigestMap,
     DigestSet,
-    IdSet,
+    ValueSet,
     count_distinct,
 )
 from evalstore.workspace.testfiles.replacements import labels
@@ -72,7 +72,7 @@ def test_a_map_has_the_first_number_of_each_digest(
 
 def test_a_set_of_ids_has_those_that_were_added() -> None:
     ids = [hashing.hash_content(str(number)) for number in range(100)]
-    empty, some = IdSet(), IdSet(ids[:50])
+    empty, some = ValueSet(), ValueSet(ids[:50])
     assert not empty
     assert empty.isdisjoint(ids)
     assert some

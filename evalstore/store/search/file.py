@@ -12,24 +12,22 @@ four times as fast, has a sixth of the size, and finds words of one or two chara
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from evalstore.core.errors import StoreError
 from evalstore.store.contents import as_bytes, as_digits, decode_content
 from evalstore.store.database import select_each
 from evalstore.store.search.texts import (
     KINDS,
-    NEWEST_ORDER,
     TABLES,
-    Documents,
-    FoundIds,
     GoOn,
     Kind,
+    Query,
     Report,
+    SearchIndex,
     StoredText,
     fold_words,
     iterate_links,
@@ -98,18 +96,14 @@ CREATE VIRTUAL TABLE words USING fts5 (
 _FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 
-class SearchFile:
+class SearchFile(SearchIndex):
     """An open index."""
-
-    missing = 0
-    """How many texts the last update left out, because this user may not add them."""
 
     def __init__(self, connection: SQLiteConnection, path: str) -> None:
         self._connection = connection
         self.path = path
         """Empty when it is in memory."""
         self.in_memory = not path
-        """Whether the index ends with this object, as there is no file."""
 
     def close(self) -> None:
         """Close the file."""
@@ -170,7 +164,7 @@ class SearchFile:
     # --- updating
 
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
-        """Add the texts of the store that are not in the index; False when `report` ended it.
+        """Add the texts that are not in the index.
 
         Other programs may do so at the same time: each batch is checked again when it is written.
         """
@@ -276,90 +270,33 @@ class SearchFile:
 
     # --- searching
 
-    def find_sessions(
-        self,
-        words: Sequence[str],
-        go_on: GoOn = lambda: True,
-        /,
-        *,
-        in_answers: bool = False,
-    ) -> Set[str] | None:
-        """Return the sessions whose answer, feedback, test and instructions have all words.
+    def _with_words(self, words: Sequence[str]) -> Query:
+        match = " AND ".join(make_phrases(words))
+        return f"SELECT kind, id, number FROM documents WHERE number IN ({_WITH_WORDS})", (match,)
 
-        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
-        when `words` has no word; None when `go_on` returned False.
-        """
+    def _sessions_with(self, words: Sequence[str], *, in_answers: bool) -> Query:
         phrases = list(make_phrases(words))
-        if not phrases:
-            return FoundIds()
         if in_answers:
             found, phrases = f"({_WITH_WORDS}) AND kind = {_ANSWERS}", [" AND ".join(phrases)]
         else:
             found = f"({' INTERSECT '.join([_SESSIONS] * len(phrases))})"
         # The sign keeps SQLite from reading all documents in the order of their ids.
-        query = f"SELECT id FROM documents WHERE number IN {found} ORDER BY +id"
-        return self._answer(
-            go_on, lambda: FoundIds(id for (id,) in self._connection.execute(query, phrases))
-        )
+        return f"SELECT id FROM documents WHERE number IN {found} ORDER BY +id", phrases
 
-    def find_newest(
-        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
-    ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return at most so many of the texts of these kinds with all words, and the count of all.
-
-        Answers come before feedback, tests and instructions, and of each kind those that the index
-        got to know last. None when `go_on` returned False.
-        """
-        phrases = list(make_phrases(words))
-        if not phrases:
-            return [], 0
-        match, numbers = " AND ".join(phrases), ", ".join(str(KINDS.index(it)) for it in kinds)
-        source = f"FROM documents WHERE number IN ({_WITH_WORDS}) AND kind IN ({numbers})"
-
-        def find() -> tuple[list[tuple[Kind, str]], int]:
-            count = f"SELECT count(*) {source}"
-            ((total,),) = self._connection.execute(count, (match,)).fetchall()
-            query = f"SELECT kind, id {source} ORDER BY {NEWEST_ORDER} LIMIT ?"
-            rows = self._connection.execute(query, (match, limit))
-            return [(KINDS[kind], as_digits(id)) for kind, id in rows], total
-
-        return self._answer(go_on, find)
-
-    def _answer(self, go_on: GoOn, search: Callable[[], T]) -> T | None:
-        """Return what a search returns; None when `go_on` returned False meanwhile."""
+    def _ask(self, query: Query, read: Callable[[Iterable[Any]], T], go_on: GoOn) -> T | None:
         self._connection.set_progress_handler(lambda: not go_on(), STEPS)
         try:
             with self._sound():
-                return search()
+                return read(self._connection.execute(*query))
         except _EndedError:
             return None
         finally:
             with suppress(sqlite3.ProgrammingError):  # it was damaged, and is closed
                 self._connection.set_progress_handler(None, STEPS)
 
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
-        """Return the texts of these kinds that contain all words, as kind and id.
-
-        They are in the order in which the index got to know them.
-        """
-        phrases = list(make_phrases(words))
-        if not phrases:
-            return Documents((), kinds)
+    def _find_links(self, documents: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
         with self._sound():
-            rows = self._connection.execute(
-                "SELECT kind, id FROM documents WHERE number IN "
-                "(SELECT rowid FROM words WHERE words MATCH ?) ORDER BY number",
-                (" AND ".join(phrases),),
-            )
-            return Documents(rows, kinds)
-
-    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the sessions that each of these texts belongs to, sorted."""
-        links: dict[str, list[str]] = defaultdict(list)
-        with self._sound():
-            for document, session in select_each(self._connection, _LINKS, documents):
-                links[as_digits(document)].append(as_digits(session))
-        return {document: tuple(sorted(sessions)) for document, sessions in links.items()}
+            yield from select_each(self._connection, _LINKS, documents)
 
     @contextmanager
     def _sound(self) -> Iterator[None]:

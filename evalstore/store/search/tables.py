@@ -12,11 +12,11 @@ share them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any, TypeVar
 
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
@@ -37,14 +37,13 @@ from evalstore.store.postgresql.schema import (
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.search.texts import (
     KINDS,
-    NEWEST_ORDER,
     TABLES,
-    Documents,
-    FoundIds,
     GoOn,
     Kind,
     Phrase,
+    Query,
     Report,
+    SearchIndex,
     StoredText,
     iterate_links,
     list_named,
@@ -55,6 +54,7 @@ from evalstore.store.search.texts import (
 )
 from evalstore.store.store import Store
 
+T = TypeVar("T")
 _LONGEST_PART = 200_000
 """Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
 _OVERLAP = 64
@@ -87,23 +87,20 @@ _MAY_ADD = (
 )
 
 
-class SearchTables:
+class SearchTables(SearchIndex):
     """The index of an open store, which is in the store."""
-
-    in_memory = False
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.missing = 0
 
     def close(self) -> None:
-        """Do nothing: the store is closed by itself."""
+        """Do nothing."""
 
     # --- updating
 
     @again_when_lost
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
-        """Add the texts of the store that are not in the index; False when `report` ended it.
+        """Add the texts that are not in the index.
 
         Who may only read the store searches what others have added; `missing` says how many
         texts they have not. Raises `StoreError` where nobody has made an index yet.
@@ -139,19 +136,12 @@ class SearchTables:
 
     # --- searching
 
-    @again_when_lost
-    def find_sessions(
-        self,
-        words: Sequence[str],
-        go_on: GoOn = lambda: True,
-        /,
-        *,
-        in_answers: bool = False,
-    ) -> Set[str] | None:
-        """Return what `SearchFile.find_sessions` returns."""
+    def _with_words(self, words: Sequence[str]) -> Query:
         phrases = phrases_of(words)
-        if not phrases:
-            return FoundIds()
+        return with_texts(phrases, with_all(phrases)), parameters_of(phrases)
+
+    def _sessions_with(self, words: Sequence[str], *, in_answers: bool) -> Query:
+        phrases = phrases_of(words)
         of_answers = f" WHERE kind = {KINDS.index('answers')}"
         found = " INTERSECT ".join(
             f"SELECT id AS session FROM {name}{of_answers}"
@@ -160,53 +150,20 @@ class SearchTables:
             for name in names_of(phrases)
         )
         query = with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
+        return query, parameters_of(phrases)
+
+    @again_when_lost
+    def _ask(self, query: Query, read: Callable[[Iterable[Any]], T], go_on: GoOn) -> T | None:
         with suppress(UnwantedError), while_wanted(go_on), self._store.snapshot() as connection:
-            rows = connection.stream(query, parameters_of(phrases))
-            ids = FoundIds(id for (id,) in takewhile(lambda _: go_on(), rows))
-            return ids if go_on() else None
+            found = read(takewhile(lambda _: go_on(), connection.stream(*query)))
+            return found if go_on() else None
         return None
 
     @again_when_lost
-    def find_newest(
-        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
-    ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return what `SearchFile.find_newest` returns."""
-        phrases = phrases_of(words)
-        if not phrases:
-            return [], 0
-        query = with_texts(
-            phrases,
-            f"SELECT kind, id, count(*) OVER () FROM ({with_all(phrases)}) AS found "
-            f"WHERE kind IN ({', '.join(str(KINDS.index(kind)) for kind in kinds)}) "
-            f"ORDER BY {NEWEST_ORDER} LIMIT ?",
-        )
-        with suppress(UnwantedError), while_wanted(go_on), self._store.snapshot() as connection:
-            rows = connection.execute(query, (*parameters_of(phrases), limit)).fetchall()
-            found = [(KINDS[kind], as_digits(id)) for kind, id, _ in rows]
-            return found, rows[0][2] if rows else 0
-        return None
-
-    @again_when_lost
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
-        """Return what `SearchFile.find_documents` returns."""
-        phrases = phrases_of(words)
-        if not phrases:
-            return Documents((), kinds)
-        query = with_texts(
-            phrases, f"SELECT kind, id FROM ({with_all(phrases)}) AS found ORDER BY number"
-        )
-        with self._store.snapshot() as connection:
-            return Documents(connection.stream(query, parameters_of(phrases)), kinds)
-
-    @again_when_lost
-    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the sessions that each of these texts belongs to, sorted."""
+    def _find_links(self, documents: Sequence[str]) -> list[tuple[bytes, bytes]]:
         query = f"SELECT text, session FROM {SEARCH_LINKS} WHERE text IN"
-        links: dict[str, list[str]] = defaultdict(list)
         with self._store.snapshot() as connection:
-            for text, session in select_each(connection, query, documents):
-                links[as_digits(text)].append(as_digits(session))
-        return {text: tuple(sorted(sessions)) for text, sessions in links.items()}
+            return [(text, session) for text, session in select_each(connection, query, documents)]
 
 
 # --- adding texts

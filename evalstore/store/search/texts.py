@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from evalstore.core.values import Json
-from evalstore.files.temporary_list import NumberedSequence
-from evalstore.store.contents import ID_BYTES, as_id, decode_row
+from evalstore.files.temporary_list import keep_values
+from evalstore.store.contents import as_digits, as_id, decode_row
 from evalstore.store.store import Store
 
+T = TypeVar("T")
 Kind = Literal["answers", "feedback", "tests", "instructions"]
 KINDS: tuple[Kind, ...] = ("tests", "instructions", "answers", "feedback")
 """Referenced kinds come first: then new ids are inserted in order, which is quick."""
@@ -289,29 +292,8 @@ Report = Callable[[int, int], bool]
 """Called with the number of added texts and of all texts; returns whether to continue."""
 GoOn = Callable[[], bool]
 """Returns whether somebody still waits for what is searched."""
-NEWEST_ORDER = "(kind + 2) % 4, number DESC"
-"""The order of the texts of `find_newest`, by the numbers of their kinds."""
-
-
-class Documents(NumberedSequence[tuple[Kind, str]]):
-    """The kinds and ids of texts, in 17 bytes each."""
-
-    def __init__(self, rows: Iterable[tuple[int, bytes]], kinds: Sequence[Kind]) -> None:
-        """`rows` have numbers of kinds and ids; those of other kinds are left out."""
-        wanted = {KINDS.index(kind) for kind in kinds}
-        self._kinds, self._ids = bytearray(), bytearray()
-        for number, id in rows:
-            if number in wanted:
-                self._kinds.append(number)
-                self._ids += as_id(id)
-
-    def __len__(self) -> int:
-        return len(self._kinds)
-
-    def read_one(self, number: int) -> tuple[Kind, str]:
-        """Return the kind and the id of the text at a place."""
-        start = number * ID_BYTES
-        return KINDS[self._kinds[number]], self._ids[start : start + ID_BYTES].hex()
+Query = tuple[str, Sequence[Any]]
+"""A query with its parameters."""
 
 
 _HALF = 8
@@ -358,3 +340,102 @@ class FoundIds(Set[str]):
 
     def __hash__(self) -> int:
         return self._hash()
+
+
+class SearchIndex(ABC):
+    """An index of the texts of a store.
+
+    A text has the words of a query if it has each of them; the last one may be the beginning of a
+    word. Nothing has them when none is a word.
+    """
+
+    in_memory = False
+    """Whether the index ends with this object, as there is no file."""
+    missing = 0
+    """How many texts the last update left out, because this user may not add them."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it; the store is closed by itself."""
+
+    @abstractmethod
+    def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
+        """Add the texts of the store that are not in the index; False when `report` ended it."""
+
+    @abstractmethod
+    def _ask(self, query: Query, read: Callable[[Iterable[Any]], T], go_on: GoOn) -> T | None:
+        """Return what is read from the rows of a query; None when `go_on` returned False."""
+
+    @abstractmethod
+    def _with_words(self, words: Sequence[str]) -> Query:
+        """Return the query for the `kind`, `id` and `number` of the texts with all words."""
+
+    @abstractmethod
+    def _sessions_with(self, words: Sequence[str], *, in_answers: bool) -> Query:
+        """Return the query for the sorted ids that `find_sessions` returns."""
+
+    @abstractmethod
+    def _find_links(self, documents: Sequence[str]) -> Iterable[tuple[bytes, bytes]]:
+        """Return pairs of these texts and the sessions that they belong to."""
+
+    def find_sessions(
+        self,
+        words: Sequence[str],
+        go_on: GoOn = lambda: True,
+        /,
+        *,
+        in_answers: bool = False,
+    ) -> Set[str] | None:
+        """Return the sessions whose answer, feedback, test and instructions have all words.
+
+        With `in_answers` the answer alone must. None when `go_on` returned False.
+        """
+        if not has_words(words):
+            return FoundIds()
+        query = self._sessions_with(words, in_answers=in_answers)
+        return self._ask(query, lambda rows: FoundIds(id for (id,) in rows), go_on)
+
+    def find_newest(
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
+    ) -> tuple[list[tuple[Kind, str]], int] | None:
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
+
+        Answers come before feedback, tests and instructions, and of each kind those that the index
+        got to know last. None when `go_on` returned False.
+        """
+        if not has_words(words):
+            return [], 0
+        source, parameters = self._of_kinds("kind, id, count(*) OVER ()", words, kinds)
+        query = f"{source} ORDER BY (kind + 2) % 4, number DESC LIMIT ?", (*parameters, limit)
+        rows = self._ask(query, list, go_on)
+        if rows is None:
+            return None
+        return [(KINDS[kind], as_digits(id)) for kind, id, _ in rows], rows[0][2] if rows else 0
+
+    def find_documents(
+        self, words: Sequence[str], kinds: Sequence[Kind]
+    ) -> Sequence[tuple[Kind, str]]:
+        """Return the texts of these kinds with all words, as kind and id.
+
+        They are in the order in which the index got to know them; many are in a temporary file.
+        """
+
+        def read(rows: Iterable[Any]) -> Sequence[tuple[Kind, str]]:
+            return keep_values(((KINDS[kind], as_digits(id)) for kind, id in rows), tuple, tuple)
+
+        if not has_words(words):
+            return ()
+        source, parameters = self._of_kinds("kind, id", words, kinds)
+        return self._ask((f"{source} ORDER BY number", parameters), read, lambda: True) or ()
+
+    def _of_kinds(self, columns: str, words: Sequence[str], kinds: Sequence[Kind]) -> Query:
+        source, parameters = self._with_words(words)
+        numbers = ", ".join(str(KINDS.index(kind)) for kind in kinds)
+        return f"SELECT {columns} FROM ({source}) AS found WHERE kind IN ({numbers})", parameters
+
+    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the sessions that each of these texts belongs to, sorted."""
+        links: dict[str, list[str]] = defaultdict(list)
+        for document, session in self._find_links(documents):
+            links[as_digits(document)].append(as_digits(session))
+        return {document: tuple(sorted(sessions)) for document, sessions in links.items()}
