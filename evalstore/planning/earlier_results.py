@@ -138,6 +138,22 @@ class EarlierRuns:
         return {path: entries[name] for path, name in names.items() if name in entries}
 
 
+def iterate_earlier(
+    project: Project, files: Collection[str] | None = None
+) -> Iterator[Mapping[str, str]]:
+    """Yield the results of test files that each earlier run has and newer ones have not.
+
+    Without `files`, of all test files of the workspace.
+    """
+    nodes = project.reading.nodes
+    cases = {node: project.reading.files[path] for path, node in nodes.items()}
+    history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
+    paths = set(nodes) if files is None else {*files}
+    for _, entries in EarlierRuns(project.store, history).before(None, paths):
+        if entries:
+            yield entries
+
+
 # --- the same cells in an earlier run, by the names of their rows
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder, mentions, read_env_files
 from evalstore.workspace.settings import remote_names
-from evalstore.workspace.settings.settings import RemoteSettings, find_root
+from evalstore.workspace.settings.settings import find_root
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
@@ -73,23 +73,20 @@ def find_in_files(root: Path) -> Iterator[IgnoredVariable]:
                 yield ignored
 
 
-def warn_of(root: Path, ignored: Iterable[IgnoredVariable], warn: Callable[[str], None]) -> None:
-    """Warn of variables in the files of a workspace, of each once in this process."""
-    for each in ignored:
-        place = f"{each.file}:{each.line}"
-        if (said := (str(root), place)) not in _said:
-            _said.add(said)
-            warn(f"{place}: {each.words} ({HINT})")
-
-
 def warn_before_opening(root: Path, warn: Callable[[str], None], *, is_database: bool) -> None:
-    """Warn of them before a store is opened, once for a workspace: it may be another one."""
-    if (place := (str(root), is_database)) in _looked:
+    """Warn of them before a store or a remote is opened, of each once in this process.
+
+    It may be another one than is meant.
+    """
+    if (str(root), is_database) in _looked:
         return
-    _looked.add(place)
+    _looked.add((str(root), is_database))
     with suppress(EvalstoreError):  # others report it
-        found = find_in_files(root)
-        warn_of(root, (each for each in found if is_database or not each.is_of_database), warn)
+        for each in find_in_files(root):
+            place = str(root), f"{each.file}:{each.line}"
+            if place not in _said and (is_database or not each.is_of_database):
+                _said.add(place)
+                warn(f"{place[1]}: {each.words} ({HINT})")
 
 
 def warn_outside(directory: Path, warn: Callable[[str], None], *, is_database: bool) -> None:
@@ -119,14 +116,11 @@ def open_project(
     from evalstore.workspace.reader import read_workspace
 
     workspace = workspace or open_workspace(location)
-    store = _open(workspace, location, create=create)
-    try:
+    with closing(_open(workspace, location, create=create)) as store:
         buffer = VersionBuffer(store, strict=keep)
         reading = read_workspace(workspace, store.find_case_files, buffer.take)
         buffer.finish(workspace, reading)
         yield Project(location, workspace, store, reading)
-    finally:
-        store.close()
 
 
 @contextmanager
@@ -136,12 +130,9 @@ def open_catalogue(location: Location) -> Iterator[Project]:
     from evalstore.workspace.reader import read_workspace
 
     workspace = open_workspace(location)
-    store = _open(workspace, location)
-    try:
+    with closing(_open(workspace, location)) as store:
         reading = read_workspace(workspace, store.find_case_files, tests=False)
         yield Project(location, workspace, store, reading)
-    finally:
-        store.close()
 
 
 @contextmanager
@@ -153,11 +144,8 @@ def open_store(
     With `inspect`, a store that only `fsck` may read is opened, too.
     """
     workspace = open_workspace(location)
-    store = _open(workspace, location, create=create, inspect=inspect)
-    try:
+    with closing(_open(workspace, location, create=create, inspect=inspect)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def _open(
@@ -227,27 +215,20 @@ def locate_store(workspace: WorkspaceFolder, location: Location) -> StoreLocatio
 
 
 def find_ignored_variables(
-    location: Location, workspace: WorkspaceFolder, remotes: Iterable[RemoteSettings] | None = None
+    location: Location, workspace: WorkspaceFolder
 ) -> Iterator[IgnoredVariable]:
     """Yield the variables of the files that this program reads from the environment only.
 
-    Those of databases count where the store is one, or one of these remotes; without `remotes`, of
-    all that are set. Files that cannot be read are left out, as others report them.
+    Those of databases count where the store or a remote is one. Files that cannot be read are left
+    out, as others report them.
     """
     with suppress(EvalstoreError):
-        if remotes is None:
-            remotes = workspace.settings.remotes.values()
         found = [*find_in_files(workspace.root)]
         has_database = bool(found) and (
-            any(remote_names.is_database(remote.address) for remote in remotes)
+            any(
+                remote_names.is_database(each.address)
+                for each in workspace.settings.remotes.values()
+            )
             or isinstance(locate_store(workspace, location), DatabaseAddress)
         )
         yield from (each for each in found if has_database or not each.is_of_database)
-
-
-def warn_of_ignored_variables(location: Location, *remotes: RemoteSettings) -> None:
-    """Warn of them, of each once in this process; `remotes` are those that are used."""
-    with suppress(EvalstoreError):
-        workspace = open_workspace(location)
-        found = find_ignored_variables(location, workspace, remotes)
-        warn_of(workspace.root, found, location.warn)

@@ -31,9 +31,8 @@ from evalstore.planning.cells import (
     place_cases,
     take_first,
 )
-from evalstore.planning.earlier_results import find_cells
+from evalstore.planning.earlier_results import find_cells, iterate_earlier
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import CellResult, carry_over
@@ -49,7 +48,7 @@ from evalstore.planning.settled_parts import (
 )
 from evalstore.store.driver import Extent
 from evalstore.store.results import RowResults
-from evalstore.store.trees.tree_nodes import CasePart, StoredCases, read_tree
+from evalstore.store.trees.tree_nodes import CasePart, StoredCases
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,43 +347,22 @@ def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearr
     Rows are paired by their values, else by their label. Raises `NothingSelectedError` when there
     are none.
     """
-    failed, waiting, is_first = bytearray(len(cells)), bytearray(b"\1" * len(cells)), True
-    reading = project.reading
-    leaves = {leaf: reading.files[path] for path, leaf in reading.nodes.items()}
-    history = PathHistory(project.store, project.settings.paths["tests"], reading.nodes, leaves)
+    failed, waiting = bytearray(len(cells)), bytearray(b"\1" * len(cells))
     rows = RowResults(project.store)
-    for run in project.store.find_recent_runs():
-        is_first = False
+    for entries in iterate_earlier(project):
+        left = (each for each in cells.places(entries.keys()) if waiting[each[0]])
+        for batch in in_batches(left):
+            found = find_cells(rows, entries, ((cell, cell.prompts) for _, cell in batch))
+            for (number, _), was in zip(batch, found, strict=True):
+                if was:
+                    waiting[number], failed[number] = 0, _has_failed(was[0])
         if not any(waiting):
             break
-        history.step(run.snapshot)
-        entries = {
-            path: leaf
-            for name, leaf in read_tree(run.results, project.store.load_nodes).items()
-            if (path := history.newest_path(name)) is not None
-        }
-        if entries:
-            _look_up(rows, entries, cells, waiting, failed)
     if cells and not any(failed):
-        words = "no runs yet" if is_first else "nothing failed when it last ran"
+        is_any = project.store.find_run_before()
+        words = "nothing failed when it last ran" if is_any else "no runs yet"
         raise NothingSelectedError(f"nothing is selected: {words}", hint=hint)
     return failed
-
-
-def _look_up(
-    rows: RowResults,
-    entries: Mapping[str, str],
-    cells: StreamedCells,
-    waiting: bytearray,
-    failed: bytearray,
-) -> None:
-    """Note which of the cells that are waiting failed in a run; those that it has wait no more."""
-    left = (each for each in cells.places(entries.keys()) if waiting[each[0]])
-    for batch in in_batches(left):
-        found = find_cells(rows, entries, ((cell, cell.prompts) for _, cell in batch))
-        for (number, _), was in zip(batch, found, strict=True):
-            if was:
-                waiting[number], failed[number] = 0, _has_failed(was[0])
 
 
 def _has_failed(result: Result) -> bool:

@@ -22,10 +22,9 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.cells import Cell, SkippedPair, batches
-from evalstore.planning.earlier_results import EarlierRuns, find_cells, is_judged
+from evalstore.planning.earlier_results import find_cells, is_judged, iterate_earlier
 from evalstore.planning.estimate import PricePart
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import Plan, PlanItem
 from evalstore.planning.project import Project, Untrusted
 from evalstore.planning.results import CellResult, as_result, compute_results
@@ -507,7 +506,7 @@ def find_stored_outcomes(
     """
     found, rows = StoredOutcomes(), RowResults(project.store)
     known: list[Mapping[str, str]] = []
-    newer = _iterate_entries(project, files)
+    newer = iterate_earlier(project, files)
     for plan in plans:
         left = [*_judged_now(project, plan, files)]
         for number in count() if left else ():
@@ -517,19 +516,6 @@ def find_stored_outcomes(
                 break
             left = _compare(rows, known[number], left, found)
     return found
-
-
-def _iterate_entries(
-    project: Project, files: Collection[str] | None
-) -> Iterator[Mapping[str, str]]:
-    """Yield the results of test files that each earlier run has and newer ones have not."""
-    nodes = project.reading.nodes
-    cases = {node: project.reading.files[path] for path, node in nodes.items()}
-    history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
-    paths = set(nodes) if files is None else {*files}
-    for _, entries in EarlierRuns(project.store, history).before(None, paths):
-        if entries:
-            yield entries
 
 
 def _judged_now(project: Project, plan: Plan, files: Collection[str] | None) -> Iterator[_Judged]:

@@ -25,7 +25,6 @@ from evalstore.planning.open_project import (
     locate_store,
     open_project,
     open_store,
-    warn_of_ignored_variables,
 )
 from evalstore.planning.options import (
     GO_ON,
@@ -88,7 +87,6 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
 
     The items of the plan are in a temporary file.
     """
-    warn_of_ignored_variables(location)
     with _open_scope(location, selection, options) as (project, selection, scope):
         survey, calls = PlanTotals(), CallLimit(project, most_cost(project, options))
 
@@ -174,7 +172,6 @@ def run(
     With `only`, just for the selected cells for which it is true. Raises `WorkspaceError` when
     files have errors, before any call is made.
     """
-    warn_of_ignored_variables(location)
     with open_project(location, create=True, keep=True) as project:
         require_launchable(options)
         require_sound(project, selection, hint=GO_ON)

@@ -19,7 +19,6 @@ from evalstore.planning.open_project import (
     open_store,
     open_workspace,
     warn_before_opening,
-    warn_of_ignored_variables,
 )
 from evalstore.planning.options import Location
 from evalstore.remotes.acceptance import SigningKey, acceptance_of, signing_key_of
@@ -73,7 +72,7 @@ def open_remote(
     """
     workspace = open_workspace(location)
     name, remote = find_remote(workspace, name)
-    warn_of_ignored_variables(location, remote)
+    warn_before_opening(workspace.root, location.warn, is_database=False)
     files = open_files(workspace, name, remote.address)
     rules = acceptance_of(workspace, name, remote)
     sign = signing_key_of(workspace, name, remote) if to_push else None
@@ -217,7 +216,7 @@ def open_files_or_database(
         with open_remote(location, name, create=create, to_push=to_push) as opened:
             yield opened
         return
-    warn_of_ignored_variables(location, remote)
+    warn_before_opening(workspace.root, location.warn, is_database=True)
     address = locate_database(workspace, name, remote.address)
     _refuse_rules(name, remote)
     with open_store(location, create=create) as store:

@@ -21,7 +21,7 @@ from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
-from evalstore.planning.open_project import open_project, warn_of_ignored_variables
+from evalstore.planning.open_project import open_project
 from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_partial
 from evalstore.planning.path_history import pair_with_workspace
 from evalstore.planning.plan import (
@@ -244,9 +244,7 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
     """Return what a run would do and what changed, without calling a model.
 
     Without `whole`, the list of items is missing; it is in a temporary file.
-    Warns of what has no effect in `.env`.
     """
-    warn_of_ignored_variables(location)
     with open_project(location) as project:
         require_sound(project, selection, hint=GO_ON)
         selection = project.with_whole_names(selection)

@@ -405,12 +405,15 @@ class SearchIndex(ABC):
         """
         if not has_words(words):
             return [], 0
-        source, parameters = self._of_kinds("kind, id, count(*) OVER ()", words, kinds)
+        source, parameters = self._of_kinds("kind, id", words, kinds)
         query = f"{source} ORDER BY (kind + 2) % 4, number DESC LIMIT ?", (*parameters, limit)
         rows = self._ask(query, list, go_on)
-        if rows is None:
+        count = [(len(rows),)] if rows is not None else None
+        if rows and len(rows) == limit:
+            count = self._ask(self._of_kinds("count(*)", words, kinds), list, go_on)
+        if rows is None or count is None:
             return None
-        return [(KINDS[kind], as_digits(id)) for kind, id, _ in rows], rows[0][2] if rows else 0
+        return [(KINDS[kind], as_digits(id)) for kind, id in rows], count[0][0]
 
     def find_documents(
         self, words: Sequence[str], kinds: Sequence[Kind]
