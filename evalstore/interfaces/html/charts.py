@@ -66,9 +66,9 @@ def interval_chart(rate: float | None, interval: tuple[float, float] | None) -> 
 def trend_chart(trend: Trend) -> Drawing:
     """Return the pass rates of runs, a line for each candidate; empty with fewer than two runs.
 
-    Its axis is the whole range of rates, as in the browser. What stands for some of the cases is a
-    hollow point that no line joins. Of equal lines each is wider than the next, which covers it.
-    It is as wide as there is room; the names stand beside it.
+    Its axis is the whole range of rates. What stands for some of the cases is a hollow point that
+    no line joins. Of equal lines each is wider than the next, which covers it. It is as wide as
+    there is room; the names stand beside it.
     """
     lines = [line for line in trend.lines if line.points]
     runs = {point.run for line in lines for point in line.points}

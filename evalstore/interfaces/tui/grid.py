@@ -195,8 +195,13 @@ class Grid(ScrollView, can_focus=True):
 
     def get_content_width(self, container: Size, _viewport: Size) -> int:
         """Return the width in which nothing is cut, or what is left by what stands beside it."""
-        needed = full_width(self._columns) + self.scrollbar_size_vertical
+        needed = full_width(self._columns) + self.scrollbar_size_vertical + self._blank
         return min(needed, container.width - _BESIDE)
+
+    @property
+    def _blank(self) -> int:
+        """Return how many columns are left empty before a frame."""
+        return int(bool(self.styles.border_right[0]))
 
     @property
     def _height(self) -> int:
@@ -240,7 +245,8 @@ class Grid(ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
-        self._visible = fit_columns(self._columns, width, self._picked, self._visible.first)
+        room, first = width - self._blank, self._visible.first
+        self._visible = fit_columns(self._columns, room, self._picked, first)
         self._head_lines = self._visible.head_lines
         if self._fits:
             most = self.row_count + self._head_lines + self.gutter.height

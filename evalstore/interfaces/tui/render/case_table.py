@@ -38,7 +38,7 @@ _FILE, _ROW = 17, 20
 _LAST_VERDICTS = 9
 """The width of the last verdicts."""
 _VERDICT, _MARKED = 6, 11
-"""The least width of the column of a candidate, and that of one with signs behind verdicts."""
+"""The least width of a candidate's column; that with a short name, or signs behind verdicts."""
 _NAMED = 18
 """The width up to which the column of a candidate grows for its name."""
 
@@ -169,8 +169,9 @@ def _model_column(
     verdict = max([_VERDICT, *(columns_of(verdict_cell(it).text) for it in filtered.words[number])])
     # With room for the sign of a person, and for a number of attempts:
     marked = verdict + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
-    _, *figures = heads[-1].split("\n")
-    least = max([verdict, min(marked, _MARKED), *map(columns_of, figures)])
+    name, *figures = heads[-1].split("\n")
+    named = columns_of(name) if columns_of(name) <= _MARKED else 0
+    least = max([verdict, named, min(marked, _MARKED), *map(columns_of, figures)])
     width = max(least, marked, min(_NAMED, len(model)))
     return Column(model, width, picks=True, least=least, heads=tuple(heads))
 

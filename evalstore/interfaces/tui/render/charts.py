@@ -103,7 +103,6 @@ class PlottedLine(NamedTuple):
     """The text of the newest number, beside the name."""
 
 
-_SCALE = {0.0: "  0%", 0.5: " 50%", 1.0: "100%"}
 _AXIS = 6
 """Columns of the numbers at the left, and of their axis."""
 _LINE_COLOURS = ("heading", "", "code", "code-string", "faint")
@@ -116,16 +115,20 @@ def plot_lines(
 ) -> Iterator[StyledLine]:
     """Yield a line through the numbers of each name, which stands at its end, and the dates.
 
-    `height` counts all lines; `dates` has a text for each run.
+    `height` counts all lines; `dates` has a text for each run. Where all numbers are above 50%,
+    the scale begins there.
     """
+    lowest = min((point.share for line in lines for point in line.points), default=0.0)
+    start = 0.5 if lowest > 0.5 else 0.0
     names = [f"{clip(line.name, _MOST_NAME)} {line.end}".rstrip() for line in lines]
     right = max(map(columns_of, names), default=0) + 1
     room, rows = max(2, width - _AXIS - right - 1), max(2, height - 1)
-    canvas = _Canvas(room, rows, len(dates))
+    canvas = _Canvas(room, rows, len(dates), start)
     for number, line in enumerate(lines):
         canvas.draw(line, _LINE_COLOURS[number % len(_LINE_COLOURS)])
     places = spread([canvas.row(line.points[-1].share) for line in lines], 1, rows - 1)
-    scale = {canvas.row(share): text for share, text in _SCALE.items() if share != 0.5 or rows > 4}
+    middle = [(1 + start) / 2] * (rows > 4)
+    scale = {canvas.row(share): f"{share:.0%}" for share in (start, *middle, 1.0)}
     for row in range(rows):
         named = [number for number, place in enumerate(places) if place == row]
         ends = (StyledSpan(f" {names[n]}", _LINE_COLOURS[n % len(_LINE_COLOURS)]) for n in named)
@@ -137,8 +140,8 @@ def plot_lines(
 class _Canvas:
     """Draws lines as braille dots with a point for each number, in rows of characters."""
 
-    def __init__(self, width: int, rows: int, runs: int) -> None:
-        self._width, self._rows, self._runs = width, rows, runs
+    def __init__(self, width: int, rows: int, runs: int, start: float) -> None:
+        self._width, self._rows, self._runs, self._start = width, rows, runs, start
         self._bits = [[0] * width for _ in range(rows)]
         self._colours = [[""] * width for _ in range(rows)]
         self._points: dict[tuple[int, int], StyledSpan] = {}
@@ -153,7 +156,7 @@ class _Canvas:
 
     def _dot(self, share: float) -> int:
         """Return the row of dots of a number: four are a row of characters."""
-        return round(4 * (1 - share) * (self._rows - 1)) + 1
+        return round(4 * (1 - share) / (1 - self._start) * (self._rows - 1)) + 1
 
     def draw(self, line: PlottedLine, colour: str) -> None:
         """Draw a line; what was drawn before at the same place is covered."""

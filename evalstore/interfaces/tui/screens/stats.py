@@ -36,7 +36,6 @@ from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
     Series,
-    beside,
     plot_lines,
     series_line,
 )
@@ -89,8 +88,8 @@ class StatsPage(ActionsPage):
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
 Pass rates, costs and times of a run, by candidate, by system prompt, by tag and by file. Details of
-the line under the cursor, and the trend of each candidate, are below, or at the right in a wide
-terminal. A hollow point is a partial run. {list.open} shows the cases of the line.
+the line under the cursor, and the trend of each candidate, are below. A hollow point is a partial
+run. {list.open} shows the cases of the line.
 
 Costs are those of all answers and verdicts, also when an earlier run paid for them. The list of
 runs has what the run itself paid."""
@@ -244,8 +243,6 @@ def _filter_of(dimension: str, group: ResultGroup) -> str:
 _BAR = 20
 _NAME = 36
 """Columns of a name that there must be room for before a further column is shown."""
-_WIDE = 110
-"""The width from which on the trend stands beside the details."""
 _LEAST = 6
 """The least height of the trend."""
 _TITLES = (
@@ -311,14 +308,8 @@ def group_columns(title: str, cells: Sequence[Sequence[StyledCell]]) -> list[Col
 def group_lines(
     stats: Stats, group: ResultGroup, trend: Trend | None, width: int, height: int
 ) -> Iterator[StyledLine]:
-    """Yield a group in detail, and below it or at its right the trend, once it is read."""
+    """Yield a group in detail, and below it the trend, once it is read."""
     details = list(_detail_lines(stats, group))
-    if width >= _WIDE:
-        room = width * 2 // 5
-        left = [StyledLine(spans) for line in details for spans in wrap_line(line, room - GAP)]
-        drawn = trend_lines(trend, width - room - GAP, height)
-        yield from beside(left, list(drawn), room + GAP)
-        return
     yield from details
     yield BLANK
     rows = sum(1 for line in details for _ in wrap_line(line, width))

@@ -189,7 +189,7 @@ def _other_lines(status: Status) -> Iterator[Title]:
 
 
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
-_LEAST = (0, 10, 16, 9, 9, 10)
+_LEAST = (0, 13, 25, 9, 9, 10)
 """How narrow each column may become."""
 _SINCE = (46, 0, 0, 0, 72, 46)
 """The widths of the table from which on there is room for each column, when texts are long."""

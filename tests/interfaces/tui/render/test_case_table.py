@@ -37,6 +37,12 @@ def test_all_candidates_are_headed_alike(width: int, expected: list[str]) -> Non
     assert heads(width) == expected
 
 
+def test_short_names_above_columns_are_whole_in_a_narrow_terminal() -> None:
+    models = ("acme/atlas-large", "acme/atlas-small", "acme/nimbus-mini")
+    names = [head.split("\n")[0] for head in heads(60, models=models)]
+    assert names == ["atlas-large", "atlas-small", "nimbus-mini"]
+
+
 def test_cases_that_verdicts_have_chosen_are_counted_beside_the_rate_of_all() -> None:
     cases = Cases(None, MODELS, ())
     chosen = (Rate(0, 3, 0.0, 0.0, 0.56), Rate(0, 5, 0.0, 0.0, 0.43), Rate(0, 0, None, None, None))

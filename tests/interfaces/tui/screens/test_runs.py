@@ -96,7 +96,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
             assert header.strip("│ ").split()[:3] == ["run", "when", "state"]
             assert "$  at limit  " in stopped
             assert "complete" not in complete
-            assert "as far as noth" in stopped
+            assert "as far as not" in stopped
             assert ("as far as nothing goes" in stopped) == (width == 100)
         await resized(pilot, 40, 12)
         assert "  $   50.0%" in screen(pilot)

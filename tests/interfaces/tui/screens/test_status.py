@@ -221,6 +221,18 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_rows_keep_their_keys_in_80_columns(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "Oslo, Rome", "Oslo, the far side of Bari")
+    text = "How?\n\n---\n\nYes: it is a question that a long reason is about.\n"
+    (workspace / "tests/a-longer-name-of-a-file.md").write_text(f"# 👤\n\n{text}")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        assert "  city=the far side of Bari  " in screen(pilot)
+
+    drive(scenario, size=(80, 24))
+
+
 def test_the_pending_work_can_be_saved(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
 

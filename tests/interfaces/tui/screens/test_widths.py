@@ -28,6 +28,16 @@ def test_the_candidates_of_what_a_search_found_are_named_at_any_width(
     drive(scenario, size=(width, 40))
 
 
+def test_the_titles_of_columns_do_not_touch_the_frame(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for width in range(112, 180, 2):
+            await resized(pilot, width, 40)
+            frames = [line.split("│")[1] for line in screen(pilot).splitlines() if "│" in line]
+            assert all(inside.endswith(" ") for inside in frames), screen(pilot)
+
+    drive(scenario, size=(120, 40), revision="@")
+
+
 def test_a_list_takes_the_width_it_needs_and_leaves_enough_for_what_is_beside_it(
     workspace: Path,
 ) -> None:
