@@ -6,11 +6,12 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.case_edits import prompts_compared
+from evalstore.comparison.comparison import former_prompts
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import safe, short
 from evalstore.core.errors import EvalstoreError
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.settled_parts import SettledParts
-    from evalstore.store import Store
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
@@ -187,7 +187,8 @@ def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
     if len(now) * len(older) <= _MOST_COMPARED:
         nearest |= _find_similar(project, now, set(older) - nearest.keys())
     if left := set(older) - nearest.keys():
-        known = _follow_edits(project.store, {**nearest, **now}, left)
+        known = {**nearest, **now}
+        _follow_edits(project, known, left)
         nearest |= {id: known[id] for id in left & known.keys()}
     return nearest
 
@@ -210,12 +211,13 @@ def _find_similar(project: Project, now: Mapping[str, str], older: set[str]) -> 
     return nearest
 
 
-def _follow_edits(store: Store, known: dict[str, str], older: set[str]) -> dict[str, str]:
-    """Return the current prompts of known ones and of those that had their places in earlier runs.
+def _follow_edits(project: Project, known: dict[str, str], older: set[str]) -> None:
+    """Add the former versions of known prompts in earlier runs to the known ones.
 
-    The places tell it where prompts of a test file were edited and not the file, or only one was.
+    Where the test file was edited, too, they are those of a prompt whose file was edited.
     """
-    find = SourcesReader(store).find
+    store, find = project.store, SourcesReader(project.store).find
+    names = {id: name for name, ids in project.reading.names["prompts"].items() for id in ids}
     for newer, run in pairwise(store.find_recent_runs()):
         if older <= known.keys():
             break
@@ -230,15 +232,17 @@ def _follow_edits(store: Store, known: dict[str, str], older: set[str]) -> dict[
         for changed, path in places.items():
             leaves = find_entry([run.snapshot, newer.snapshot], path, store.load_nodes)
             files = store.find_case_files(leaves.values())
-            both = (files[leaves[it.snapshot]].cases for it in (run, newer) if len(files) == 2)
-            for old, new in islice(zip(*both, strict=False), 1):
-                for kind, former, ids in prompts_compared(old, new):
-                    pairs = [pair for pair in zip(ids, former, strict=False) if pair[0] != pair[1]]
-                    is_one = len(pairs) == len(changed.names_of(f"{kind} ")) == 1
-                    if len(ids) == len(former) and (is_one or not changed.is_test_edited):
-                        of_known = ((it or "", known[id]) for id, it in pairs if id in known)
-                        known = {**dict(of_known), **known}
-    return known
+            if len(files) < 2 or not all(file.cases for file in files.values()):
+                continue
+            old, new = (files[leaves[it.snapshot]].cases[0] for it in (run, newer))
+            for kind, before, after in prompts_compared(old, new):
+                edited = [it for it in former_prompts(before, after).items() if it[0] != it[1]]
+                is_one = len(edited) == len(changed.names_of(f"{kind} ")) == 1
+                for id, former in edited if len(before) == len(after) else ():
+                    current = known.get(id or "", "")
+                    is_edit = is_one or not changed.uses_another(kind, names.get(current, ""))
+                    if former and current and is_edit:
+                        known.setdefault(former, current)
 
 
 class PromptNames:

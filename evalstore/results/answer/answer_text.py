@@ -528,18 +528,21 @@ def _history_lines(
         yield StyledLine((before,), _SECTION_INDENT)
         yield StyledLine((StyledSpan("what changed in between:"),), _SECTION_INDENT)
         for change in history.changes:
-            yield from _change_lines(change)
+            yield from _change_lines(change, explanation.prompt_name)
     if history.later and history.later_run:
         by = "in the workspace" if history.later_run.id == WORKSPACE else ""
         by = by or f"up to {_run_text(history.later_run, now)}"
         yield StyledLine((StyledSpan(f"what changed since then, {by}:"),), _SECTION_INDENT)
         for change in history.later:
-            yield from _change_lines(change)
+            yield from _change_lines(change, explanation.prompt_name)
     yield StyledLine((StyledSpan(pass_counts_text(history.counts)),), _SECTION_INDENT)
 
 
-def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
-    yield StyledLine((StyledSpan(safe(change.text), "undecided"),), _SECTION_INDENT + 2)
+def _change_lines(change: ResultChange, prompt: str | None) -> Iterator[StyledLine]:
+    text = change.text
+    if prompt and text.startswith("system prompt "):
+        text = text.replace("prompt", f"prompt {prompt}", 1)
+    yield StyledLine((StyledSpan(safe(text), "undecided"),), _SECTION_INDENT + 2)
     yield from _hunk_lines(change.hunks, _SECTION_INDENT + 4)
 
 

@@ -185,6 +185,7 @@ class VerdictReasons(NamedTuple):
     """The answer that stands for it; None without one."""
     failed_checks: tuple[FailedCheck, ...]
     history: ResultHistory | None
+    prompt_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,11 @@ class VerdictExplanation:
     """The name of the system prompt when the case has no other."""
     edit: str = ""
     """What became of the test since the run, in words; empty if nothing, or if it is not known."""
+
+    @property
+    def prompt_name(self) -> str | None:
+        """Return the name of the system prompt; None without one."""
+        return self.prompt or self.only_prompt
 
     @property
     def model(self) -> str:
@@ -245,7 +251,7 @@ class VerdictExplanation:
             "file": result.file,
             "row": result.row,
             "prompt": result.prompt,
-            "promptName": self.prompt or self.only_prompt,
+            "promptName": self.prompt_name,
             "model": result.model,
             "verdict": result.word,
             "session": answer.id,

@@ -23,6 +23,7 @@ from evalstore.comparison.case_edits import (
     prompts_compared,
     versions_compared,
 )
+from evalstore.comparison.comparison import former_prompts
 from evalstore.comparison.version_diff import Difference, Name, nowhere
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
@@ -294,9 +295,9 @@ class EditedSources:
             name = name_edited(self._name, changes, old, new, kind)
             names = _edited_prompts(old, new, name)
             if moved := exchanged_prompts(old, new, name):  # if files were edited, their contents
-                names = [name("prompt", id) for id in moved]
+                exchanged = [name("prompt", id) for id in moved]
                 edited = changes.names_of(f"{kind} ") if changes else ()
-                names = names if {*names} <= {*edited} else [None]
+                names = [*names, *exchanged] if {*exchanged} <= {*edited} else [None]
             if None in names:
                 return ()
             used |= dict.fromkeys(f"{kind} {name}" for name in names)
@@ -327,11 +328,8 @@ def _edited_prompts(was: Prompts, now: Prompts, name: Name) -> list[str | None]:
     """Return the names of edited prompts; None where one was added, removed or replaced."""
     if len(was) != len(now):
         return [None]
-    edited = [both for both in zip(was, now, strict=True) if both[0] != both[1]]
-    named = [
-        {name("prompt", id) for id in both if id} - {None} if all(both) else set()
-        for both in edited
-    ]
+    edited = [both for both in former_prompts(was, now).items() if both[0] != both[1]]
+    named = [{name("prompt", it) for it in both if it and all(both)} - {None} for both in edited]
     return [names.pop() if len(names) == 1 else None for names in named]
 
 

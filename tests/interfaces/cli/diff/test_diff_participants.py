@@ -179,7 +179,7 @@ def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
     changes = history(evalstore, "tests/weather.md::city=Oslo")
     assert "  instructions changed" in changes
     of_oslo = evalstore("show", "tests/weather.md::city=Oslo").stdout
-    assert "\n      system prompt changed (same answer)\n" in of_oslo
+    assert "\n      system prompt desk changed (same answer)\n" in of_oslo
     assert "system prompt desk" in edited(shown)
 
 

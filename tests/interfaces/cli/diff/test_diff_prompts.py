@@ -107,6 +107,26 @@ def test_prompts_that_exchange_their_contents_with_an_edit_are_both_told(
     assert lines in evalstore("log", "tests/weather.md", "-n", "1").stdout
 
 
+@pytest.mark.parametrize("texts", [("brief", "quick"), ("quick", "kind"), ("kind", "quick")])
+def test_an_edited_prompt_is_told_beside_an_edit_of_its_test_file(
+    prompted: Path, evalstore: Evalstore, texts: tuple[str, str]
+) -> None:
+    """Also where the file exchanges both prompts, or their files exchange their contents."""
+    (prompted / "tests/alone.md").unlink()
+    names = "[kind, brief]" if texts != ("kind", "quick") else "[brief, kind]"
+    edit(prompted / "tests/weather.md", "[brief, kind]", names)
+    edit(prompted / "tests/weather.md", "How is", "How warm is")
+    brief, kind = texts
+    tree(prompted, {"prompts/brief.md": f"Be {brief}.\n", "prompts/kind.md": f"Be {kind}.\n"})
+    evalstore("run", "--yes")
+    edited = "brief" if brief == "quick" else "kind"
+    newest = evalstore("log", "-n", "1").stdout
+    assert f"    edit: system prompt {edited} changed\n" in newest
+    assert "    edit: tests/weather.md changed\n" in newest
+    of_file = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: system prompt {edited}: line 1: Be " in of_file
+
+
 def test_an_edit_of_a_candidate_is_told_once_beside_prompts_that_were_exchanged(
     prompted: Path, evalstore: Evalstore
 ) -> None:
@@ -149,6 +169,18 @@ def test_older_prompts_that_are_like_no_current_ones_have_their_names_in_all_com
         assert "[city=Oslo] (brief)" in evalstore("ls", "results", "--run", run).stdout
 
 
+def test_an_edited_prompt_that_changes_its_place_has_its_name_in_older_runs(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    (prompted / "tests/alone.md").unlink()
+    edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
+    tree(prompted, {"prompts/brief.md": "Say no more than a word or two.\n"})
+    evalstore("run", "--yes")
+    for run in ("@", "@~1"):
+        assert "[city=Oslo] (brief)" in evalstore("show", run).stdout
+    assert "\n    system prompt brief\n" in evalstore("diff", "@~1", "@").stdout
+
+
 def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
     prompted: Path, evalstore: Evalstore
 ) -> None:
@@ -162,6 +194,7 @@ def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
     evalstore("run", "--yes")
     assert "\n8 with the same answer, 4 unchanged\n" in evalstore("diff", "@~1", "@").stdout
     history = evalstore("show", "tests/weather.md::city=Oslo", "--prompt", "brief").stdout
+    assert "      system prompt brief changed" in history
     assert "        + Be {+short+}." in history.replace("[-brief-]", "")
 
 
