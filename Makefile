@@ -41,8 +41,14 @@ lint: .venv/.installed-dev ## Check format, style, types and the direction of im
 	$(BIN)/mypy --strict $(TYPED)
 	$(BIN)/lint-imports
 
-check: lint ## Everything a change must pass: lint and all tests, also the extended ones
-	$(BIN)/python -m pytest $(ALL_TESTS)
+check: .venv/.installed-dev ## Everything a change must pass: lint and all tests, also the extended ones
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	@# Beside the tests, which leave a processor free now and then.
+	@mkdir -p build
+	@{ $(BIN)/mypy --strict $(TYPED) && $(BIN)/lint-imports; } > build/lint.txt 2>&1 & lint=$$!; \
+		$(BIN)/python -m pytest $(ALL_TESTS); tests=$$?; \
+		wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests | lint))
 
 fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
@@ -28,8 +28,10 @@ from tests.hostile.campaign.processes import Launcher, launching
 if TYPE_CHECKING:
     from tests.interfaces.html.pages import Page
 
-settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
-settings.register_profile("thorough", max_examples=1000, deadline=None)
+# A machine that others use may take long for each example.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", _PATIENT, derandomize=True, max_examples=25)
+settings.register_profile("thorough", _PATIENT, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _KEPT = "EVALSTORE_LLAMA_SERVER"
@@ -314,7 +316,7 @@ def postgresql_server() -> Iterator[postgresql.PostgreSQLServer]:
     """Return a server for the stores of this process; skips the test where none can be started."""
     if reason := postgresql.why_not():
         pytest.skip(reason)
-    with postgresql.running_server() as server:
+    with postgresql.running_server() as server, postgresql.kept_connections(server):
         yield server
 
 

@@ -18,6 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from select import select
+from threading import Lock
+from unittest import mock
 from urllib.parse import quote
 
 _ROOT_RUNS_AS = "postgres"
@@ -233,3 +236,68 @@ def remove_abandoned(place: Path, programs: Path, user: str) -> list[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder)
     return removed
+
+
+_KEPT = 4
+"""How many connections are kept open; a command has seldom more."""
+
+
+@contextmanager
+def kept_connections(server: PostgreSQLServer) -> Iterator[None]:
+    """Give the connections of closed stores to the next ones in this process.
+
+    A new connection is a new process of the server, which reads the catalog of all stores again.
+    """
+    from psycopg import Error
+    from psycopg.pq import TransactionStatus
+
+    from evalstore.store.driver import while_wanted
+    from evalstore.store.location import DatabaseAddress, read_address
+    from evalstore.store.postgresql import connection as connections
+    from evalstore.store.postgresql.driver import PostgreSQLDriver
+
+    options = read_address(server.url("any")).options
+    process = os.getpid()
+    kept: list[connections.RawConnection] = []
+    lock = Lock()
+    open_new, close = connections._open, PostgreSQLDriver.close
+
+    def open_kept(address: DatabaseAddress) -> connections.RawConnection:
+        has_others = any(name.startswith("PG") for name in os.environ)  # settings of libpq
+        if address.options == options and os.getpid() == process and not has_others:
+            while True:
+                with lock:
+                    raw = kept.pop() if kept else None
+                if raw is None:
+                    break
+                if not select([raw], [], [], 0)[0]:  # else it was ended by the server
+                    return raw
+                raw.close()
+        return open_new(address)
+
+    def keep(driver: PostgreSQLDriver) -> None:
+        if driver._address.options == options and os.getpid() == process:
+            driver._closed.set()
+            with driver._lock:
+                idle, driver._idle = driver._idle, []
+            for connection in idle:
+                raw = connection.raw
+                with while_wanted(None), suppress(Error):
+                    if raw.info.transaction_status == TransactionStatus.IDLE:
+                        raw.execute("DISCARD ALL")
+                        with lock:
+                            if len(kept) < _KEPT:
+                                kept.append(raw)
+                                continue
+                raw.close()
+        close(driver)
+
+    with (
+        mock.patch.object(connections, "_open", open_kept),
+        mock.patch.object(PostgreSQLDriver, "close", keep),
+    ):
+        try:
+            yield
+        finally:
+            for raw in kept:
+                raw.close()

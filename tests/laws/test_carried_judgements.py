@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.results import Cost, Evaluation, Vote
@@ -579,7 +579,6 @@ def test_equal_digests_lead_to_equal_calls(server: Endpoint) -> None:
 
     server.reply = lambda body: choose_yes(body) if "choices" in str(body) else reply(body)
 
-    @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(_PAIR)
     def compare(pair: Any) -> None:
         (bodies, digests, made), (others, other_digests, other_made) = map(sent, pair)

@@ -36,7 +36,7 @@ def ask(url: str, *, kind: str = "openai-compatible") -> Reply:
     async def ask_and_close() -> Reply:
         provider = open_provider(kind, base_url=url)
         try:
-            return await provider.ask(HI, timeout=5)
+            return await provider.ask(HI, timeout=60)
         finally:
             await provider.close()
 

@@ -53,7 +53,7 @@ def _plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def ask(*messages: OutgoingMessage, **more: Any) -> Reply:
     request = Request("m1", messages, **more)
-    return asyncio.run(open_provider("oracle").ask(request, timeout=10))
+    return asyncio.run(open_provider("oracle").ask(request, timeout=60))
 
 
 def user(text: str) -> OutgoingMessage:
@@ -145,7 +145,7 @@ def test_a_provider_is_made_once_for_each_model_and_closed(model: type[Model]) -
     async def use() -> None:
         opened = open_provider("oracle")
         for code in ("m1", "m2", "m1"):
-            await opened.ask(Request(code, (user("Hi"),)), timeout=10)
+            await opened.ask(Request(code, (user("Hi"),)), timeout=60)
         await opened.close()
 
     asyncio.run(use())
@@ -162,7 +162,7 @@ def test_failures_of_a_provider_are_its_own_and_hide_keys(
         ask(user("plain"))
     request = Request("broken", (user("Hi"),))
     with pytest.raises(ProviderError) as caught:
-        asyncio.run(open_provider("oracle").ask(request, timeout=10))
+        asyncio.run(open_provider("oracle").ask(request, timeout=60))
     assert caught.value.message == "the service 'oracle' failed: no such model ***"
 
 

@@ -177,7 +177,10 @@ def test_what_is_replaced_again_after_a_loss_has_the_whole_grace_again(
 
 
 @given(PUSHES, st.sets(st.integers(0, 11)), st.sampled_from([400, 3_000, 100_000]))
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_whoever_pushes_what_the_union_stays(
     whole_records: Sequence[CheckedRecord],
     tmp_path: Path,

@@ -224,11 +224,11 @@ def test_the_end_of_a_run_ends_what_loops_and_starts_nothing_more() -> None:
     workers = Workers()
     call(workers, "counts")
     with ThreadPoolExecutor() as pool:
-        looping = pool.submit(error, workers, "loops", seconds=20)
+        looping = pool.submit(error, workers, "loops", seconds=600)
         while not looping.running():
             pass
         workers.close()
-        assert "ended" in looping.result(timeout=10)
+        assert "ended" in looping.result(timeout=60)
     assert "the run has ended" in error(workers, "counts")
 
 

@@ -48,7 +48,11 @@ class Terminal:
 
     def _tmux(self, *arguments: str) -> str:
         made = subprocess.run(
-            [*self._server, *arguments], capture_output=True, text=True, check=True, timeout=30
+            [*self._server, *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_SECONDS,
         )
         return made.stdout
 

@@ -50,19 +50,21 @@ def test_the_server_does_not_go_on_with_a_query(pg_store: Store, admin: Admin) -
 
 
 def test_a_request_that_comes_late_ends_no_other_statement(
-    pg_store: Store, monkeypatch: pytest.MonkeyPatch
+    pg_store: Store, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has not answered the request in time, and carries it out later."""
     told: list[int] = []
 
     def tell_late(raw: CancellingConnection, *, timeout: float) -> None:
         told.append(raw.info.backend_pid)
+        admin("SELECT pg_advisory_unlock(7)")  # and the statement ends by itself
         raise psycopg.errors.CancellationTimeout(f"no answer in {timeout} seconds")
 
     monkeypatch.setattr(CancellingConnection, "cancel_safe", tell_late)
+    admin("SELECT pg_advisory_lock(7)")
     wanted = iter([True] * 3)
     with while_wanted(lambda: next(wanted, False)), pg_store._reading() as connection:
-        connection.execute("SELECT pg_sleep(0.5)")
+        connection.execute("SELECT pg_advisory_lock(7)")
     assert len(told) == 1
     with pg_store._reading() as connection:
         assert connection.execute("SELECT pg_backend_pid()").fetchall() != [(told[0],)]

@@ -228,7 +228,7 @@ def test_models_are_asked_side_by_side(
 ) -> None:
     tree(project, {f"models/{n}.yaml": MODEL.replace("one", f"m{n}") for n in range(4)})
     (project / "evalstore.yaml").write_text("candidates: [m0, m1, m2, m3]\n")
-    waiting = threading.Barrier(4, timeout=10)
+    waiting = threading.Barrier(4, timeout=60)
 
     def reply(body: dict[str, Any]) -> str:
         waiting.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.values import Reply, Request
 from evalstore.interfaces.cli.progress import TerminalProgress
+from evalstore.providers.script import ScriptedProvider
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit
@@ -137,16 +140,24 @@ def test_a_cost_that_is_declined_is_not_told_again(
     assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
 
 
-def test_a_run_ends_when_its_time_is_up(many: Path, evalstore: Evalstore) -> None:
-    slow = (
-        (many / "models/one.yaml").read_text().replace("answer: Yes", "answer: Yes, latency: 0.2")
-    )
-    (many / "models/one.yaml").write_text(slow)
-    code, actual = report(evalstore, "--max-time", "0.3")
-    assert (code, actual["status"]) == (4, "over budget")
-    assert 0 < actual["asked"] < 10
-    assert actual["verdicts"]["pending"] > 0
-    assert "stopped: time limit reached;" in evalstore("run", "--max-time", "0.3").stdout
+def test_a_run_ends_when_its_time_is_up(
+    many: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = ScriptedProvider.ask
+
+    async def pass_time(provider: ScriptedProvider, request: Request, *, timeout: float) -> Reply:
+        if request.messages[-1].text in ("Question 4", "Question 6"):
+            loop = asyncio.get_running_loop()
+            time = loop.time
+            loop.time = lambda: time() + 1000  # type: ignore[method-assign]
+            await asyncio.sleep(0)
+        return await ask(provider, request, timeout=timeout)
+
+    monkeypatch.setattr(ScriptedProvider, "ask", pass_time)
+    code, actual = report(evalstore, "--max-time", "600")
+    assert (code, actual["status"], actual["asked"]) == (4, "over budget", 5)
+    assert actual["verdicts"]["pending"] == 6
+    assert "stopped: time limit reached;" in evalstore("run", "--max-time", "600").stdout
 
 
 def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:

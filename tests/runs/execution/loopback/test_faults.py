@@ -53,7 +53,7 @@ LASTING = {
         400,
     ),
     "huge": Expected("the answer is larger than 1000000 bytes", "malformed"),
-    "hang": Expected("no answer within 0.5 s", "timeout"),
+    "hang": Expected("no answer within 5 s", "timeout"),
 }
 """What is not tried again in the same run: it would be met again, or all its time is used up."""
 STOPPING = {
@@ -75,7 +75,7 @@ def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(fault: str) -> tuple[str, ...]:
     """Few tries; calls are given up early only where the server never answers."""
-    patience = ("--timeout", "0.5") if fault == "hang" else ()
+    patience = ("--timeout", "5") if fault == "hang" else ()
     return ("--retries", str(RETRIES), *patience)
 
 
@@ -202,7 +202,7 @@ def test_all_faults_together_end_with_every_answer_once(place: Place) -> None:
     place.ask(*chance.sample(list(questions), 100))
     runs: list[Ran] = []
     while not runs or runs[-1].exit_code:
-        runs.append(place.run("-j", "16", "--retries", str(RETRIES), "--timeout", "1"))
+        runs.append(place.run("-j", "16", "--retries", str(RETRIES), "--timeout", "5"))
         assert runs[-1].exit_code in (0, 3)
         assert len(runs) <= 12
     assert runs[-1].verdicts == {"pass": 100}
