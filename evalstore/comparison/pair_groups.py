@@ -522,12 +522,10 @@ def _sort_keys(
 
 
 Compared = TypeVar("Compared")
-ANOTHER = "another answer"
-"""The reason of a change that nothing but chance explains."""
 OLDER = "older answers count"
 """The reason of a change whose answers were stored before those of the other side."""
 ASKED_AGAIN = "asked again"
-"""The reason of a change whose answers to the same question were stored later."""
+"""The reason of a change of answers to the same question, which nothing but chance explains."""
 
 
 def has_other_sessions(pair: Pair) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.comparison.pair_groups import (
-    ANOTHER,
     ASKED_AGAIN,
     OLDER,
     age_of_answers,
@@ -40,7 +39,7 @@ from evalstore.results.judgement_changes import ALSO, NO_LONGER, judging_causes,
 from evalstore.store import Store
 from evalstore.store.trees.tree_nodes import CaseFinder
 
-_NO_EDITS = (ANOTHER, OLDER, ASKED_AGAIN, "answered", "judged", "not ", "label")
+_NO_EDITS = (OLDER, ASKED_AGAIN, "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""
 LABELS, OLDER_ANSWERS, EDITS = "people's labels", "older answers", "edits of tests"
 LAPSED, BACK, JUDGES = "labels that no longer count", "labels that count again", "judges"
@@ -136,10 +135,8 @@ class PairReasons:
             changes += self._other_answer(was, now)
         elif not was.sessions or not now.sessions:
             changes += self._candidate_edits(was, now) if was.sessions != now.sessions else []
-        elif question and not question.startswith((ANOTHER, OLDER)):
+        elif question and not question.startswith((ASKED_AGAIN, OLDER)):
             changes.append(question)
-        if is_same:
-            changes = [ASKED_AGAIN if change == ANOTHER else change for change in changes]
         changes += judgements
         return changes or [*filter(None, [self._other_judgement(was, now)])]
 
@@ -169,7 +166,7 @@ class PairReasons:
         if not was.sessions or not now.sessions:
             word = "not answered" if was.sessions else "answered"
             return self._candidate_edits(was, now) or [word]
-        return [self.questions.get((was.sessions, now.sessions), ANOTHER)]
+        return [self.questions.get((was.sessions, now.sessions), ASKED_AGAIN)]
 
     def _candidate_edits(self, was: Result, now: Result) -> list[str]:
         """Return what changed of the candidate of a pair, as far as it matters to its case."""
@@ -275,7 +272,7 @@ class QuestionChanges:
         words = OLDER if age_of_answers(pair, sessions) == OLDER else ""
         if was.resolved and now.resolved and not {*was.resolved} & {*now.resolved}:
             names = " -> ".join(", ".join(side.resolved) for side in (was, now))
-            return f"{words or ANOTHER}: resolved model {names}"
+            return f"{words or ASKED_AGAIN}: resolved model {names}"
         return words
 
 

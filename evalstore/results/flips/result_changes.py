@@ -205,8 +205,7 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         is_older = age_of_answers(Pair(was.result, now.result), sessions) == OLDER
         fewer = f"{plural(len(old), 'answer')} fewer"
         several = plural(len(new), "more answer") if new else fewer
-        another = "another answer" if len(old) == len(new) == 1 else "other answers"
-        words = f"same question, {another if old and new else several}"
+        words = f"same question, {'asked again' if old and new else several}"
         if is_older:
             why = f": run {short(was.run.id)} had asked again" * ("refresh" in was.run.selection)
             words = f"same question, and an older answer counts{why}"

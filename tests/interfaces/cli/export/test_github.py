@@ -291,7 +291,7 @@ Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with
 
 #### Broke
 
-- **`tests/weather.md [city=Rome]`** `scripted/one`: pass -> fail (another answer)
+- **`tests/weather.md [city=Rome]`** `scripted/one`: pass -> fail (asked again)
 
   ```text
   It is cold there.

@@ -67,8 +67,8 @@ def test_a_result_of_several_attempts_says_how_many_fail(echo: Echo, evalstore: 
     evalstore("run")
     evalstore("run", "--refresh")
     comment, summary = changed_lines(evalstore)
-    assert "pass -> fail, 2 of 3 attempts fail (another answer)" in comment
-    assert "✗ fail , 2 of 3 attempts fail (another answer)" in summary
+    assert "pass -> fail, 2 of 3 attempts fail (asked again)" in comment
+    assert "✗ fail , 2 of 3 attempts fail (asked again)" in summary
     (cell,) = cells()
     assert cell["attempts"] == "2 of 3 attempts fail"
     assert [session[3] for session in cell["sessions"]] == ["fail", "pass", "fail"]

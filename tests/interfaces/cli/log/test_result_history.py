@@ -46,7 +46,7 @@ def test_the_first_answers_that_differ_are_shown(answers: Any, evalstore: Evalst
     for refresh in ((), ("--refresh",)):
         evalstore("run", "-q", "-r", "3", "-j", "1", *refresh)
     assert history(evalstore, "tests/t.md")[3:-1] == [
-        "  same question, other answers",
+        "  same question, asked again",
         "    - [-10-] euros",
         "    + {+9+} euros",
     ]

@@ -76,7 +76,7 @@ def test_diff_names_the_judges_and_prints_equal_reasons_once(
     shown = evalstore("diff", "@~1", "@").stdout
     assert shown.splitlines()[1] == "4 broke, 5 unchanged"
     assert (
-        "[ship=3]  one  pass -> fail  (another answer)  <short> -> <short>\n"
+        "[ship=3]  one  pass -> fail  (asked again)  <short> -> <short>\n"
         "        was: scripted/strict, scripted/lenient: Fine.\n"
         "        now: scripted/strict: It is late.\n"
         "             scripted/lenient: Late but kind.\n"

@@ -231,7 +231,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     compared = history("diff", "@~1", "@").stdout
     listed = "tests/a.md  scripted/one  fail -> pass  (older answers count)  <short> -> <short>\n"
     assert listed in compared
-    assert "(another answer)" in history("diff", "@~2", "@~1").stdout
+    assert "(asked again)" in history("diff", "@~2", "@~1").stdout
     log, of_file = history("log").stdout, history("log", "tests/a.md").stdout
     for text, cause in ((log, ""), (of_file, "    no edit: {}\n")):
         newest, refreshed_run, *_ = text.split("\n\n")

@@ -242,7 +242,7 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
         "failing since run <short> (<when>)",
         "passed last in run <short> (<when>)",
         "what changed in between:",
-        "  same question, another answer",
+        "  same question, asked again",
         "    - It is [-warm-].",
         "    + It is {+cold+}.",
         "this version: 2 of the last 4 verdicts passed, 3 changes "

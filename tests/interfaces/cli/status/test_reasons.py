@@ -133,7 +133,7 @@ def test_a_refresh_that_another_model_answers_says_so(
     documents("run")
     documents("run", "--refresh", "--yes")
     [change] = documents("diff", "@~1", "@")["changed"]
-    assert change["reason"] == "another answer: resolved model m-1 -> m-2"
+    assert change["reason"] == "asked again: resolved model m-1 -> m-2"
 
 
 def test_an_answer_that_was_drawn_again_has_no_other_reason(
@@ -143,7 +143,7 @@ def test_an_answer_that_was_drawn_again_has_no_other_reason(
     edit(workspace / "models/one.yaml", "Warm.", "It is warm.")
     documents("run", "--refresh", "--yes")
     document = documents("diff", "@~1", "@")
-    assert [item["reason"] for item in document["changed"]] == ["another answer"]
+    assert [item["reason"] for item in document["changed"]] == ["asked again"]
     assert document["unchanged"] == 1
 
 

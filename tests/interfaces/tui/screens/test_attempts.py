@@ -46,7 +46,7 @@ def test_a_comparison_shows_the_attempts_that_changed(
 ) -> None:
     main(["diff", "@~1", "@", "--answers"])
     printed = capsys.readouterr().out
-    assert "pass -> fail, 1 of 5 attempts failed -> 3 of 5  (another answer)" in printed
+    assert "pass -> fail, 1 of 5 attempts failed -> 3 of 5  (asked again)" in printed
     assert "was:" not in printed
     assert "now: '30' is not in '14 it is'\n" in printed
     assert "-30 days\n" in printed

@@ -64,7 +64,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
             *("✓", "pass", "✗", "fail", "✓✗"),
         ]
         assert detail(pilot).splitlines() == [
-            "tests/weather.md [city=Oslo]  scripted/two  ✓ pass -> ✗ fail  (another answer)",
+            "tests/weather.md [city=Oslo]  scripted/two  ✓ pass -> ✗ fail  (asked again)",
             "now: It is cold there.",
             "user  How is Oslo?",
             *("answer before", "Not warm.", "answer after", "Cold. Really Cold."),
