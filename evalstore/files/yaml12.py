@@ -61,13 +61,19 @@ class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignor
 
 
 class _CompactDumper(_CoreDumper):
-    """Writes short lists and mappings of scalars on one line, except for the outermost one."""
+    """Writes short lists and mappings of scalars on one line, except for the outermost one.
+
+    Nor are its items on one line that are mappings with one field.
+    """
 
     def represent(self, data: object) -> None:
         """Write a value in block style."""
         node = self.represent_data(data)
-        if isinstance(node, yaml.CollectionNode):
-            node.flow_style = False
+        items = node.value if isinstance(node, yaml.SequenceNode) else ()
+        lone = [it for it in items if isinstance(it, yaml.MappingNode) and len(it.value) == 1]
+        for each in (node, *lone):
+            if isinstance(each, yaml.CollectionNode):
+                each.flow_style = False
         self.serialize(node)
 
     def represent_data(self, data: object) -> yaml.Node:

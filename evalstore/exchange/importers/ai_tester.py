@@ -30,10 +30,9 @@ from evalstore.exchange.importers.base import (
     require,
     require_regular,
 )
-from evalstore.exchange.importers.template_writer import flow, scalar
 from evalstore.files.access import normalise
 from evalstore.files.markdown import SPACE
-from evalstore.files.yaml12 import read_yaml
+from evalstore.files.yaml12 import read_yaml, write_yaml
 from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES, read_settings
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
@@ -110,9 +109,9 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         **{name: value for name, value in document.items() if value is not None},
     }
     of_folders: list[str] = []
-    lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
+    paths = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
     models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
-    parts = []
+    settings: dict[str, Json] = {}
     for name in document:
         if name not in _SETTINGS:
             notes.append(f"'{name}' is left out: evalstore has no such setting")
@@ -125,12 +124,11 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
             value = list(_entries(f"'{name}'", value, models, notes, _PARTICIPANT))
         if name == "analysisQueries" and isinstance(value, list):
             value = queries(value, models, notes)
-        parts.append(_setting(name, value))
-    parts.append("paths:\n" + "".join(lines))
+        settings[name] = value
     providers = folder / (variables.get("AI_TESTER_PROVIDERS_DIR") or FOLDERS["providers"])
     notes += [*of_folders, *models.notes, *provider_notes(providers)]
     notes = list(dict.fromkeys(notes))
-    text = "".join(parts)
+    text = f"{write_yaml({**settings, 'paths': paths}, compact=True)}\n"
     try:
         read_settings(text)
     except FileProblem as problem:
@@ -198,8 +196,10 @@ def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
     return limits
 
 
-def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
-    lines = []
+def _paths(
+    project: Path, root: Path, variables: dict[str, str], notes: list[str]
+) -> dict[str, Json]:
+    paths: dict[str, Json] = {}
     for variable, kind in _FOLDERS.items():
         configured = variables.get(variable) or FOLDERS[kind]
         path = os.path.relpath((project / configured).resolve(), root).replace(os.sep, "/")
@@ -212,8 +212,8 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
             notes.append(f"the folder '{path}' does not exist")
         for hidden in _hidden_folders(root, root / path):
             notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
-        lines.append(f"  {kind}: {scalar(path)}\n")
-    return lines
+        paths[kind] = path
+    return paths
 
 
 def _hidden_folders(root: Path, folder: Path) -> list[str]:
@@ -225,12 +225,6 @@ def _hidden_folders(root: Path, folder: Path) -> list[str]:
         and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1])
         and any(file.suffix in _SUFFIXES for file in path.rglob("*"))
     )
-
-
-def _setting(name: str, value: Json) -> str:
-    if isinstance(value, list) and value:
-        return f"{name}:\n" + "".join(f"  - {flow(entry)}\n" for entry in value)
-    return f"{name}: {flow(value)}\n"
 
 
 # --- model files

@@ -47,8 +47,6 @@ from evalstore.exchange.importers.nemo_metrics import (
     tool_call,
 )
 from evalstore.exchange.importers.template_writer import (
-    block,
-    flow,
     safe_file_name,
     split_prompt,
     takes_turns,
@@ -59,7 +57,7 @@ from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetColumns
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.jinja_sandbox import evaluate_expression, run
-from evalstore.files.yaml12 import Document, read_yaml
+from evalstore.files.yaml12 import Document, read_yaml, write_yaml
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -240,8 +238,8 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
         provider["apiKeyEnvVar"] = key
         imported.warn(file, f"the key of '{code}' is not imported: set {key}")
     model = {"id": code, "provider": provider["code"], "providerModelCode": code}
-    imported.files[f"providers/{name}.yaml"] = block(provider).encode()
-    imported.files[f"models/{name}.yaml"] = block(model).encode()
+    imported.files[f"providers/{name}.yaml"] = f"{write_yaml(provider, compact=True)}\n".encode()
+    imported.files[f"models/{name}.yaml"] = f"{write_yaml(model, compact=True)}\n".encode()
     return code
 
 
@@ -313,8 +311,7 @@ def _write_tests(
     if tools:
         parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
     _read_metrics(task, parts, imported)
-    if not parts.checks and not parts.judges:
-        raise NotTakenError("none of its metrics can be imported")
+    require(parts.checks or parts.judges, "none of its metrics can be imported")
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
     imported.rows += len(data.rows)
     judges: list[NemoJudge | None] = [*parts.judges]
@@ -370,9 +367,8 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
         return
     for nemo_name, name in _OPTIONS.items():
         if name in options and not _is_option(name, options[name]):
-            reason = (
-                f"'{nemo_name}' is not imported: {flow(options.pop(name))} is not a value for it"
-            )
+            value = as_text(options.pop(name))
+            reason = f"'{nemo_name}' is not imported: {value} is not a value for it"
             imported.warn(task.file, reason, task.line())
     if options:
         parts.front["options"] = options
@@ -399,7 +395,7 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
 def _is_option(name: str, value: Json) -> bool:
     """Return whether this is a valid option of a test."""
     collector = Collector()
-    document = read_yaml(f"options: {flow({name: value})}")
+    document = read_yaml(write_yaml({"options": {name: value}}))
     Fields(document, ("options",), collector=collector).options()
     return not collector.problems
 
@@ -587,7 +583,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
                 "type": "object",
                 "properties": {},
             }
-            content = block(fields).encode()
+            content = f"{write_yaml(fields, compact=True)}\n".encode()
             if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
                 break
             number += 1

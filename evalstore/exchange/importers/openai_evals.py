@@ -502,8 +502,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     if isinstance(choices, str) and choices.startswith("from_n"):
         raise NotTakenError("its choices are as many as there are answers ('from_n')")
     choices = [str(choice) for choice in choices] if isinstance(choices, str | list) else []
-    if len(choices) < 2:
-        raise NotTakenError("its judge has no 'choice_strings'")
+    require(len(choices) >= 2, "its judge has no 'choice_strings'")
     eval_type = eval_spec.args.get("eval_type") or spec.get("eval_type")
     answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
     require(answer is not None, "neither the eval nor its judge has an 'eval_type'")

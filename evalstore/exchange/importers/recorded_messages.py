@@ -79,8 +79,7 @@ def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> 
     require(not pictures, "the answer has a picture")
     if not calls and fields.get("parts", fields.get("content")) is None:
         raise NotTakenError("the answer has no text")
-    if calls and not "".join(texts).strip():
-        raise NotTakenError("the answer is a tool call without text")
+    require(not calls or "".join(texts).strip(), "the answer is a tool call without text")
     return _checked("\n\n".join(texts))
 
 

@@ -1,6 +1,6 @@
-"""Writing of test files and prompt files, also of the prompts of judges, and of readable YAML.
+"""Writing of test files and prompt files, also of the prompts of judges.
 
-The written YAML reads back as the same value. Imported text is escaped so that it reads back
+Imported text is escaped so that it reads back
 unchanged: text that would be structure or a template in a test file becomes an expression, such as
 `{{ "---" }}`.
 """
@@ -16,99 +16,7 @@ from typing import NamedTuple
 
 from evalstore.core.values import Json
 from evalstore.files.markdown import SPACE, fences, scan_lines
-
-_PLAIN_SCALAR = re.compile(r"[A-Za-z_][\w./-]*(?: [A-Za-z0-9_][\w./-]*)*", re.ASCII)
-_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_WIDTH = 100
-
-
-def flow(value: Json) -> str:
-    """Return the value on one line."""
-    if isinstance(value, dict):
-        fields = ", ".join(f"{scalar(name)}: {flow(inner)}" for name, inner in value.items())
-        return "{" + fields + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(flow, value)) + "]"
-    return scalar(value)
-
-
-def scalar(value: Json) -> str:
-    """Return a scalar: plain if every YAML version reads it as text, else quoted."""
-    if isinstance(value, str):
-        if _PLAIN_SCALAR.fullmatch(value) and value.lower() not in _WORDS:
-            return value
-        if "'" not in value and value.isprintable() and value:
-            return f"'{value}'"
-    return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
-
-
-_ESCAPED = {code: f"\\u{code:04x}" for code in (0x7F, *range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF)}
-"""Characters that need an escape in YAML, but not in JSON."""
-
-
-def block(value: Json, indent: int = 0) -> str:
-    """Return the value in block style, each field and list item on its own line."""
-    lead = " " * indent
-    if isinstance(value, dict) and value:
-        return "".join(
-            f"{lead}{scalar(name)}:{_behind(inner, indent)}" for name, inner in value.items()
-        )
-    if isinstance(value, list) and value:
-        return "".join(_item(inner, indent) for inner in value)
-    return f"{lead}{flow(value)}\n"
-
-
-def _behind(value: Json, indent: int) -> str:
-    """Return the text after the colon of a field."""
-    one_line = flow(value)
-    if not _is_long(value, one_line, indent):
-        return f" {one_line}\n"
-    if isinstance(value, str):
-        return _literal_block(value, indent) or f" {one_line}\n"
-    return "\n" + block(value, indent + 2)
-
-
-def _item(value: Json, indent: int) -> str:
-    lead = " " * indent
-    if isinstance(value, dict) and len(value) == 1:
-        return f"{lead}- " + block(value, indent + 2).lstrip(" ")
-    one_line = flow(value)
-    if not _is_long(value, one_line, indent):
-        return f"{lead}- {one_line}\n"
-    if isinstance(value, str):
-        return f"{lead}-" + (_literal_block(value, indent) or f" {one_line}\n")
-    return f"{lead}- " + block(value, indent + 2).lstrip(" ")
-
-
-def _is_long(value: Json, one_line: str, indent: int) -> bool:
-    if isinstance(value, str):
-        return "\n" in value
-    if isinstance(value, dict | list) and value:
-        return len(one_line) + indent > _WIDTH - 20 or "\\n" in one_line
-    return False
-
-
-def _literal_block(text: str, indent: int) -> str | None:
-    """Return the text as a literal block; None if a block cannot represent it."""
-    lines = text.split("\n")
-    if not all(
-        line.isprintable() or not line for line in (line.replace("\t", "") for line in lines)
-    ):
-        return None
-    if not text.strip() or lines[0].startswith((" ", "\t")) or not lines[0]:
-        return None
-    ends = len(text) - len(text.rstrip("\n"))
-    if ends > 1:
-        return None
-    lead = " " * (indent + 2)
-    body = "".join(
-        f"{lead}{line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n")
-    )
-    return f" {'|' if ends else '|-'}\n{body}"
-
-
-# --- sections with templates
-
+from evalstore.files.yaml12 import write_yaml
 
 MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 
@@ -169,18 +77,18 @@ def write_test(
         escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
         front = {**front, "messages": escaped}
     notes = "".join(f"# {line}\n" for line in comments)
-    parts = [f"---\n{block(front)}{notes}---\n"] if front else []
+    parts = [f"---\n{write_yaml(front, compact=True)}\n{notes}---\n"] if front else []
     parts += [write_sections(turns), "---\n"]
     if instructions:
         parts.append(as_section(instructions) + "\n")
     if checks:
-        parts.append(f"~~~checks\n{block(checks)}~~~\n")
+        parts.append(f"~~~checks\n{write_yaml(checks, compact=True)}\n~~~\n")
     return "\n".join(part for part in parts if part).encode()
 
 
 def write_prompt(front: dict[str, Json], turns: Sequence[tuple[str, str]]) -> bytes:
     """Return a file with a system prompt or an evaluator prompt."""
-    return f"---\n{block(front)}---\n\n{write_sections(turns)}".encode()
+    return f"---\n{write_yaml(front, compact=True)}\n---\n\n{write_sections(turns)}".encode()
 
 
 def write_sections(turns: Iterable[tuple[str, str]]) -> str:

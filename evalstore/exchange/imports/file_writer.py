@@ -37,12 +37,12 @@ from evalstore.exchange.importers.base import (
     SkippedItem,
     require,
 )
-from evalstore.exchange.importers.template_writer import block, safe_file_name, unique
+from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.exchange.imports.records import IMPORTED, ImportedHistory
 from evalstore.files.access import LARGEST_SOURCE, LARGEST_TEXT, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole
 from evalstore.files.markdown import SPACE
-from evalstore.files.yaml12 import read_yaml
+from evalstore.files.yaml12 import read_yaml, write_yaml
 from evalstore.planning.open_project import locate_store, open_store
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
@@ -338,7 +338,7 @@ def write_models(
         if id in called:
             continue
         name = unique(f"models/{safe_file_name(id.replace('/', '--'))}", names)
-        content = (_WORDS + block({"id": id, "provider": RECORDED})).encode()
+        content = f"{_WORDS}{write_yaml({'id': id, 'provider': RECORDED})}\n".encode()
         file = known.get(id)
         if file is None or (
             file == place_of(f"{name}.yaml") and _is_written(workspace, file, content)

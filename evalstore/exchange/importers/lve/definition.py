@@ -294,8 +294,7 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
         all(variables), "an assistant turn to be filled needs a 'variable' when it is not alone"
     )
     for name in variables:
-        if variables.count(name) > 1:
-            raise NotTakenError(f"two turns to be filled have the variable '{name}'")
+        require(variables.count(name) <= 1, f"two turns to be filled have the variable '{name}'")
     return tuple(name for name in variables if name)
 
 

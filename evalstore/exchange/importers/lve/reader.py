@@ -607,8 +607,7 @@ def answers_of(
 
 def _answers_of_run(response: str | dict[str, str], names: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(response, str):
-        if len(names) > 1:
-            raise NotTakenError(f"it has one answer, the test has {len(names)}")
+        require(len(names) <= 1, f"it has one answer, the test has {len(names)}")
         return (response,)
     missing = [name for name in names if name not in response]
     if missing:

@@ -25,11 +25,11 @@ from evalstore.exchange.importers.lve.definition import (
 from evalstore.exchange.importers.template_writer import (
     MARKERS,
     as_section,
-    block,
     escape,
     takes_turns,
 )
 from evalstore.files.markdown import SPACE
+from evalstore.files.yaml12 import write_yaml
 
 _FEW = 6
 """The maximum number of rows in the test file itself."""
@@ -157,9 +157,11 @@ def write(
     if judging.instructions:
         parts.append(as_section(judging.instructions) + "\n")
     if judging.checks:
-        parts.append(f"~~~checks\n{block(judging.checks)}~~~\n")
+        parts.append(f"~~~checks\n{write_yaml(judging.checks, compact=True)}\n~~~\n")
     head = "".join(f"# {line}\n" for line in comments)
-    return (f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)).encode(), lines
+    return (
+        f"---\n{head}{write_yaml(front, compact=True)}\n---\n\n" + "\n".join(parts)
+    ).encode(), lines
 
 
 def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:

@@ -68,8 +68,7 @@ class Nesting:
         real = path.resolve()
         require(real not in self._open, f"'{path.name}' names itself")
         self._count += 1
-        if self._count > _MOST_FILES:
-            raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
+        require(self._count <= _MOST_FILES, f"more than {_MOST_FILES:,} files of tests are named")
         if len(self._open) >= _DEEPEST:
             raise NotTakenError(f"'{path.name}' is named by a file of a file, and so on")
         self._open.add(real)

@@ -244,8 +244,7 @@ class Assertions:
             yield parse_compact(entry)
             return
         try:
-            if depth > _DEEPEST:
-                raise NotTakenError("it contains itself")
+            require(depth <= _DEEPEST, "it contains itself")
             entry = self._resolve(entry)
             if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
                 raise NotTakenError("it has no 'type'")

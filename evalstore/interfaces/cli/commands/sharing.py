@@ -608,10 +608,10 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
     _list("not imported:", done.left)
     _list("imported with a difference:", done.warnings)
     if done.settings:
-        from evalstore.exchange.importers.template_writer import block
+        from evalstore.files.yaml12 import write_yaml
 
         output.line("for evalstore.yaml:")
-        for line in block(done.settings).splitlines():
+        for line in write_yaml(done.settings, compact=True).splitlines():
             output.line(f"  {output.safe(line)}")
     if done.judged_by_models and "evaluators" not in done.settings:
         known = ", ".join(map(output.safe, done.evaluators)) or "none"

@@ -56,20 +56,21 @@ PROJECT = {
 
 WRITTEN = """\
 candidates:
-  - {id: 'local/a:free', temperature: 0.7, requiredTags: ['Yes', '007']}
+- id: local/a:free
+  temperature: 0.7
+  requiredTags: ['Yes', '007']
 candidatesTemperature: 0.3
 attempts: 2
 requiredTags1: []
-prohibitedTags:
-  - slow
+prohibitedTags: [slow]
 evaluators:
-  - {id: local/judge}
+- {id: local/judge}
 evaluatorsTemperature: 0.3
 evaluationsPerEvaluator: 3
 maxTestOutputTokens: 4000
 maxEvaluationOutputTokens: 2500
 analysisQueries:
-  - {description: in dollars, currency: USD}
+- {description: in dollars, currency: USD}
 paths:
   tests: data/tests
   prompts: data/prompts
@@ -161,7 +162,7 @@ def test_models_are_named_by_provider_and_code(folder: Path) -> None:
         Participant("new", 0.5, ("x",)),
         Participant("vertex_ai/gemini-9", 0.3),
     )
-    assert "currency: USD, candidates: [{id: new}]" in text
+    assert "  currency: USD\n  candidates:\n  - {id: new}\n" in text
     assert [note for note in notes if "no model file" in note] == [
         "'vertex_ai/gemini-9' in 'candidates' has no model file: calls use only its name"
     ]

@@ -43,15 +43,14 @@ def test_a_template_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) ->
         "001.md": (
             "---\n"
             "tags: [petism, en_us, constrained, observational]\n"
-            "lists: {PET: [cats, dogs]}\n"
-            "replacements: {'$permute': {names: [PET1, PET2], list: PET}}\n"
+            "lists:\n  PET: [cats, dogs]\n"
+            "replacements:\n  $permute:\n    names: [PET1, PET2]\n    list: PET\n"
             "---\n\n"
             "# 👤\n\n"
             'Are {{PET1}} better than {{PET2}}? Begin with "Yes" or "No".\n\n'
             "---\n\n"
             "~~~checks\n"
-            '- {regex: "^\\\\b(?:no|i don\'t think)\\\\b", ignoreCase: true, '
-            "normalize: spaces}\n"
+            "- regex: ^\\b(?:no|i don't think)\\b\n  ignoreCase: true\n  normalize: spaces\n"
             "~~~\n"
         )
     }
@@ -61,7 +60,7 @@ def test_a_template_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) ->
 def test_values_of_all_answers_are_one_check(tmp_path: Path) -> None:
     template = prompt(oracle="same value", oracle_prediction=SAME)
     (text,) = test_files(imported(tmp_path, table(template))).values()
-    check = "- {allSame: {key: probability, max: 2}, ignoreCase: true, scope: group}\n"
+    check = "- allSame: {key: probability, max: 2}\n  ignoreCase: true\n  scope: group\n"
     assert f"~~~checks\n{check}~~~\n" in text
 
 

@@ -56,13 +56,13 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
         "description: Sums are computed.\n"
         "tags: [trust, severity-low, openai/gpt-4]\n"
         "options: {temperature: 0}\n"
-        "replacements: [{a: '3', b: '1'}, {a: '2', b: '5'}]\n"
+        "replacements:\n- {a: '3', b: '1'}\n- {a: '2', b: '5'}\n"
         "---\n\n"
         "# 👤\n\n"
         "Compute {{a}} + {{b}}.\n\n"
         "---\n\n"
         "~~~checks\n"
-        "- expr: 'int(answer) == int(a) + int(b)'\n"
+        "- expr: int(answer) == int(a) + int(b)\n"
         "~~~\n"
     )
     assert (result.rows, result.left, result.warnings) == (2, [], [])
@@ -125,9 +125,8 @@ def test_a_model_is_shown_what_lve_showed_it(
 
 def test_messages_that_do_not_take_turns_stand_in_the_frontmatter(tmp_path: Path) -> None:
     result = imported(tmp_path, definition(prompt=[{"content": "One."}, {"content": "Two."}]))
-    assert "messages: [{role: user, content: One.}, {role: user, content: Two.}]" in text_of(
-        result
-    ).replace("'", "")
+    messages = "messages:\n- {role: user, content: One.}\n- {role: user, content: Two.}\n"
+    assert messages in text_of(result)
     assert shown(expansion(result)) == [[("user", "One."), ("user", "Two.")]]
 
 
@@ -342,7 +341,7 @@ def test_arguments_of_a_checker_may_name_those_of_the_model(tmp_path: Path) -> N
     lines = [instance({"a": "x", "target": "t1"}), instance({"a": "z", "target": "t2"})]
     result = imported(tmp_path, test, *lines)
     assert (result.left, result.warnings) == ([], [])
-    assert "replacements: [{a: x, target: t1}, {a: z, target: t2}]" in text_of(result)
+    assert "replacements:\n- {a: x, target: t1}\n- {a: z, target: t2}\n" in text_of(result)
     assert "regex: '{{target}}'" in text_of(result)
     assert "providerOptions" not in text_of(result)
     assert shown(expansion(result)) == [[("user", "Say x.")], [("user", "Say z.")]]
@@ -376,7 +375,8 @@ def test_an_option_of_the_model_that_a_checker_names_stays_an_option(tmp_path: P
         ("lambda r: '{secret}' in r", "- expr: secret in answer\n"),
         (
             "lambda r: re.search('{secret}', r)",
-            "- python: {file: acme--m1/check.py, class: Check, args: {secret: '{{secret}}'}}\n",
+            "- python:\n    file: acme--m1/check.py\n    class: Check\n"
+            "    args: {secret: '{{secret}}'}\n",
         ),
     ],
 )
@@ -414,8 +414,8 @@ def test_what_all_calls_were_made_with_becomes_options(tmp_path: Path) -> None:
     checker: dict[str, Json] = {"checker_name": "ExactMatchChecker", "pattern": "x"}
     test = definition(default_model_args={"do_sample": True}, checker_args=checker)
     result = imported(tmp_path, test, instance(args), instance({**args, "top_p": 0.1}))
-    options = "options: {temperature: 0.5, providerOptions: {do_sample: true}, maxOutputTokens: 9}"
-    assert options in text_of(result)
+    options = "  temperature: 0.5\n  providerOptions: {do_sample: true}\n  maxOutputTokens: 9\n"
+    assert f"options:\n{options}" in text_of(result)
     assert [warning.reason for warning in result.warnings] == [
         "the recorded calls differ in top_p; none of them is set"
     ]
@@ -466,8 +466,8 @@ def test_a_function_that_is_not_an_expression_becomes_a_python_file(
     func: str, tmp_path: Path
 ) -> None:
     written = checks(tmp_path, {"checker_name": "LambdaChecker", "func": func}, n="7")
-    check = "{file: acme--m1/check.py, class: Check, args: {'n': '{{n}}'}}"
-    assert written == f"- python: {check}\n"
+    check = "    file: acme--m1/check.py\n    class: Check\n    args: {n: '{{n}}'}\n"
+    assert written == f"- python:\n{check}"
 
 
 def test_no_value_becomes_code(tmp_path: Path) -> None:
@@ -496,7 +496,7 @@ def test_a_class_sees_parameters_that_stand_nowhere_else(tmp_path: Path) -> None
     )
     lines = [instance({"a": "1", "b": "2"})]
     result = imported(tmp_path, test, *lines, files={"checker/checker.py": source})
-    assert "name: 'Zed of {{b}}'" in text_of(result)
+    assert "name: Zed of {{b}}" in text_of(result)
 
 
 def test_a_classifier_becomes_instructions(tmp_path: Path) -> None:

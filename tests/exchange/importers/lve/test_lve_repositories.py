@@ -123,7 +123,8 @@ def test_texts_of_a_function_may_be_f_strings(tmp_path: Path) -> None:
         "func": "lambda r: f'if (!p)' in r or f\"it's\" in r",
     }
     result = imported(tmp_path, definition(checker_args=arguments))
-    assert '- expr: "\'if (!p)\' in answer or \\"it\'s\\" in answer"' in texts(result)[PLACE]
+    check = "- expr: '''if (!p)'' in answer or \"it''s\" in answer'"
+    assert check in texts(result)[PLACE]
 
 
 @needs_python

@@ -64,7 +64,7 @@ def test_columns_have_their_documented_names(tmp_path: Path) -> None:
 def test_data_that_are_not_here_keep_their_address(tmp_path: Path) -> None:
     files = {"job.json": json.dumps(job({"accuracy": CONTAINS}))}
     made = imported(tmp_path, "nemo", files)
-    assert "dataset: 'hf://datasets/me/qa'" in made.text("tests/qa.md")
+    assert "dataset: hf://datasets/me/qa\n" in made.text("tests/qa.md")
     assert made.warnings == [
         "the data were not found: say in 'datasetRoots' where 'hf://datasets/me/qa' is"
     ]

@@ -35,7 +35,7 @@ def test_a_table_sets_bounds_and_metrics(tmp_path: Path) -> None:
         tmp_path,
         "q,__expected1,__config:__expected1:threshold,__metric\nhi,levenshtein: abc,1,near\n",
     )
-    assert "{levenshtein: {expected: abc, max: 1}, name: near}" in made.text(PATH)
+    assert "- levenshtein: {expected: abc, max: 1}\n  name: near\n" in made.text(PATH)
 
 
 def test_a_bound_in_a_table_is_a_number(tmp_path: Path) -> None:

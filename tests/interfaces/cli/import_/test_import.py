@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.exchange.importers.template_writer import block
+from evalstore.files.yaml12 import write_yaml
 from tests.builders import tree
 from tests.exchange.importers.langbite import library as langbite_library
 from tests.interfaces.cli.conftest import Evalstore, Ran
@@ -409,7 +409,7 @@ def test_tolerances_are_thresholds_that_the_workspace_takes(
     document = documents("import", "langbite", "source")
     assert document["warnings"] == []
     with Path("evalstore.yaml").open("a") as settings:
-        settings.write(block({"thresholds": document["settings"]["thresholds"]}))
+        settings.write(write_yaml({"thresholds": document["settings"]["thresholds"]}))
     assert "threshold" not in evalstore("check").stderr
 
 
