@@ -44,7 +44,6 @@ files.processes.pool: _AT_ONCE
 remotes.pack_reader: _MOST_KEPT
 remotes.packs: LARGEST_PACK _LONG
 remotes.sftp: _AT_ONCE
-results.edits.edited_sources: _FEW
 store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
 store.results: _KEPT _MOST_KEPT

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.hashing import digest_of_value
 from evalstore.core.results import Result
-from evalstore.files.temporary_list import FiledSequence, TemporaryList
+from evalstore.files.temporary_list import PackedSequence
 
 CellKey = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, and the candidate of a result."""
@@ -19,28 +19,18 @@ def cell_of(result: Result) -> CellKey:
     return result.file, result.row, result.prompt_number, result.model
 
 
-class GrowingResults(FiledSequence["Result"]):
+class GrowingResults(PackedSequence["Result"]):
     """A list of results in the order in which they were added."""
 
     def __init__(self) -> None:
+        super().__init__((), tuple, unpack_result)
         self.cells = array("Q")
         """A digest of the cell of each."""
-        self._results = TemporaryList()
 
     def append(self, result: Result) -> None:
         """Add a result."""
         self.cells.append(digest_of_value(cell_of(result)))
-        self._results.append(tuple(result))
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def __iter__(self) -> Iterator[Result]:
-        return map(unpack_result, self._results)
-
-    def read_one(self, number: int) -> Result:
-        """Return the result with a number."""
-        return unpack_result(self._results[number])
+        self.extend([result])
 
 
 class CellMarks:

@@ -9,7 +9,9 @@ import pytest
 from evalstore.core import batches
 from evalstore.core.values import Case, CaseFile
 from evalstore.files import temporary_list
-from evalstore.results.compare.compared_side import CaseVersions
+from evalstore.files.temporary_list import PackedSequence
+from evalstore.results.compare.compared_side import mix_cases
+from evalstore.results.edits.edited_sources import restore_case
 
 
 def _case(random: Random, number: int) -> Case:
@@ -26,10 +28,8 @@ def _case(random: Random, number: int) -> Case:
 
 def _mixed(file: CaseFile, versions: list[Case]) -> list[Case]:
     """Return the cases of a file with these versions: by key, else by row."""
-    by_key: dict[str, Case] = {}
-    for case in versions:
-        by_key.setdefault(case.key, case)
-    by_row = {case.row: case for case in by_key.values()}
+    by_key = {case.key: case for case in versions}
+    by_row = {case.row: case for case in versions}
     return [by_key.get(case.key) or by_row.get(case.row) or case for case in file.cases]
 
 
@@ -41,12 +41,12 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
     monkeypatch.setattr(temporary_list, "_FEW", 4)
     random = Random(seed)
     file = CaseFile([_case(random, number) for number in range(15)], attempts=2, id="a")
-    older, versions = CaseVersions(), list[Case]()
+    versions: dict[str, Case] = {}
     for number in random.sample(range(36), random.randrange(24)):
         version = random.choice((file.cases[number % 15], _case(random, number % 18)))
-        older.append(version)
-        versions.append(version)
-    mixed, expected = older.mix_into(file), _mixed(file, versions)
+        versions.setdefault(version.key, version)
+    older = PackedSequence(versions.values(), tuple, restore_case)
+    mixed, expected = mix_cases(file, older), _mixed(file, [*older])
     if expected == file.cases:
         assert mixed is None
         return
@@ -60,7 +60,4 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
 
 def test_a_file_whose_cases_are_the_older_versions_stays_as_it_is() -> None:
     cases = [_case(Random(1), number)._replace(key=f"key {number}") for number in range(5)]
-    older = CaseVersions()
-    for case in cases:
-        older.append(case)
-    assert older.mix_into(CaseFile(cases)) is None
+    assert mix_cases(CaseFile(cases), cases) is None

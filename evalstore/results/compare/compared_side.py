@@ -12,21 +12,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, compress, islice
-from typing import Any
 
 from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.pair_groups import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
-from evalstore.core.hashing import DigestMap, digest_of_value
+from evalstore.core.hashing import DigestMap, DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources
 from evalstore.core.values import Case, CaseFile
-from evalstore.files.temporary_list import TemporaryList, keep_values
+from evalstore.files.temporary_list import PackedSequence, keep_values
 from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import SourceChanges, compare_sources
-from evalstore.results.edits.edited_sources import leave_out_same
+from evalstore.results.edits.edited_sources import leave_out_same, restore_case
 from evalstore.results.growing_results import GrowingResults
 from evalstore.results.names import PromptPlace
 from evalstore.store import Store
@@ -195,8 +194,13 @@ class _Filler:
         """Files of which the older side has no results -> the node of their results elsewhere."""
         self._sources: dict[str, RunSources | None] = {}
         self._find_sources = SourcesReader(store).find
-        self._older: dict[str, CaseVersions] = {}
-        """The cases of the results that are filled into files with results of their own."""
+        self._older: dict[str, PackedSequence[Case]] = {}
+        """The cases of the results that are filled into files with results of their own.
+
+        Of several with one key the first counts.
+        """
+        self._versions = DigestSet()
+        """The files and keys of these."""
 
     def _find_removed(self, path: str) -> dict[str, tuple[str | None, ...]]:
         was, node = self._was.files[self._was.nodes[path]], self._now.nodes.get(path)
@@ -255,7 +259,9 @@ class _Filler:
                 self._whole[path] = entries[path]
                 self._sources[path] = self._find_sources(past)
         elif path not in same:
-            self._older.setdefault(path, CaseVersions()).append(case)
+            if self._versions.add(digest_of_value((path, case.key))):
+                older = self._older.setdefault(path, PackedSequence((), tuple, restore_case))
+                older.extend([case])
             self._sources[path] = self._find_sources(past)  # those of the oldest run in the end
 
     def finish(self) -> Side:
@@ -267,8 +273,7 @@ class _Filler:
         nodes = {path: roots[leaf]["cases"] for path, leaf in self._whole.items()}
         files = self._store.load_case_files(nodes.values())
         for path in self._older.keys() & was.nodes.keys():
-            mixed = self._older[path].mix_into(was.files[was.nodes[path]])
-            if mixed:
+            if mixed := mix_cases(was.files[was.nodes[path]], self._older[path]):
                 nodes[path] = f"{was.nodes[path]}{OTHER}{path}"
                 files[nodes[path]] = mixed
         pending = was.results.places_where(missing=True)
@@ -293,6 +298,18 @@ class _Filler:
                 if nodes.get(path) not in (None, was.nodes.get(path))
             },
         )
+
+
+def mix_cases(file: CaseFile, versions: Sequence[Case]) -> CaseFile | None:
+    """Return a file with these versions of its cases; None if it has no others itself.
+
+    They are found by their keys, of which each has another one, else by the labels of their rows.
+    """
+    older = CaseFile(versions)
+    if all(then in (None, case) for then, case in PairedCases(older, file)):
+        return None
+    mixed = (then or case for then, case in PairedCases(older, file))
+    return replace(file, cases=keep_values(mixed, tuple, restore_case))
 
 
 @dataclass
@@ -326,49 +343,3 @@ class PromptsOfCase:
     def __iter__(self) -> Iterator[str | None]:
         place = self.result.file, self.result.key
         return iter(self.prompts.by_case.get(place) or (self.result.prompt,))
-
-
-_OWN = -1
-"""Stands for a case that has no older version, or the same one."""
-
-
-class CaseVersions:
-    """Versions of cases, which are found by their keys, else by the labels of their rows."""
-
-    def __init__(self) -> None:
-        self._keys, self._rows = array("Q"), array("Q")
-        self._digests = array("Q")
-        """Those of the whole cases."""
-        self._cases = TemporaryList()
-
-    def append(self, case: Case) -> None:
-        """Add a version; of several with one key the first counts."""
-        self._keys.append(digest_of_value(case.key))
-        self._rows.append(digest_of_value(case.row))
-        self._digests.append(digest_of_value(case))
-        self._cases.append(tuple(case))
-
-    def mix_into(self, file: CaseFile) -> CaseFile | None:
-        """Return a file with these versions of its cases; None if it has no others itself."""
-        by_key: dict[int, int] = {}
-        by_row: dict[int, int] = {}
-        for place, (key, row) in enumerate(zip(self._keys, self._rows, strict=True)):
-            if by_key.setdefault(key, place) == place:
-                by_row[row] = place
-
-        def find(case: Case) -> int:
-            place = by_key.get(digest_of_value(case.key), by_row.get(digest_of_value(case.row)))
-            if place is None or self._digests[place] == digest_of_value(case):
-                return _OWN
-            return place
-
-        places = array("l", map(find, file.cases))
-        if all(place == _OWN for place in places):
-            return None
-        cases = zip(file.cases, places, strict=True)
-        mixed = (own if place == _OWN else _restore(self._cases[place]) for own, place in cases)
-        return replace(file, cases=keep_values(mixed, tuple, _restore))
-
-
-def _restore(values: Sequence[Any]) -> Case:
-    return Case._make(tuple(each) if isinstance(each, list) else each for each in values)

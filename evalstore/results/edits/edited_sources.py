@@ -6,12 +6,11 @@ The parts of long files that are the same as before need not be read.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evalstore.comparison.case_edits import (
     EXCHANGED,
@@ -25,18 +24,16 @@ from evalstore.comparison.case_edits import (
 )
 from evalstore.comparison.comparison import former_prompts
 from evalstore.comparison.version_diff import Difference, Name, nowhere
-from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile
-from evalstore.files.temporary_list import NumberedSequence
+from evalstore.files.temporary_list import keep_values
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import ROWS, SourceChanges, as_replaced, name_edited
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.judgement_changes import differ_participants
 from evalstore.store.trees.tree_nodes import (
-    CasePart,
     StoredCases,
     find_entry,
     long_parts_of,
@@ -144,51 +141,17 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
     kept, others = ([part for part in parts if part.node not in same] for parts in (old, new))
     same = finder.store.find_apart(same, (part.node for part in (*kept, *others)))
     before, after = (
-        cases_of_parts(cases, [part for part in parts if part.node not in same])
+        keep_values(
+            cases.read(part for part in parts if part.node not in same), tuple, restore_case
+        )
         for cases, parts in ((was.cases, old), (now.cases, new))
     )
     return replace(was, cases=before), replace(now, cases=after)
 
 
-# --- the cases of some parts of a file with many of them
-
-
-_FEW = 10_000
-"""The most cases that stay in memory."""
-
-
-def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Case]:
-    """Return the cases of those of the smallest parts that are given; many are read later."""
-    if sum(part.size for part in parts) <= _FEW:
-        return tuple(cases.read(parts))
-    return _CasesOfParts(cases, parts)
-
-
-class _CasesOfParts(NumberedSequence["Case"]):
-    """Cases that are read when they are used; those next to each other are read together."""
-
-    def __init__(self, cases: StoredCases, parts: Sequence[CasePart]) -> None:
-        self._cases, self._parts = cases, parts
-        self._starts = [0, *accumulate(part.size for part in parts)]
-        """The number of the first case of each part, and how many cases there are."""
-        self._first = 0
-        self._block: Sequence[Case] = ()
-        """The cases that were read last, from number `_first` on."""
-
-    def __len__(self) -> int:
-        return self._starts[-1]
-
-    def __iter__(self) -> Iterator[Case]:
-        return self._cases.read(self._parts)
-
-    def read_one(self, number: int) -> Case:
-        """Return the case with a number."""
-        if not 0 <= number - self._first < len(self._block):
-            part = bisect_right(self._starts, number) - 1
-            start = part - part % batches.SMALL_SIZE
-            self._first = self._starts[start]
-            self._block = tuple(self._cases.read(self._parts[start : start + batches.SMALL_SIZE]))
-        return self._block[number - self._first]
+def restore_case(values: Sequence[Any]) -> Case:
+    """Return a case that was kept as JSON."""
+    return Case._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
 CASES = "cases of "

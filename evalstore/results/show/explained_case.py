@@ -11,7 +11,7 @@ from evalstore.comparison.comparison import numbers_now
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
-from evalstore.core.hashing import DigestSet, digest_of_value
+from evalstore.core.hashing import digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
@@ -300,8 +300,8 @@ class _Search:
         """The cases in the newest run."""
         self._names = set[str]()
         """The keys and labels of those of the row."""
-        self._taken = DigestSet()
-        """The cases, system prompts and candidates with a result."""
+        self._taken = set[int]()
+        """Digests of the cases, system prompts and candidates with a result."""
         self._models = set[str]()
         self._left = _MOST_RESULTS
 
@@ -360,7 +360,8 @@ class _Search:
         """
         prompt = numbers_now(had, now.prompts).get(result.prompt)
         place = digest_of_value((now.key, result.model, prompt))
-        if prompt is not None and self._taken.add(place):
+        if prompt is not None and place not in self._taken:
+            self._taken.add(place)
             self._models.add(result.model)
             was, is_older = (result.row, result.tests, result.evaluation), run is not self._run
             is_edited = is_older and was != (now.row, now.tests, now.evaluation)

@@ -9,7 +9,6 @@ import pytest
 from evalstore.core import batches, hashing
 from evalstore.files import temporary_list
 from evalstore.planning import cells
-from evalstore.results.edits import edited_sources
 from evalstore.store.trees import case_chunks, tree_nodes
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
@@ -52,6 +51,5 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, number in (
         (temporary_list, "_FEW", 9),
         (batches, "SIZE", 7),
-        (edited_sources, "_FEW", 9),
     ):
         monkeypatch.setattr(module, name, number)
