@@ -1,7 +1,7 @@
 """The pages on which people label answers: one answer at a time, without the verdict of a judge.
 
-Which answers come is a random sample, the same each time: it does not depend on any verdict, so
-that labels say how often the judges are right.
+Those that a judge has judged come first, so that labels say how often the judges are right. Which
+of them come is a random sample, the same each time, whatever their verdicts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import chain
-from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.checks.aggregation import combine_votes
 from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
-from evalstore.core.hashing import subject_of
+from evalstore.core.hashing import DigestSet, digest_of_value, subject_of
 from evalstore.core.values import AnswerRef
 from evalstore.interfaces.html.case_data import TextTable, shown_text
 from evalstore.interfaces.html.report import read_images
@@ -72,6 +71,8 @@ class AskedAnswer(NamedTuple):
     """What is searched for words: the title, the candidate and the tags."""
     missing: int
     """How many answers are missing that are judged together with these: until then no label is."""
+    is_judged: bool = False
+    """Whether a judge has a verdict on it."""
 
     @property
     def version(self) -> str:
@@ -88,6 +89,8 @@ class LabelPages:
         self._lock = Lock()
         self._answers: dict[str, Sequence[AskedAnswer]] = {}
         """The answers offered, in order, by the words to which they are limited; then others."""
+        self._current = DigestSet()
+        """The digests of all answers with the judging version of each."""
         self._state: object = None
         """What they depend on: cases, settings and runs."""
 
@@ -98,8 +101,11 @@ class LabelPages:
         """
         self._forget_changed()
         labels = stored_labels(self._location)
-        left = (each for each in self._offered(only) if not each.missing and each[:2] > after)
-        return next((each for each in left if person not in _by_person(labels, each)), None)
+        offered = self._offered(only)
+        at = _find_place(offered, after)
+        left = offered[at + 1 :] if at is not None else [it for it in offered if it[:2] > after]
+        free = (it for it in left if not it.missing and person not in _by_person(labels, it))
+        return next(free, None)
 
     def _forget_changed(self) -> None:
         """Read the answers again, when they are wanted, after an edit or a run.
@@ -112,17 +118,24 @@ class LabelPages:
             state = {**project.reading.nodes}, settings, runs
         with self._lock:
             if state != self._state:
-                self._answers, self._state = {}, state
+                self._answers, self._current, self._state = {}, DigestSet(), state
 
     def _offered(self, only: str) -> Sequence[AskedAnswer]:
         """Return the answers offered, in order; they are read once, also in memory."""
         with self._lock:
             if only not in self._answers:
                 words = only.casefold().split()
-                found = (each for each in self._read() if all(word in each.words for word in words))
-                order = attrgetter("missing", "session", "place")
-                self._answers[only] = nsmallest(MOST_ANSWERS, found, key=order)
+                found = (
+                    each for each in self._every() if all(word in each.words for word in words)
+                )
+                self._answers[only] = nsmallest(MOST_ANSWERS, found, key=_order)
             return self._answers[only]
+
+    def _every(self) -> Iterator[AskedAnswer]:
+        """Yield the answers of the workspace, and keep how they are judged now."""
+        for each in self._read():
+            self._current.add(digest_of_value((each.result.evaluation, each.sessions)))
+            yield each
 
     def page(
         self, session: str, place: str, person: str, only: str, note: str = "", why: str = ""
@@ -152,8 +165,8 @@ class LabelPages:
         people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
         own = given.pop(person, None)
         others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
-        offered = (each for each in self._offered(only) if not each.missing)
-        earlier = [each for each in offered if each[:2] < answer[:2]]
+        offered = self._offered(only)
+        at = _find_place(offered, answer[:2]) or 0
         texts, told = TextTable(), criteria.instructions if criteria else ""
         if sum(len(each.answers) for each in shown) == 1:
             told = told.replace(str(AnswerRef(((0, 0),))), "[the answer]")
@@ -188,7 +201,7 @@ class LabelPages:
                 for vote in view.judgements
                 if own and not vote.is_person and answer.session in vote.sessions
             ],
-            previous=earlier[-1] if earlier else None,
+            previous=offered[at - 1] if at else None,
         )
 
     def file(self, session: str, place: str, id: str) -> tuple[str, bytes]:
@@ -298,10 +311,6 @@ class LabelPages:
 
     def _count_edited(self, labels: LabelIndex, person: str, only: str) -> int:
         """Return how many labels of a person are on these answers as they were judged before."""
-        every = self._offered("")  # cases may share an answer
-        if len(every) == MOST_ANSWERS:
-            return 0
-        now = {(each.result.evaluation, each.sessions) for each in every}
         here = {each.sessions for each in self._offered(only)}
         last = {
             (evaluation, label.sessions): label.verdict
@@ -309,7 +318,10 @@ class LabelPages:
             for label in given
             if label.person == person and label.sessions in here
         }
-        return sum(word != "none" and place not in now for place, word in last.items())
+        return sum(
+            word != "none" and digest_of_value(place) not in self._current  # cases may share one
+            for place, word in last.items()
+        )
 
     def _find(self, session: str, place: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it, and its case.
@@ -362,10 +374,25 @@ class LabelPages:
                     result = as_result(each)
                     complete = result._replace(sessions=whole, required_answers=len(whole))
                     for them in subjects:
-                        yield AskedAnswer(them[0], place, them, complete, case, title, words, 0)
+                        is_judged = any(
+                            vote.evaluation == case.evaluation and not vote.human
+                            for vote in plan.votes.get(subject_of(them), ())
+                        )
+                        about = place, them, complete, case, title, words, 0
+                        yield AskedAnswer(them[0], *about, is_judged)
                     if left := tuple(id for id in each.sessions if id not in used):
                         missing = cell.required_answers - len(each.sessions)
                         yield AskedAnswer(left[0], place, left, result, case, title, words, missing)
+
+
+def _order(answer: AskedAnswer) -> tuple[object, ...]:
+    """Return the sort key of the answers that are offered."""
+    return answer.missing, not answer.is_judged, answer.session, answer.place
+
+
+def _find_place(offered: Sequence[AskedAnswer], answer: tuple[str, ...]) -> int | None:
+    """Return the number of an answer, given by its session and case, among those offered."""
+    return next((at for at, each in enumerate(offered) if each[:2] == answer), None)
 
 
 def _part(

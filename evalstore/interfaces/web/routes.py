@@ -8,7 +8,7 @@ import time
 from array import array
 from asyncio import to_thread
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from aiohttp import web
 
@@ -186,17 +186,17 @@ class ResultsSite(LocalSite):
             response.headers["Referrer-Policy"] = "same-origin"
 
     async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
-        """Redirect to an answer that the person has not labelled."""
-        person, only, place, after = await self._labels_of(request.query)
+        """Redirect to an answer that the person has not labelled, or return the last page."""
+        person, only, place, after = await self._labels_of(request)
         found = await to_thread(self.labelling.first, person, only, after, place)
-        if found:
-            by = request.query.get("by", "").strip()  # without one the page knows who labelled last
+        if found and "end" not in request.query:
+            by = request.query.get("by", "").strip()
             raise web.HTTPFound(self._label_address(found.session, found.place, by, only))
         return _html(await to_thread(self.labelling.end, person, only))
 
     async def show_answer(self, request: web.Request) -> web.StreamResponse:
         """Return the page on which an answer is labelled."""
-        person, only, place, _ = await self._labels_of(request.query)
+        person, only, place, _ = await self._labels_of(request)
         session = request.match_info["session"]
         try:
             return _html(await to_thread(self.labelling.page, session, place, person, only))
@@ -241,10 +241,15 @@ class ResultsSite(LocalSite):
         query = urlencode({"by": person, "only": only, "case": place})
         return f"{self.base}/label/{session}?{query}"
 
-    async def _labels_of(self, query: Mapping[str, str]) -> list[str]:
-        """Return who labels, the words that limit the answers, the case, and the last answer."""
+    async def _labels_of(self, request: web.Request) -> list[str]:
+        """Return who labels, the words that limit the answers, the case, and the last answer.
+
+        A cookie has the name that was typed last: unlike other memory of a browser, it is the same
+        for all ports.
+        """
+        query, typed = request.query, unquote(request.cookies.get("evalstore-by", ""))
         by, only, after = (query.get(name, "").strip() for name in ("by", "only", "after"))
-        by = by or await to_thread(name_of_user, self.pages.location.directory)
+        by = by or typed or await to_thread(name_of_user, self.pages.location.directory)
         return [by, safe(only), query.get("case", ""), safe(after)]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:

@@ -34,13 +34,11 @@
   sessionStorage.removeItem("clicked");
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
-  const named = new URLSearchParams(location.search).get("by"), kept = localStorage.getItem("by");  // for links of other pages, too
-  if (named) localStorage.setItem("by", named);
-  else if (kept && kept !== only.value && (named === "" || !form)) location.replace(base + "/label?" + new URLSearchParams({by: kept, only: only.form.elements.only.defaultValue}));
   if (form) form.elements.by.addEventListener("change", (event) => {
     const by = event.target.value = event.target.value.trim();
     if (!by) return;
-    localStorage.setItem("by", only.value = by);
+    only.value = by;
+    document.cookie = "evalstore-by=" + encodeURIComponent(by) + "; path=/; max-age=31536000; samesite=strict";
     for (const link of document.querySelectorAll("main > p > a[href*='by=']")) link.search = link.search.replace(/by=[^&]*/, "by=" + encodeURIComponent(by));
     setTimeout(() => {  // shows the label of this person and how many they have given, unless a click will load another page
       if (sending || /^(A|BUTTON|SUMMARY)$/.test(document.activeElement.tagName)) return;

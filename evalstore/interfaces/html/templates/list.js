@@ -3,8 +3,6 @@
 (() => {
   const {base, state} = document.documentElement.dataset;
   const links = [...document.querySelectorAll("#runs tbody a")];
-  const by = localStorage.getItem("by");  // who labelled last
-  if (by) document.getElementById("label").search = "?by=" + encodeURIComponent(by);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const by = {j: 1, ArrowDown: 1, k: -1, ArrowUp: -1}[event.key];

@@ -250,14 +250,14 @@
 
   function candidate(detail, row, texts) {
     const cell = row.cells.find((other) => other.model === detail.model);
-    const sessions = detail.sessions || [], by = base && localStorage.getItem("by");  // who labelled last
+    const sessions = detail.sessions || [];
     const answers = sessions.map(([place, turns, facts, attempt], index) => make("div", {class: "answer"},
       sessions.length > 1 ? make("p", {class: "role"}, "answer " + (index + 1) + " of " + sessions.length +
         (place ? ", conversation " + (place + 1) : ""), ...(attempt ? [" ", verdict(attempt)] : [])) : null,
       ...turns.map((text, turn) => make("div", {class: "turn turn-assistant"},
         turns.length > 1 ? make("p", {class: "role"}, "turn " + (turn + 1)) : null, shown(texts[text]))),
       make("p", {class: "note"}, facts, base ? " " : null,
-        base ? make("a", {href: base + "/label/" + facts.slice(0, 8) + "?case=" + named(row) + (by ? "&by=" + encodeURIComponent(by) : "")}, "Label") : null)));
+        base ? make("a", {href: base + "/label/" + facts.slice(0, 8) + "?case=" + named(row)}, "Label") : null)));
     const history = (detail.history || []).map(([run, word, people]) => make("li", {text: true}, verdict(word),
       " run " + runs[run].id + ", " + new Date(runs[run].at).toISOString().slice(0, 16).replace("T", " ") + " UTC" + (people ? ", label of " + people : "")));
     return make("article", {"aria-label": data.models[detail.model]},

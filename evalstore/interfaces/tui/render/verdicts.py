@@ -73,9 +73,12 @@ def badge_spans(line: StyledLine) -> StyledLine:
     )
 
 
-def rate_text(rate: Rate) -> str:
-    """Return `94.1% of 55 (95% interval 90.1 to 96.6%)`; without an interval the counts."""
-    if rate.interval is None:
+def rate_text(rate: Rate, *, is_of_some: bool = False) -> str:
+    """Return `94.1% of 55 (95% interval 90.1 to 96.6%)`; without an interval the counts.
+
+    Those of a run of some cases, too, whose rate would be taken for that of all.
+    """
+    if is_of_some or rate.interval is None:
         return f"{rate.passed:,} of {rate.judged:,} passed" if rate.judged else "nothing judged"
     low, high = rate.interval
     return f"{rate.text} of {rate.judged:,} (95% interval {100 * low:.1f} to {100 * high:.1f}%)"

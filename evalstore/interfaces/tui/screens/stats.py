@@ -164,7 +164,7 @@ runs has what the run itself paid."""
         if stats is None:
             return
         total = stats.total
-        rate = rate_text(total.rate)
+        rate = rate_text(total.rate, is_of_some=stats.leaves_out_cases)
         undecided = f"{total.undecided:,} undecided" if total.undecided else ""
         self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]), undecided)
         names = [
@@ -176,7 +176,7 @@ runs has what the run itself paid."""
         self.query_one("#tables", TextView).show([tabs])
         grid = self.grid
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
-        self._rows = [group_cells(group, stats.currency) for group in stats.groups]
+        self._rows = [group_cells(stats, group) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         is_empty = not (total.rate.judged or total.sessions)
@@ -257,15 +257,23 @@ _PRIORITY = (1, 3, 2, 7, 8, 6, 9, 4, 5, 10)
 # --- the table
 
 
-def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
-    """Return the cells of a group."""
-    rate = group.rate
+def group_cells(stats: Stats, group: ResultGroup) -> tuple[StyledCell, ...]:
+    """Return the cells of a group; of a run of some cases, counts in the place of a rate."""
+    rate, currency = group.rate, stats.currency
     colour = "faint" if rate.rate is None else ""
+    texts = (
+        rate.text,
+        interval_bar(rate.interval, rate.rate, _BAR),
+        f"{rate.passed:,}/{rate.judged:,}",
+    )
+    if stats.leaves_out_cases:
+        texts = f"{rate.passed:,} of {rate.judged:,}", "", ""
+    passed, interval, counts = texts
     return (
         StyledCell(group.name, "faint" if None in group.key else ""),
-        StyledCell(rate.text, colour),
-        StyledCell(interval_bar(rate.interval, rate.rate, _BAR), colour),
-        StyledCell(f"{rate.passed:,}/{rate.judged:,}"),
+        StyledCell(passed, colour),
+        StyledCell(interval, colour),
+        StyledCell(counts),
         StyledCell(f"{group.cases:,}"),
         StyledCell(f"{group.sessions:,}"),
         StyledCell("" if group.latency is None else f"{group.latency:.2f}s"),
@@ -322,8 +330,10 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     yield heading(group.name)
     judged, results = group.rate.judged, plural(group.results, "result")
     covered = f"{judged:,} of {results} judged" if judged < group.results else ""
-    yield from text_lines("; ".join(filter(None, (rate_text(group.rate), covered))))
-    if (rate := group.rate).unresolved and rate.rate is not None:
+    is_of_some = stats.leaves_out_cases
+    passed = rate_text(group.rate, is_of_some=is_of_some)
+    yield from text_lines("; ".join(filter(None, (passed, covered))))
+    if (rate := group.rate).unresolved and rate.rate is not None and not is_of_some:
         name = "undecided" if rate.unresolved == group.undecided else "undecided or error"
         between = f"between {half_up(100 * rate.rate)} and {percent(rate.best_rate)}"
         yield from text_lines(

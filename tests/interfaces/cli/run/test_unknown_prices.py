@@ -89,7 +89,7 @@ def pending_lines(workspace: Path, width: int) -> list[str]:
 def browser(workspace: Path) -> Shown:
     location = Location(workspace)
     [run] = list_runs(location)
-    cells = group_cells(stats(location).total, "USD")
+    cells = group_cells(every := stats(location), every.total)
     return Shown(run.cost, run.shared_cost, tuple(cell.text for cell in cells[7:10]))
 
 

@@ -141,6 +141,9 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         text = facts(pilot)
         assert "pass rate by candidate, all cases, 3 runs\n" in text
         assert re.search(r"○ two \d of \d\n", text), "the partial run is not joined"
+        assert re.match(r"[^\n]+\n\d of 2 passed\s", text), "no rate is told of some cases"
+        table = screen(pilot).partition(" Details ")[0]
+        assert (" of 2" in table, "%" in table) == (True, False)
         lines = [line.strip() for line in text.splitlines()]
         assert lines[-1] == "○ partial run, or over 10% of verdicts missing"
         assert re.search(r"\n +\d\d:\d\d", text)
