@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from benches.simulated_provider import JUDGE_PRICE, PRICE, Call, Provider
 from benches.simulated_scenario import Outcome, Scenario
@@ -355,8 +355,13 @@ def main() -> Iterator[str]:
     yield json.dumps(asdict(simulation.simulate()))
 
 
-if __name__ == "__main__":
+def print_outcome() -> NoReturn:
+    """Print what came of it, and end: the programs that were killed have nothing to clean up."""
     logging.getLogger("asyncio").disabled = True
     for line in main():
         print(line, flush=True)
-    os._exit(0)  # the programs that were killed have nothing to clean up
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    print_outcome()

@@ -90,6 +90,11 @@ _LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both", "page")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
+_FORKS = (
+    *("test_dask_runners.py", "test_runner_processes.py", "test_simulated_runners.py"),
+    *("test_action.py", "test_colors.py", "test_completion.py", "test_scale_page.py"),
+)
+"""They start programs as forks of a process that has loaded everything, see `tests.zygote`."""
 _EXTENDED = frozenset(Path(__file__).with_name("extended.txt").read_text("utf-8").split())
 """Folders, files and tests that are marked `extended` for what they cost."""
 _ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
@@ -213,6 +218,8 @@ def _place(item: pytest.Item) -> tuple[int, str]:
         return 0, "litellm"
     if "rouge" in item.name or item.path.name in _LOADS_SCIPY:
         return 0, "scipy"
+    if item.path.name in _FORKS:
+        return 0, "zygote"
     used = getattr(item, "fixturenames", ())
     if made := next((name for name in _MADE_ONCE if name in used), ""):
         return 0, made

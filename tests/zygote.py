@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 """The checkout."""
 PROGRAMS = {
     "evalstore": ("evalstore.__main__", "run"),
+    "benches.simulated_runners": ("benches.simulated_runners", "print_outcome"),
     "distributed.cli.dask_scheduler": ("distributed.cli.dask_scheduler", "main"),
     "distributed.cli.dask_worker": ("distributed.cli.dask_worker", "main"),
 }
@@ -103,6 +104,7 @@ def _socket() -> str:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.zygote", path],
                 cwd=ROOT,
+                env={**os.environ, "PYTHONHASHSEED": "0"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for the tests

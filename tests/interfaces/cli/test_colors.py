@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.zygote import Popen
+
 pytestmark = pytest.mark.extended
 
 pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
@@ -52,7 +54,7 @@ COMMAND = [sys.executable, "-m", "evalstore", "--no-pager", "ls", "tests"]
 def printed_to_terminal(folder: Path, environment: dict[str, str]) -> str:
     """What the command prints to a terminal."""
     master, slave = pty.openpty()
-    with subprocess.Popen(
+    with Popen(
         COMMAND, stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment
     ) as process:
         os.close(slave)
@@ -67,9 +69,10 @@ def printed_to_terminal(folder: Path, environment: dict[str, str]) -> str:
 
 def printed_to_pipe(folder: Path, environment: dict[str, str]) -> str:
     """What the command prints to a pipe."""
-    return subprocess.run(
-        COMMAND, capture_output=True, text=True, check=True, cwd=folder, env=environment
-    ).stdout
+    with Popen(COMMAND, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment) as process:
+        printed: str = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    return printed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ not clean up.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +15,9 @@ from typing import Any
 import pytest
 
 from tests.postgresql_server import PostgreSQLServer
+from tests.zygote import Popen
 
 pytestmark = pytest.mark.extended
-
-ROOT = Path(__file__).parents[4]
 FEW = {"killed": 0, "stopped": 0, "asleep": 0, "offline": 0}
 LIMIT = 0.4
 MOST = 1.0
@@ -44,17 +42,15 @@ _EACH_DATABASE_ONCE = pytest.mark.parametrize(
 def simulate(place: str, **scenario: float) -> dict[str, Any]:
     """Return what came of a simulation."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in scenario.items()]
-    done = subprocess.run(
+    with Popen(
         [sys.executable, "-m", "benches.simulated_runners", place, *words],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    came: dict[str, Any] = json.loads(done.stdout)
+    ) as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    came: dict[str, Any] = json.loads(out)
     assert came["problems"] == []
     return came
 
