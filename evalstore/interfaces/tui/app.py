@@ -243,6 +243,12 @@ class Browser(BrowserApp):
         keys = self.appearance.keys.get(id)
         return key_name(keys.split(",")[0] if keys else REGISTRY.actions[id].keys[0])
 
+    async def on_event(self, event: events.Event) -> None:
+        """Take a line end for Enter: terminals send one for it before the browser has begun."""
+        if isinstance(event, events.Key) and event.key == "ctrl+j":
+            event = events.Key("enter", "\r")
+        await super().on_event(event)
+
     def on_key(self, event: events.Key) -> None:
         """Give what was typed quickly to the line that a key before it has opened.
 

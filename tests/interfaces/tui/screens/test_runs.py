@@ -85,6 +85,14 @@ def test_the_cursor_stays_where_it_was_moved_to_while_the_runs_were_read(workspa
     drive(scenario, source=source)
 
 
+def test_an_enter_that_was_pressed_before_the_browser_began_opens_a_run(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "ctrl+j")  # as a terminal sends it in lines
+        assert screen(pilot).startswith(" run ########")
+
+    drive(scenario)
+
+
 def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("# 👤\n\nHow is Lima?\n\n---\n\nWarm.\n")
     main(["run", "--quiet", "--max-cost", "0", "--message", "as far as nothing goes"])
