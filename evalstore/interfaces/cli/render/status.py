@@ -11,6 +11,7 @@ from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import StyledLine, StyledSpan, case_name, money, planned_judgements
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.layout import (
+    BESIDE_PLACE,
     Table,
     align_cases,
     print_lines,
@@ -48,6 +49,8 @@ from evalstore.runs.status.status_text import (
 T = TypeVar("T")
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
+_BESIDE_LISTED = 14
+"""Columns beside a case and a model that are listed below a reason."""
 _REASONS = 5
 """Reasons for work in unchanged files before the list is cut."""
 
@@ -239,17 +242,23 @@ def _print_items(status: Status) -> None:
 def _print_items_of_kind(
     items: Iterable[PlanItem], prompts: dict[str, dict[str | None, str]]
 ) -> None:
-    """Print items, which are read several times."""
+    """Print items, which are read several times; equal reasons are above all that have them."""
+    groups: dict[object, tuple[PlanItem, list[int]]] = {}
+    for number, item in enumerate(items):
+        key = item.reason, item.was, item.now, item.also
+        groups.setdefault(key, (item, []))[1].append(number)
+    is_any_alone = any(len(numbers) == 1 for _, numbers in groups.values())
     places = [case_place(item.file, item.row, item.prompt, prompts) for item in items]
     names = [" by ".join(filter(None, (item.model, item.evaluator))) for item in items]
-    last_reason = None
-    for item, place, name in zip(items, *align_cases(places, names), strict=True):
-        count = f" ({item.count}x)" if item.count > 1 else ""
-        _print_wrapped(f"{place}  {name}  {output.safe(reason_text(item))}{count}")
-        reason = (reason_text(item), item.was, item.now)
-        if reason != last_reason:
-            _print_values(item, 8)
-        last_reason = reason
+    counts = [f" ({item.count}x)" if item.count > 1 else "" for item in items]
+    columns = align_cases(places, names, BESIDE_PLACE if is_any_alone else _BESIDE_LISTED)
+    rows = [f"{place}  {name}" for place, name in zip(*columns, strict=True)]
+    for item, (number, *others) in groups.values():
+        reason = output.safe(reason_text(item))
+        _print_wrapped(reason if others else f"{rows[number]}  {reason}{counts[number]}")
+        _print_values(item, 8)
+        for each in (number, *others) if others else ():
+            output.line(f"        {rows[each].rstrip()}{counts[each]}")
 
 
 def _cut(items: list[T], most: int) -> list[T]:

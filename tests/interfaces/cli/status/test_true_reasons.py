@@ -52,7 +52,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     assert expected in evalstore("status").stdout
     assert expected in evalstore("status").stdout  # from the cache
     named = reason.replace("prompt", "prompt judge")
-    assert f"scripted/one by scripted/judge  {named}\n" in evalstore("status", "--explain").stdout
+    assert f"\n    {named}\n" in evalstore("status", "--explain").stdout
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
         f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
@@ -352,7 +352,7 @@ def test_status_names_everything_that_was_edited_together(
     for _ in range(2):  # the second time from the cache
         assert f"cases judged again: {judged}\n" in evalstore("status").stdout
     explained = evalstore("status", "--explain").stdout
-    assert explained.count(f"  {judged}\n") == 4
+    assert explained.count(f"\n    {judged}\n        tests/weather.md [city=Oslo]  ") == 1
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
     also = ["system prompt", "instructions", "checks"]
@@ -488,7 +488,8 @@ def test_status_tells_an_edit_of_a_candidate_beside_edited_rows_once(
     for command in (("status", "--explain"), ("run", "--dry-run")):
         shown = evalstore(*command).stdout
         assert f"  scripted/one  {both} none -> 0.5\n" in shown
-        assert shown.count("scripted/one  temperature none -> 0.5\n") == 4
+        listed = shown.partition("\n    temperature none -> 0.5\n")[2].partition("\n\n")[0]
+        assert [line.split()[-1] for line in listed.splitlines()] == ["scripted/one"] * 4
     evalstore("run", "-q")
     diff = evalstore("diff", "@~1", "@").stdout
     assert "(test changed, temperature none -> 0.5)" in diff
