@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from operator import attrgetter
 from typing import NamedTuple
 
 from evalstore.checks.aggregation import judge_so_far
@@ -14,7 +15,7 @@ from evalstore.core.display import side_name
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Verdict
-from evalstore.planning.earlier_results import find_cells
+from evalstore.planning.earlier_results import EarlierRuns, find_cells
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory, follow_file
@@ -34,7 +35,7 @@ from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, iterate_entries
 from evalstore.store.revisions import resolve_run
-from evalstore.store.trees.tree_nodes import find_entry, find_leaves
+from evalstore.store.trees.tree_nodes import find_entries, find_entry, find_leaves
 
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""
@@ -400,37 +401,23 @@ def read_recent_verdicts(
     renamed is followed back from the newest of these runs.
     """
     folder = open_workspace(location).settings.paths["tests"]
+    history: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
+    prompts: dict[tuple[str, str, str], Sequence[str | None]] = {}
     with open_store(location) as store:
-        last = resolve_run(store, run) if run is not None else None
-        runs = [*([last] if last else []), *store.find_recent_runs(before=last, limit=_RUNS)]
-        places = _find_places(store, folder, runs, files)
-        history: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
-        prompts: dict[tuple[str, str, str], Sequence[str | None]] = {}
+        newest = [resolve_run(store, run)] if run is not None else store.find_runs(limit=1)
+        entries = [find_entries(it.results, files, store.load_nodes) for it in newest]
+        for last in newest:
+            names = PathHistory(store, folder, last.snapshot, {})
+            earlier = EarlierRuns(store, names, kind=attrgetter("id"))  # also the same results
+            entries += (found for _, found in earlier.before(last, {*files}, limit=_RUNS))
         left = _CELLS
         for file in sorted(files):
-            entries = find_leaves(places[file], store.load_nodes)
-            leaves = [entries[place] for place in places[file] if place in entries]
+            leaves = [found[file] for found in entries if file in found]
             left -= _add(history, prompts, file, leaves, store, left)
     return {
         place: {prompt: tuple(by_prompt.get(prompt, ())[::-1]) for prompt in prompts[place]}
         for place, by_prompt in history.items()
     }
-
-
-def _find_places(
-    store: Store, folder: str, runs: Sequence[Run], files: Collection[str]
-) -> dict[str, list[tuple[str, str]]]:
-    """Return the path of each file in each run that may have it, with the run's tree of results."""
-    places: dict[str, list[tuple[str, str]]] = {file: [] for file in files}
-    if not runs:
-        return places
-    history = PathHistory(store, folder, runs[0].snapshot, {})
-    for run in runs:
-        history.step(run.snapshot)
-        for file in places:
-            if name := history.name(file):
-                places[file].append((name, run.results))
-    return places
 
 
 def _add(

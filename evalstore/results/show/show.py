@@ -144,33 +144,28 @@ class ShownCases:
 
     def __init__(self, batches: Iterable[Sequence[Json]], load: LoadVersions) -> None:
         """`batches` are cases as they are stored, and `load` loads versions of a kind by id."""
-        self._cases, self._tests, self._evaluations = (TemporaryList() for _ in range(3))
+        self._batches = TemporaryList()
         references: dict[tuple[str, str], None] = {}
         for batch in batches:
-            cases = [*restore_cases(batch)]
-            related = cases_related(load, cases)
-            self._cases.extend([batch])
-            self._tests.extend([related["tests"]])
-            self._evaluations.extend([related["evaluations"]])
+            related = cases_related(load, [*restore_cases(batch)])
+            self._batches.append([batch, related["tests"], related["evaluations"]])
             references.update(dict.fromkeys(references_of(related["evaluations"].values())))
         self.references = [*references]
         """The kinds and ids of the versions that the checks name."""
 
     def __iter__(self) -> Iterator[CaseBatch]:
-        for cases, tests, evaluations in zip(
-            self._cases, self._tests, self._evaluations, strict=True
-        ):
+        for cases, tests, evaluations in self._batches:
             yield CaseBatch([*restore_cases(cases)], tests, evaluations)
 
     def cases(self) -> Iterator[Json]:
         """Return the cases as they are stored."""
-        return chain.from_iterable(self._cases)
+        return chain.from_iterable(cases for cases, _, _ in self._batches)
 
     def related(self) -> dict[str, Json]:
         """Return the contents of the tests and evaluations by id, each once."""
         return {
-            "tests": Members(_each_once(self._tests)),
-            "evaluations": Members(_each_once(self._evaluations)),
+            "tests": Members(_each_once(tests for _, tests, _ in self._batches)),
+            "evaluations": Members(_each_once(contents for *_, contents in self._batches)),
         }
 
 
