@@ -1060,7 +1060,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
             sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
             path = str(sent.headers["Location"])
         assert titles == {"tests/hello.md (a)", "tests/hello.md (b)"}
-        assert ">0 of 2 answers labelled of “SECOND greet hello”.<" in ask(address, path)[1]
+        assert ">0 of 2 answers of “SECOND greet hello” labelled.<" in ask(address, path)[1]
         assert "No answer has all of these words." in ask(address, "label?only=second+x")[1]
         path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
         text = ask(address, path)[1]
