@@ -86,7 +86,7 @@ def verdict_spans(verdicts: Mapping[str, int], signs: Mapping[str, str]) -> list
         verdict = verdict_span(word, signs)
         spans += [
             *([StyledSpan(", ")] if spans else []),
-            StyledSpan(f"{count:,} {verdict.text}", verdict.colour),
+            StyledSpan(f"{count:,} {verdict.text}", verdict.colour if count else ""),
         ]
     return spans
 

@@ -380,7 +380,8 @@ def _failed_check_lines(check: FailedCheck) -> Iterator[StyledLine]:
     if difference is None:
         return
     place = StyledSpan(safe(f"  at {difference.place}" if difference.place else ""))
-    note = StyledSpan(safe(f"  ({difference.note})" if difference.note else ""), "faint")
+    noted = f"  ({difference.note})" if difference.note not in check.feedback else ""
+    note = StyledSpan(safe(noted), "faint")
     yield StyledLine((StyledSpan(safe(check.name), "fail"), place, note), _SECTION_INDENT)
     texts = expected, actual = difference.expected, difference.actual
     if check.ignores_case:

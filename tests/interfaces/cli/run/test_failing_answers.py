@@ -89,6 +89,17 @@ def test_the_place_is_in_the_conversation_that_fails(echo: Echo, evalstore: Eval
     assert "  ▸ 2  <short>  42\n" in shown
 
 
+def test_a_reason_that_is_below_the_verdict_is_not_repeated_where_it_differs(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    echo.reply = lambda _text: '{"a": "x"}'
+    schema = "{jsonSchema: {type: object, properties: {a: {type: integer}}}}"
+    shown = show(evalstore, CONVERSATIONS, schema)
+    assert "is not of type 'integer'" in shown
+    assert "integer'\n" in differences(shown)
+    assert "is not of type" not in differences(shown)
+
+
 def test_the_place_is_in_the_repetition_that_fails(echo: Echo, evalstore: Evalstore) -> None:
     replies = iter(["Bonjour", "bonjour", "Salut"])
     echo.reply = lambda _text: next(replies)

@@ -72,6 +72,9 @@ def test_the_report_of_the_workspace_says_what_the_last_whole_run_changed(
 
 def test_a_run_of_what_failed_has_counts_and_no_interval(partly: Evalstore, documents: Any) -> None:
     assert "\n2 fail\n" in partly("run", "-q", "--lf").stdout.replace("0 pass, ", "")
+    coloured = partly("--color", "always", "run", "-q", "--lf").stdout
+    assert "\x1b[31m2 fail" in coloured
+    assert "\n0 pass, " in coloured, "only what there is has a colour"
     total = documents("stats", "@")["total"]
     assert (total["passed"], total["judged"]) == (0, 2)
     assert (total["low"], total["high"]) == (None, None)
