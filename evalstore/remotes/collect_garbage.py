@@ -654,11 +654,7 @@ def _left_alone(_pack: IndexedPack) -> str:
 
 
 _COVERAGE = """
-CREATE TABLE wanted (kind INTEGER, id BLOB, PRIMARY KEY (kind, id)) WITHOUT ROWID;
-CREATE TABLE found (
-    kind INTEGER NOT NULL, id BLOB NOT NULL, pack INTEGER NOT NULL, start INTEGER NOT NULL,
-    length INTEGER NOT NULL, lookup BLOB NOT NULL, PRIMARY KEY (kind, id)
-) WITHOUT ROWID;
+CREATE TABLE wanted (kind INTEGER, id BLOB, name TEXT, PRIMARY KEY (kind, id, name)) WITHOUT ROWID;
 """
 
 
@@ -672,47 +668,28 @@ def find_covered(
     """
     with open_tables(_COVERAGE) as connection:
         for name in names:
-            statement = "INSERT OR IGNORE INTO wanted VALUES (?, ?)"
-            connection.executemany(statement, _iterate_ids(survey, name))
-        for name in living:
-            _find(connection, files, survey, name)
-        query = "SELECT 1 FROM wanted WHERE kind = ? AND id = ?"
-        return [
-            name
-            for name in names
-            if not any(
-                connection.execute(query, id).fetchone() for id in _iterate_ids(survey, name)
+            connection.executemany(
+                "INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)",
+                ((entry.table, entry.id, name) for _, entry, *_ in survey.read_records(name)),
             )
-        ]
+        for name in living:
+            _check_wanted(connection, files, survey, name)
+        lacking = {name for (name,) in connection.execute("SELECT DISTINCT name FROM wanted")}
+    return [name for name in names if name not in lacking]
 
 
-def _iterate_ids(survey: RemoteSurvey, name: str) -> Iterator[tuple[int, bytes]]:
-    return ((entry.table, entry.id) for _, entry, *_ in survey.read_records(name))
-
-
-def _find(
+def _check_wanted(
     connection: sqlite3.Connection, files: RemoteFiles, survey: RemoteSurvey, name: str
 ) -> None:
     """Check the wanted records that an index lists; they are wanted no longer."""
-    is_wanted = "EXISTS (SELECT 1 FROM wanted WHERE kind = ?1 AND id = ?2)"
-    connection.executemany(
-        f"INSERT OR IGNORE INTO found SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE {is_wanted}",
-        (
-            (entry.table, entry.id, pack, entry.offset, entry.length, key)
-            for pack, entry, key, _ in survey.read_records(name)
-        ),
-    )
-    query = "SELECT pack, kind, id, start, length, lookup FROM found ORDER BY pack, start"
-    rows = connection.execute(query).fetchall()
-    for pack, group in itertools.groupby(rows, key=lambda row: row[0]):
-        records = [IndexedRecord(pack, PackEntry(*row), key) for _, *row, key in group]
+    query = "SELECT 1 FROM wanted WHERE kind = ? AND id = ?"
+    by_pack: dict[int, list[IndexedRecord]] = {}
+    for record in survey.read_records(name):
+        if connection.execute(query, (record.entry.table, record.entry.id)).fetchone():
+            by_pack.setdefault(record.pack, []).append(record)
+    for pack, records in by_pack.items():
+        checked = _read_checked(files, survey.indexes[name].header.packs[pack], records)
         connection.executemany(
             "DELETE FROM wanted WHERE kind = ? AND id = ?",
-            (
-                (record.entry.table, record.entry.id)
-                for record, *_ in _read_checked(
-                    files, survey.indexes[name].header.packs[pack], records
-                )
-            ),
+            ((record.entry.table, record.entry.id) for record, *_ in checked),
         )
-    connection.execute("DELETE FROM found")

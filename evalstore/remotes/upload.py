@@ -7,15 +7,12 @@ be deleted. Then the rows are written to a pack with another name.
 `find_reached` says which rows runs reach: what is needed to show them, and the judgements of their
 answers.
 
-The ids that were seen are noted in a temporary SQLite file, as a set of a million takes 200 MB.
-
 Keys in rows are found before they leave this machine.
 """
 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 from evalstore.core.batches import in_batches, in_weighed_batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError, StoreError
+from evalstore.core.hashing import ValueSet
 from evalstore.providers.base_urls import is_secret_parameter
 from evalstore.providers.errors import names_secret
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
@@ -64,7 +62,6 @@ from evalstore.store.records import (
     split_ids,
 )
 from evalstore.store.schema.table_definitions import SESSIONS
-from evalstore.store.sqlite.connection import open_tables
 
 _SHAPES: tuple[tuple[str, str, str], ...] = (
     # What it is, a text that it always has, its pattern.
@@ -420,12 +417,6 @@ def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:
 
 _WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
 _ID = f"{ID_BYTES}s"
-_CACHE = 8 * 1024
-"""KiB of pages in memory: ids are random, so the notes are spread over the file."""
-_SCHEMA = f"""
-PRAGMA cache_size = -{_CACHE};
-CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID;
-"""
 
 
 class ReachedIds:
@@ -452,28 +443,27 @@ def find_reached(
     What the `presumed` runs reach is left out; the judgements of their answers are not, as they
     may be newer. `others` are further rows, such as failed calls. No row is read twice.
     """
-    with open_tables(_SCHEMA) as connection:
-        walk = _Walk(store, connection)
-        walk.reach(presumed)
-        before = {table: len(ids) for table, ids in walk.reached.items()}
-        walk.reach(runs)
-        for joined in (bytes(walk.reached[SESSIONS.name]), b"".join(sorted(walk.subjects))):
-            for subjects in split_ids(joined):
-                walk.reach(store.find_judgement_ids([id.hex() for id in subjects]))
-        walk.reach(others)
-        return ReachedIds(
-            {
-                table: b"".join(sorted(each for (each,) in iter_unpack(_ID, ids[before[table] :])))
-                for table, ids in walk.reached.items()
-                if len(ids) > before[table]
-            }
-        )
+    walk = _Walk(store)
+    walk.reach(presumed)
+    before = {table: len(ids) for table, ids in walk.reached.items()}
+    walk.reach(runs)
+    for joined in (bytes(walk.reached[SESSIONS.name]), b"".join(sorted(walk.subjects))):
+        for subjects in split_ids(joined):
+            walk.reach(store.find_judgement_ids([id.hex() for id in subjects]))
+    walk.reach(others)
+    return ReachedIds(
+        {
+            table: b"".join(sorted(each for (each,) in iter_unpack(_ID, ids[before[table] :])))
+            for table, ids in walk.reached.items()
+            if len(ids) > before[table]
+        }
+    )
 
 
 class _Walk:
-    def __init__(self, store: Store, connection: sqlite3.Connection) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._connection = connection
+        self._seen = ValueSet()
         self.reached = {table: bytearray() for table in COPIED_TABLES}
         """Ids, concatenated in the order in which they were reached."""
         self.subjects: set[bytes] = set()
@@ -513,12 +503,4 @@ class _Walk:
 
     def _note(self, ids: set[bytes]) -> bytearray:
         """Note that these ids were seen; returns those that were not before, concatenated."""
-        unseen = bytearray()
-        joined = b"".join(sorted(ids))
-        for batch in split_ids(joined):
-            query = f"SELECT id FROM seen WHERE id IN ({', '.join('?' * len(batch))})"
-            seen = {id for (id,) in self._connection.execute(query, batch)}
-            new = [id for id in batch if id not in seen]
-            self._connection.executemany("INSERT INTO seen VALUES (?)", ((id,) for id in new))
-            unseen += b"".join(new)
-        return unseen
+        return bytearray().join(id for id in sorted(ids) if self._seen.add(id))

@@ -219,6 +219,20 @@ class Imported:
         self.warnings.append(SkippedItem(str(file), reason, line))
 
 
+@contextmanager
+def skipping(
+    left: list[SkippedItem], file: Path | str, line: int | None = None, subject: str = ""
+) -> Iterator[None]:
+    """Add what is not taken in the block to `left`; `subject` begins the reason.
+
+    `line` is that of the item, unless the error names another one.
+    """
+    try:
+        yield
+    except NotTakenError as problem:
+        left.append(SkippedItem(str(file), f"{subject}{problem}", problem.line or line))
+
+
 @dataclass
 class CountedReasons:
     """Counts the items of a file that are not imported, or not unchanged, by reason."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
+from evalstore.exchange.importers.base import Imported, ImportOptions, require, skipping
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     find_sources,
@@ -38,10 +38,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 def _read_file(path: Path, name: str, imported: Imported) -> None:
     rows = []
     for row in read_rows(path, imported.left):
-        try:
+        with skipping(imported.left, path, row.line):
             rows.append(_read_row(row))
-        except (NotTakenError, ValueError) as problem:
-            imported.skip(path, problem, row.line)
     if not rows:
         imported.skip(path, "it has no row that can be used")
         return
@@ -58,15 +56,13 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
 
 
 def _read_row(row: JsonLinesRow) -> JsonLinesRow:
-    """Return a row with normalised messages; raises `ValueError` or `NotTakenError`."""
-    if "input" not in row.values:
-        raise ValueError("the row has no 'input'")
+    """Return a row with normalised messages; raises `NotTakenError`."""
+    require("input" in row.values, "the row has no 'input'")
     messages = read_messages(row.values["input"])
-    if not isinstance(row.values.get("completion"), str | None):
-        raise ValueError("'completion' must be a text")
+    require(isinstance(row.values.get("completion"), str | None), "'completion' must be a text")
     for name in ("ideal", "context"):
         value = row.values.get(name)
         texts = value if isinstance(value, list) else [value]
-        if not all(isinstance(text, str) for text in texts if text is not None or value != text):
-            raise ValueError(f"'{name}' must be a text or a list of texts")
+        are_texts = all(isinstance(it, str) for it in texts if it is not None or value != it)
+        require(are_texts, f"'{name}' must be a text or a list of texts")
     return row if isinstance(row.values["input"], str) else row.with_values(input=messages)

@@ -21,6 +21,7 @@ from evalstore.exchange.importers.base import (
     parse_json,
     read_source,
     reason_of,
+    skipping,
 )
 from evalstore.exchange.importers.langbite_templates import (
     LangbiteTemplate,
@@ -109,17 +110,14 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
             continue
         if '"requirements"' not in text:
             continue
-        try:
+        with skipping(imported.left, path):
             scenario = read_scenario(text)
-        except NotTakenError as problem:
-            imported.skip(path, problem)
-            continue
-        imported.left += [SkippedItem(str(path), problem) for problem in scenario.problems]
-        if scenario.models:
-            names = ", ".join(scenario.models)
-            reason = f"name the models under 'candidates' yourself; here they are {names}"
-            imported.warn(path, reason)
-        yield path, scenario
+            imported.left += [SkippedItem(str(path), problem) for problem in scenario.problems]
+            if scenario.models:
+                names = ", ".join(scenario.models)
+                reason = f"name the models under 'candidates' yourself; here they are {names}"
+                imported.warn(path, reason)
+            yield path, scenario
 
 
 def _libraries(

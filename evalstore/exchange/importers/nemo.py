@@ -29,6 +29,7 @@ from evalstore.exchange.importers.base import (
     read_unpacked,
     reason_of,
     require,
+    skipping,
 )
 from evalstore.exchange.importers.json_lines import find_sources, json_as_yaml
 from evalstore.exchange.importers.nemo_metrics import (
@@ -115,10 +116,8 @@ class _Job:
                 prefix=options.name,
                 line=lambda *steps, name=name: self.line("tasks", name, *steps),
             )
-            try:
+            with skipping(imported.left, self.path, line, f"the task '{name}': "):
                 write_task(job_task, imported)
-            except NotTakenError as problem:
-                imported.skip(self.path, f"the task '{name}': {problem}", line)
         if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
@@ -439,10 +438,8 @@ def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
         raise NotTakenError("it has no 'metrics'")
     for name, metric in metrics.items():
         line = task.line("metrics", name)
-        try:
+        with skipping(imported.left, task.file, line, f"the metric '{name}': "):
             _read_metric(name, metric, line, task, parts, imported)
-        except (NotTakenError, ValueError) as problem:
-            imported.skip(task.file, f"the metric '{name}': {problem}", line)
 
 
 def _read_metric(

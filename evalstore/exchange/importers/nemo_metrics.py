@@ -232,18 +232,18 @@ GRADED = ("f1", "bleu", "rouge")
 
 
 def tool_call(expected: Json) -> dict[str, Json]:
-    """Convert an expected tool call from the chat-completions format; raises `ValueError`."""
+    """Convert an expected tool call from the chat-completions format; raises `NotTakenError`."""
     call = expected.get("function", expected) if isinstance(expected, dict) else None
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-        raise ValueError("an expected tool call has no name")
+        raise NotTakenError("an expected tool call has no name")
     arguments = call.get("arguments")
     if isinstance(arguments, str):
         try:
             arguments = parse_json(arguments)
         except ValueError:
-            raise ValueError("the arguments of an expected tool call are not JSON") from None
-    if not isinstance(arguments, dict | None):
-        raise ValueError("the arguments of an expected tool call are not a mapping")
+            raise NotTakenError("the arguments of an expected tool call are not JSON") from None
+    is_mapping = isinstance(arguments, dict | None)
+    require(is_mapping, "the arguments of an expected tool call are not a mapping")
     return {"name": call["name"], "arguments": arguments or {}}
 
 

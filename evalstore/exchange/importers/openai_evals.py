@@ -32,6 +32,7 @@ from evalstore.exchange.importers.base import (
     reason_of,
     require,
     require_readable,
+    skipping,
     source_text,
     taking,
 )
@@ -284,10 +285,8 @@ def _read_rows(
     file = eval_spec.args.get("samples_jsonl")
     place = sources.path_of(str(file))
     for row in sources.rows(file, written.left):
-        try:
+        with skipping(written.left, place, row.line):
             written.rows.append(convert(row))
-        except (NotTakenError, ValueError) as problem:
-            written.left.append(SkippedItem(place, str(problem), row.line))
     return written.rows
 
 
@@ -298,28 +297,25 @@ def _is_empty(values: dict[str, Any]) -> bool:
 
 
 def _read(row: JsonLinesRow, eval_spec: Eval, examples: list[dict[str, Json]]) -> JsonLinesRow:
-    """Convert a row for the test; raises `ValueError` or `NotTakenError` for invalid rows."""
-    if "input" not in row.values:
-        raise ValueError("the row has no 'input'")
+    """Convert a row for the test; raises `NotTakenError` for invalid ones."""
+    require("input" in row.values, "the row has no 'input'")
     value = row.values["input"]
     messages = read_messages(value)
     if examples:
-        if isinstance(value, str):
-            raise ValueError("few-shot examples need messages as 'input', not a text")
+        is_text = isinstance(value, str)
+        require(not is_text, "few-shot examples need messages as 'input', not a text")
         messages = [*messages[:-1], *examples, *messages[-1:]]
     if not isinstance(value, str):
         row = row.with_values(input=messages)
     if eval_spec.kind == "JsonValidator":
         return row
-    if "ideal" not in row.values:
-        raise ValueError("the row has no 'ideal'")
+    require("ideal" in row.values, "the row has no 'ideal'")
     ideal = row.values["ideal"]
     ideals = ideal if isinstance(ideal, list) else [ideal]
-    if not all(isinstance(item, str) for item in ideals):
-        raise ValueError("'ideal' must be a text or a list of texts")
+    are_texts = all(isinstance(item, str) for item in ideals)
+    require(are_texts, "'ideal' must be a text or a list of texts")
     if eval_spec.kind == "MatchWithSolvers":
-        if not ideals:
-            raise ValueError("'ideal' is an empty list")
+        require(ideals, "'ideal' is an empty list")
         return row.with_values(ideal=ideals[0])
     if eval_spec.kind == "JsonMatch":
         row = row.with_values(
@@ -332,7 +328,7 @@ def _parse(text: str) -> Json:
     try:
         return parse_json(text)
     except ValueError:
-        raise ValueError(f"the ideal {text[:60]!r} is not JSON") from None
+        raise NotTakenError(f"the ideal {text[:60]!r} is not JSON") from None
 
 
 def _has_null(value: Json) -> bool:
@@ -354,11 +350,8 @@ def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> li
         raise NotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
     for row in rows[:count]:
         for message in as_list(row.values.get("sample")):
-            try:
+            with skipping(written.left, sources.path_of(str(name)), row.line):
                 messages.append(read_message(len(messages) + 1, message))
-            except NotTakenError as problem:
-                place = sources.path_of(str(name))
-                written.left.append(SkippedItem(place, str(problem), row.line))
     return messages
 
 
@@ -487,10 +480,9 @@ def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLi
         values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
         row = JsonLinesRow(row.line, values)
     for name in (names.input_name, *names.columns):
-        if name not in row.values:
-            raise ValueError(f"the row has no '{name}'")
-    if not isinstance(row.values.get(names.answer_name), str | None):
-        raise ValueError(f"'{names.answer_name}' must be a text")
+        require(name in row.values, f"the row has no '{name}'")
+    answer = row.values.get(names.answer_name)
+    require(isinstance(answer, str | None), f"'{names.answer_name}' must be a text")
     input_value = row.values[names.input_name]
     messages = read_messages(input_value)
     return row if isinstance(input_value, str) else row.with_values(**{names.input_name: messages})

@@ -25,6 +25,7 @@ from evalstore.exchange.importers.base import (
     read_source,
     require,
     short_json,
+    skipping,
     source_text,
     taking,
 )
@@ -221,18 +222,11 @@ class _Reader:
         """Yield the valid instances with their files."""
         folder = self.folder / "instances"
         for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
-            try:
-                lines = source_text(path).split("\n")
-            except NotTakenError as problem:
-                self.imported.skip(path, problem)
-                continue
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    yield read_instance(path, number, line)
-                except NotTakenError as problem:
-                    self.imported.skip(path, problem, number)
+            with skipping(self.imported.left, path):
+                for number, line in enumerate(source_text(path).split("\n"), 1):
+                    if line.strip():
+                        with skipping(self.imported.left, path, number):
+                            yield read_instance(path, number, line)
 
     def _fill_row(
         self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
@@ -338,14 +332,10 @@ def record(
 ) -> None:
     """Add the answers and verdicts of a test's instances, or the reasons why they are skipped."""
     for line in _distinct_lines(imported, lines):
-        try:
+        with skipping(imported.left, line.path, line.number):
             older_messages = _older_messages(conversations, line)
             answers = answers_of(line.response, _turn_names(conversations, older_messages))
-        except NotTakenError as problem:
-            imported.skip(line.path, problem, line.number)
-            continue
-        for run, turns in enumerate(answers):
-            imported.recorded.append(
+            imported.recorded += [
                 JudgedAnswer(
                     file=file,
                     values={names[parameter]: value for parameter, value in line.row.items()},
@@ -360,7 +350,8 @@ def record(
                     line=line.number,
                     messages=older_messages[run] if older_messages else None,
                 )
-            )
+                for run, turns in enumerate(answers)
+            ]
 
 
 def matches_current_prompt(conversations: tuple[LveConversation, ...], line: RecordedLine) -> bool:

@@ -29,6 +29,7 @@ from evalstore.exchange.importers.base import (
     require,
     require_pattern,
     require_readable,
+    skipping,
     taking,
 )
 from evalstore.exchange.importers.json_lines import ROLES, json_as_yaml
@@ -333,17 +334,11 @@ def read_prompts(
     """Return all valid prompts; the others are reported."""
     prompts: list[PromptfooPrompt] = []
     for line, entry in _entries(document):
-        try:
-            texts = list(_texts(entry, folder))
-        except NotTakenError as problem:
-            imported.skip(file, f"a prompt: {problem}", problem.line or line)
-            continue
-        for label, text in texts:
-            try:
-                prompts.append(_prompt(label, text))
-            except NotTakenError as problem:
-                subject = f"the prompt '{label}'" if label else "a prompt"
-                imported.skip(file, f"{subject}: {problem}", problem.line or line)
+        with skipping(imported.left, file, line, "a prompt: "):
+            for label, text in list(_texts(entry, folder)):
+                subject = f"the prompt '{label}': " if label else "a prompt: "
+                with skipping(imported.left, file, line, subject):
+                    prompts.append(_prompt(label, text))
     return prompts
 
 

@@ -22,6 +22,7 @@ from evalstore.exchange.importers.base import (
     as_mapping,
     parsed,
     require,
+    skipping,
 )
 from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo import files
@@ -83,12 +84,9 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     for config in configs:
         prefix = safe_file_name(config.parent.name) if len(configs) > 1 else ""
         folder = f"{prefix}/" if prefix else ""
-        try:
-            if config.suffix in _RESULTS and read_results(config, folder, imported):
-                continue
-            _read(config, folder, imported)
-        except NotTakenError as problem:
-            imported.skip(config, problem, problem.line)
+        with skipping(imported.left, config):
+            if config.suffix not in _RESULTS or not read_results(config, folder, imported):
+                _read(config, folder, imported)
     return imported
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError, require
+from evalstore.exchange.importers.base import Imported, NotTakenError, require, skipping
 from evalstore.exchange.importers.promptfoo.files import (
     PromptfooPrompt,
     as_template,
@@ -227,11 +227,10 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
 def _split(text: str, case: PromptfooCase, assertion: Assertion, imported: Imported) -> Json:
     """Return the expected texts of a case that are in one text, after its templates are filled."""
     filled = _render(text, case, imported)
-    try:
-        return literal_value(split_list(filled, assertion.kind))
-    except NotTakenError as problem:
-        imported.skip(case.file, f"an assertion: {problem}", problem.line or case.line)
-        return literal_value([filled])
+    texts: Json = [filled]
+    with skipping(imported.left, case.file, case.line, "an assertion: "):
+        texts = split_list(filled, assertion.kind)
+    return literal_value(texts)
 
 
 def _is_empty(value: Json, case: PromptfooCase) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError, as_mapping, require
+from evalstore.exchange.importers.base import Imported, NotTakenError, as_mapping, require, skipping
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.files import to_json
 from evalstore.exchange.importers.template_writer import escape
@@ -404,18 +404,15 @@ class PromptfooTests:
             yield from self._entry(document.at(number), self.folder, self.file)
 
     def _entry(self, document: Document, folder: Path, file: str) -> Iterator[PromptfooCase]:
-        try:
+        with skipping(self.imported.left, file, document.line(), "a test: "):
             value = document.value
+            if isinstance(value, dict) and isinstance(value.get("path"), str):
+                value = value["path"]
             if isinstance(value, str):
                 yield from self._file(value, folder)
-            elif isinstance(value, dict) and isinstance(value.get("path"), str):
-                yield from self._file(value["path"], folder)
-            elif isinstance(value, dict):
-                yield from self.case(value, folder, file, document)
             else:
-                raise NotTakenError("it is not a mapping")
-        except NotTakenError as problem:
-            self.imported.skip(file, f"a test: {problem}", problem.line or document.line())
+                require(isinstance(value, dict), "it is not a mapping")
+                yield from self.case(value, folder, file, document)
 
     def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
@@ -438,12 +435,10 @@ class PromptfooTests:
             yield from self._entry(document.at(number), path.parent, str(path))
 
     def _row(self, row: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
-        try:
-            require(isinstance(row, dict), "it is not a mapping", line=line)
+        with skipping(self.imported.left, path, line, "a test: "):
+            require(isinstance(row, dict), "it is not a mapping")
             row = _test_from_row(row) if path.suffix == ".csv" else row
             yield from self.case(row, path.parent, str(path), None, line)
-        except NotTakenError as problem:
-            self.imported.skip(str(path), f"a test: {problem}", problem.line or line)
 
     def case(
         self,
@@ -534,7 +529,7 @@ class PromptfooTests:
             else [document]
         )
         for part in parts:
-            try:
+            with skipping(self.imported.left, self.file, part.line(), "a scenario: "):
                 if isinstance(part.value, str):
                     for path in files.find_files(part.value, self.folder):
                         scenario_tests = replace(self, file=str(path))
@@ -542,8 +537,6 @@ class PromptfooTests:
                             yield from scenario_tests.scenarios(files.read_document(path))
                 else:
                     yield from self._scenario(part)
-            except NotTakenError as problem:
-                self.imported.skip(self.file, f"a scenario: {problem}", problem.line or part.line())
 
     def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
         scenario = document.value
