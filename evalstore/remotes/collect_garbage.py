@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 from evalstore.core.clock import now
@@ -170,9 +169,7 @@ class GarbageCollection:
         return modified is not None and self._time - modified >= self._grace
 
     def _put_together(self) -> None:
-        compactions, self.result.others = plan_compactions(
-            self._survey, find_sign_times(self._cache, self._sign, now())
-        )
+        compactions, self.result.others = plan_compactions(self._survey, self._cache, self._sign)
         self._listener.start(sum(compaction.records for compaction in compactions))
         replaced, written = self.result.replaced, self.result.written
         for compaction in compactions:
@@ -490,57 +487,37 @@ def _fits(indexes: Sequence[SurveyedIndex]) -> bool:
 
 
 def plan_compactions(
-    survey: RemoteSurvey, sign_time: Callable[[PushGroup, int], int | None]
+    survey: RemoteSurvey, cache: IndexCache, sign: Sign | None
 ) -> tuple[list[Compaction], int]:
-    """Return what should be put together, and how many pushes only their writers can.
-
-    `sign_time` returns the time of an index of a group that is signed here, which should be the
-    one that is given; None if the signature would not be that of the group.
-    """
+    """Return what should be put together, and how many pushes only their writers can."""
     groups: dict[PushGroup, list[SurveyedIndex]] = {}
     left = 0
     for index in survey.find_living():
         group = survey.find_group(index.name)
         if group is not None:
             groups.setdefault(group, []).append(index)
+    time = now()
+    signer = _find_signer(cache, sign, time) if any(each.is_signed for each in groups) else None
     compactions: list[Compaction] = []
     for group, members in sorted(groups.items()):
         for part in choose_indexes(members):
-            created: int | None = max(index.header.created for index in part)
-            if group.is_signed:
-                created = sign_time(group, created or 0)
-            if created is None:
+            if group.is_signed and signer != group.writer:
                 left += len(part)
-            else:
-                compactions.append(Compaction(group, part, created))
+                continue
+            # A key signs for today: it may not have been valid at the time of the pushes.
+            created = time if group.is_signed else max(index.header.created for index in part)
+            compactions.append(Compaction(group, part, created))
     return compactions, left
 
 
-def find_sign_times(
-    cache: IndexCache, sign: Sign | None, now: int
-) -> Callable[[PushGroup, int], int | None]:
-    """Return what finds the time of a signature of a group that is made here.
-
-    See `plan_compactions`; `now` is in microseconds since 1970.
-    """
-
-    @lru_cache
-    def writer_at(created: int) -> str | None:
-        """Return who signs here, by the signature of an empty index, which is not kept."""
-        if sign is None:
-            return None
-        header = IndexHeader("", created, ())
-        data = write_index(header, ())
-        decision = cache.rules.decide(data, header, sign(data))
-        return None if decision.refusal else decision.writer
-
-    def find(group: PushGroup, created: int) -> int | None:
-        if writer_at(now) != group.writer:
-            return None
-        # A key may be valid only since a later time.
-        return created if writer_at(created) == group.writer else now
-
-    return find
+def _find_signer(cache: IndexCache, sign: Sign | None, time: int) -> str | None:
+    """Return who signs here, by the signature of an empty index, which is not kept."""
+    if sign is None:
+        return None
+    header = IndexHeader("", time, ())
+    data = write_index(header, ())
+    decision = cache.rules.decide(data, header, sign(data))
+    return None if decision.refusal else decision.writer
 
 
 def write_compaction(
