@@ -344,10 +344,6 @@ class BundleWriter:
         """Raise `MissingFileError`: what is written is not read."""
         raise MissingFileError(f"the bundle '{self.address}' has no file '{name}'")
 
-    def read_range(self, name: str, start: int, length: int) -> bytes:
-        """Raise `MissingFileError`."""
-        return self.read(name, length)
-
     def create(self, name: str, data: bytes) -> bool:
         """Append a file, unless it was appended before."""
         if name in self._names:

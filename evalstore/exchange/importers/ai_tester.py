@@ -33,6 +33,7 @@ from evalstore.exchange.importers.base import (
 from evalstore.files.access import normalise
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import read_yaml, write_yaml
+from evalstore.workspace.folder import parse_env_file
 from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES, read_settings
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
@@ -91,7 +92,6 @@ _DEFAULTS: dict[str, Json] = {
 }
 """ai-tester's defaults that differ from evalstore's."""
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
-_LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 
 
 def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
@@ -145,10 +145,9 @@ def _read_variables(folder: Path) -> dict[str, str]:
         path = folder / name
         if not path.is_file():
             continue
-        for line in _text(path, name).split("\n"):
-            setting = _LINE.match(line)
-            if setting and setting[1].startswith(_OURS):
-                variables.setdefault(setting[1], setting[2].strip("\"'"))
+        for variable, value in parse_env_file(_text(path, name).encode(), name).values.items():
+            if variable.startswith(_OURS):
+                variables.setdefault(variable, value)
     if not variables.get(_CONFIG):
         if not (folder / USUAL_CONFIG).is_file():
             raise EvalstoreError(

@@ -55,6 +55,16 @@ class SkippedItem:
     column: int | None = None
 
 
+OPTION_NAMES = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "max_tokens": "maxOutputTokens",
+    "seed": "seed",
+    "stop": "stop",
+}
+"""Maps the names of options in chat completions to those of a test."""
+
+
 class NotTakenError(Exception):
     """Something cannot be imported: a test, a line of data, an answer or a part of one."""
 

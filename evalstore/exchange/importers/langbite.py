@@ -33,7 +33,6 @@ from evalstore.exchange.importers.langbite_templates import (
     read_template_list,
 )
 from evalstore.exchange.importers.template_writer import (
-    append_placeholder,
     escape,
     safe_file_name,
     unique,
@@ -373,10 +372,9 @@ def _with_placeholders(text: str, names: list[str]) -> str:
     if not names:
         return escape(text)
     parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
-    out = ""
-    for number, part in enumerate(parts):
-        out = append_placeholder(out, "{{" + part + "}}") if number % 2 else out + escape(part)
-    return out
+    return "".join(
+        "{{" + part + "}}" if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
 
 
 def _unfilled_markups(text: str, names: list[str], markup: str) -> list[str]:

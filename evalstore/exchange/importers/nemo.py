@@ -18,6 +18,7 @@ from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    OPTION_NAMES,
     Imported,
     ImportOptions,
     NotTakenError,
@@ -249,13 +250,6 @@ _QUESTIONS = ("messages", "input", "prompt", "question")
 _ANSWERS = ("output", "response", "completion", "prediction")
 _REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
 """Names of columns that contain references, not answers."""
-_OPTIONS = {
-    "temperature": "temperature",
-    "top_p": "topP",
-    "max_tokens": "maxOutputTokens",
-    "seed": "seed",
-    "stop": "stop",
-}
 
 
 @dataclass
@@ -357,14 +351,14 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
     template_fields = as_mapping(template)
     options = {
         name: value
-        for nemo_name, name in _OPTIONS.items()
+        for nemo_name, name in OPTION_NAMES.items()
         if (value := template_fields.get(nemo_name, params.get(nemo_name, general.get(nemo_name))))
         is not None
     }
     if template is None:
         _use_recorded_answers(task, parts)
         return
-    for nemo_name, name in _OPTIONS.items():
+    for nemo_name, name in OPTION_NAMES.items():
         if name in options and not _is_option(name, options[name]):
             value = as_text(options.pop(name))
             reason = f"'{nemo_name}' is not imported: {value} is not a value for it"

@@ -28,14 +28,19 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
 
 
-def literal(text: str) -> str:
-    """Escape a text so that it renders unchanged, except for white space at its ends."""
+def escape(text: str) -> str:
+    """Return a template fragment that renders to this text, whatever follows it."""
 
     def part(match: re.Match[str]) -> str:
         is_harmless = not any(beginning in match[0] for beginning in _BEGINNINGS)
         return match[0] if is_harmless and match.end() < len(text) else quoted(match[0])
 
-    return as_section(_TEMPLATE.sub(part, text))
+    return _TEMPLATE.sub(part, text)
+
+
+def literal(text: str) -> str:
+    """Escape a text so that it renders unchanged, except for white space at its ends."""
+    return as_section(escape(text))
 
 
 def as_section(template: str) -> str:
@@ -122,22 +127,6 @@ def unique(name: str, taken: Iterable[str], sign: str = "-") -> str:
     while candidate in known:
         candidate, number = f"{name}{sign}{number}", number + 1
     return candidate
-
-
-_SIGNS = re.compile(r"\{\{|\{%|<!--")
-"""The beginnings of template expressions and of HTML comments, which are dropped."""
-
-
-def escape(text: str) -> str:
-    """Return a template fragment that renders to this text."""
-    return _SIGNS.sub(lambda match: quoted(match[0]), text)
-
-
-def append_placeholder(template: str, placeholder: str) -> str:
-    """Append a placeholder to a template; a trailing brace is quoted to avoid `{{{`."""
-    if template.endswith("{"):
-        template = template[:-1] + quoted("{")
-    return template + placeholder
 
 
 _ENDS = {"{{": "}}", "{%": "%}", "{#": "#}"}

@@ -18,7 +18,7 @@ from typing import cast
 
 from evalstore.core.values import Json, Role
 from evalstore.exchange.importers.base import NotTakenError, parse_json, require, short_json
-from evalstore.exchange.importers.template_writer import append_placeholder, escape, keep_ticks
+from evalstore.exchange.importers.template_writer import escape, keep_ticks
 from evalstore.files.datasets import stable_names
 
 _FIELD = re.compile(r"([^.\[\]]*)((?:\[[^\]]+\])*)")
@@ -111,13 +111,11 @@ def template(pieces: list[Piece], names: Mapping[str, str], as_text: Collection[
 
     `as_text` are parameters with other values than texts, which are formatted as Python does.
     """
-    text = ""
-    for piece in pieces:
-        if isinstance(piece, str):
-            text += escape(piece)
-        else:
-            text = append_placeholder(text, placeholder(piece, names, as_text))
-    return keep_ticks(text)
+    parts = (
+        escape(piece) if isinstance(piece, str) else placeholder(piece, names, as_text)
+        for piece in pieces
+    )
+    return keep_ticks("".join(parts))
 
 
 def placeholder(field: FormatField, names: Mapping[str, str], as_text: Collection[str] = ()) -> str:

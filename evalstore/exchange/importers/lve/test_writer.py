@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError, ShownMessage
+from evalstore.exchange.importers.base import OPTION_NAMES, NotTakenError, ShownMessage
 from evalstore.exchange.importers.lve.checkers import LveJudging
 from evalstore.exchange.importers.lve.definition import (
     LAST,
@@ -35,8 +35,7 @@ _FEW = 6
 """The maximum number of rows in the test file itself."""
 _SHORT = 60
 """The maximum length of a value in the test file."""
-_OPTIONS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "top_p": "topP"}
-_OPTIONS |= {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
+_OPTIONS = {**OPTION_NAMES, "max_new_tokens": "maxOutputTokens"}
 
 _DEFAULT_TEMPERATURE = 0
 """LVE's default temperature."""
