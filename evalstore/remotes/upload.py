@@ -175,6 +175,7 @@ Sign = Callable[[bytes], bytes]
 class Written:
     """What was written to a remote."""
 
+    records: int = 0
     bytes_sent: int = 0
     """Of the packs, indexes and signatures that the remote did not have."""
     packs: int = 0
@@ -308,6 +309,7 @@ class IndexWriter:
         if self._files.create(name, data):
             self.written.bytes_sent += len(data)
         self.written.indexes.append(name)
+        self.written.records += len(self._records)
         self._cache.add(name, data, writer)
         self._packs, self._records = [], []
 
