@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import WORKSPACE
@@ -34,40 +34,67 @@ if TYPE_CHECKING:
 NEW, GONE = "new", "gone"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Version:
     """A version of a test, which begins with a run."""
 
     run: str | None
     """The first run with this version; None if only the workspace has it."""
     started: int
-    """The start of that run in microseconds since 1970, UTC."""
+    """The start of that run in microseconds since 1970, UTC; 0 without one."""
     edits: tuple[str, ...]
     """The parts that differ from the previous version, the candidates and the judges that do."""
-    verdicts: Mapping[str, tuple[str, ...]]
-    """The verdicts by candidate, one for each system prompt."""
+    candidates: tuple[str, ...]
+    """How candidates and judges are defined differently since the previous version, in words."""
     parts: Mapping[str, str]
     """The texts for candidates and evaluators by name of the part; empty if the test is gone."""
-    candidates: tuple[str, ...] = ()
-    """How candidates and judges are defined differently since the previous version, in words."""
-    row: str = ""
-    """The label of the row in this version; empty if the test is gone."""
-    judged_in: Mapping[str, str] = field(default_factory=dict)
+    case: Case | None
+    """None if the test is gone."""
+    results: dict[tuple[str, int], Result] = field(default_factory=dict)
+    """The newest of each candidate and system prompt, one with a verdict if there is any."""
+    judged_in: dict[str, str] = field(default_factory=dict)
     """The newest run with these verdicts, by candidate."""
     last_run: str | None = None
     """The newest run with results of this version; None without one."""
-    prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The name of the system prompt of each verdict, by candidate, if there are several."""
     prompt_names: Mapping[int, str] = field(default_factory=dict)
     """The names of the system prompts by their numbers, from 1, if there are several."""
 
+    @property
+    def row(self) -> str:
+        """Return the label of the row in this version; empty if the test is gone."""
+        return self.case.row if self.case else ""
 
-def merge_candidates(versions: Sequence[Version]) -> list[str]:
+    @property
+    def verdicts(self) -> dict[str, tuple[str, ...]]:
+        """Return the verdicts by candidate, one for each system prompt."""
+        words: dict[str, tuple[str, ...]] = {}
+        for (model, _), result in self.results.items():
+            words[model] = (*words.get(model, ()), result.word or "answered")
+        return words
+
+    def prompts_of(self, model: str) -> list[str]:
+        """Return the name of the system prompt of each verdict, if there are several."""
+        numbers = [number for each, number in self.results if each == model]
+        named = len(numbers) > 1 and self.prompt_names
+        return [self.prompt_names[number + 1] for number in numbers] if named else []
+
+    def add(self, results: Iterable[Result], run: str | None = None) -> None:
+        """Add the results of a run that is newer than those that were added, or of none."""
+        self.last_run = run or self.last_run
+        for result in results:
+            known = self.results.get(place := (result.model, result.prompt_number))
+            if known is None or known.word == "pending" or result.word != "pending":
+                self.results[place] = result
+                if run:
+                    self.judged_in[result.model] = run
+
+
+def merge_candidates(versions: Iterable[Iterable[str]]) -> list[str]:
     """Return the candidates of all versions; each version has them in the order of the settings."""
     merged: list[str] = []
-    for version in versions:
+    for models in versions:
         place = len(merged)
-        for model in reversed([*version.verdicts]):
+        for model in reversed([*models]):
             if model not in merged:
                 merged.insert(place, model)
             place = merged.index(model)
@@ -98,16 +125,22 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         cases = {node: case for node, of_row in followed.items() for case in of_row}
         contents = load_test_parts(store, project, [*cases.values()])
         parts = {node: describe_parts(cases[node], contents, files[node]) for node in cases}
-        begun = _Begun.list_all(
+        versions = _list_versions(
             *(seen, files, cases, parts, _read_results(store, seen, cases, file)),
             ParticipantHistory(VersionReader(store).find, PromptNames(location, project)),
         )
-        if project and begun and begun[-1].run.id == WORKSPACE and (case := begun[-1].case):
+        if project and versions and versions[-1].run is None and (case := versions[-1].case):
             with suppress(EvalstoreError):
                 found = results_at(project, [(seen[-1].path, case.row)])
-                begun[-1].add([each for each in found if each.row == case.row])
+                versions[-1].add([each for each in found if each.row == case.row])
         order = candidate_order(settings)
-        return [each.finish(order, project) for each in reversed(begun)]
+        for version in versions:
+            listed = sorted(version.results.items(), key=lambda it: (order(it[0][0]), it[0][1]))
+            version.results = dict(listed)
+            shown = {id: at for at, id in enumerate(version.case.prompts if version.case else ())}
+            names = _prompt_names(project, shown) if len(shown) > 1 else {}
+            version.prompt_names = {shown[prompt] + 1: name for prompt, name in names.items()}
+        return versions[::-1]
 
 
 def edits_between(was: Version | None, now: Version) -> list[Edit]:
@@ -134,92 +167,37 @@ def _part_name(part: str, *versions: Version | None) -> str:
 # --- versions
 
 
-@dataclass
-class _Begun:
-    """A version, while the runs that have it are read."""
-
-    run: Run
-    """The first of these, or the workspace."""
-    case: Case | None
-    parts: Mapping[str, str]
-    edits: Mapping[str, str]
-    """What differs from the version before, with the same in full for candidates and judges."""
-    results: dict[tuple[str, int], Result] = field(default_factory=dict)
-    """The newest of each candidate and system prompt, one with a verdict if there is any."""
-    judged_in: dict[str, str] = field(default_factory=dict)
-    last_run: str | None = None
-
-    @classmethod
-    def list_all(
-        cls,
-        seen: Iterable[SeenRun],
-        files: Mapping[str, CaseFile],
-        cases: Mapping[str, Case],
-        parts_of: Mapping[str, Mapping[str, str]],
-        results: Mapping[str, Sequence[Result]],
-        participants: ParticipantHistory,
-    ) -> list[_Begun]:
-        """Return the versions, oldest first."""
-        begun: list[_Begun] = []
-        for run, _, node, leaf in seen:
-            case, parts = cases.get(node or ""), parts_of.get(node or "", {})
-            found, was = results.get(leaf or "", ()), begun[-1] if begun else None
-            edits: dict[str, str] = {}
-            if case and node and found:
-                edits = _participant_edits(participants, run, case, files[node], found)
-            if not case:
-                edits = {GONE: ""} if was and was.case else {}
-            elif was is None or not was.case:
-                edits = {NEW: ""}
-            else:
-                names = dict.fromkeys((*was.parts, *parts))
-                changed = [part for part in names if was.parts.get(part) != parts.get(part)]
-                edits = {part.rstrip("0123456789 "): "" for part in changed} | edits
-            if edits:
-                begun.append(cls(run, case, parts, edits))
-            if case and found:
-                begun[-1].add(found, run.id)
-        return begun
-
-    def add(self, results: Iterable[Result], run: str | None = None) -> None:
-        """Add the results of a run that is newer than those that were added, or of none."""
-        self.last_run = run or self.last_run
-        for result in results:
-            known = self.results.get(place := (result.model, result.prompt_number))
-            if known is None or known.word == "pending" or result.word != "pending":
-                self.results[place] = result
-                if run:
-                    self.judged_in[result.model] = run
-
-    def finish(self, order: Callable[[str], Any], project: Project | None) -> Version:
-        """Return the version, with the candidates in this order."""
-        shown = {id: number for number, id in enumerate(self.case.prompts if self.case else ())}
-        names = _prompt_names(project, shown) if len(shown) > 1 else {}
-        by_model: dict[str, list[Result]] = {}
-        listed = sorted(self.results.values(), key=lambda it: (order(it.model), it.prompt_number))
-        for result in listed:
-            by_model.setdefault(result.model, []).append(result)
-        is_now = self.run.id == WORKSPACE
-        return Version(
-            run=None if is_now else self.run.id,
-            started=0 if is_now else self.run.started,
-            edits=tuple(self.edits),
-            verdicts={
-                id: tuple(result.word or "answered" for result in last)
-                for id, last in by_model.items()
-            },
-            parts=self.parts,
-            candidates=tuple(text for text in self.edits.values() if text),
-            row=self.case.row if self.case else "",
-            judged_in=self.judged_in,
-            last_run=self.last_run,
-            prompts={
-                id: tuple(names[result.prompt] for result in last)
-                for id, last in by_model.items()
-                if len(last) > 1 and names
-            },
-            prompt_names={number + 1: names[prompt] for prompt, number in shown.items() if names},
-        )
+def _list_versions(
+    seen: Iterable[SeenRun],
+    files: Mapping[str, CaseFile],
+    cases: Mapping[str, Case],
+    parts_of: Mapping[str, Mapping[str, str]],
+    results: Mapping[str, Sequence[Result]],
+    participants: ParticipantHistory,
+) -> list[Version]:
+    """Return the versions, oldest first; `cases` and `parts_of` are by node, `results` by leaf."""
+    versions: list[Version] = []
+    for run, _, node, leaf in seen:
+        case, parts = cases.get(node or ""), parts_of.get(node or "", {})
+        found, was = results.get(leaf or "", ()), versions[-1] if versions else None
+        edits: dict[str, str] = {}
+        if case and node and found:
+            edits = _participant_edits(participants, run, case, files[node], found)
+        if not case:
+            edits = {GONE: ""} if was and was.case else {}
+        elif was is None or not was.case:
+            edits = {NEW: ""}
+        else:
+            names = dict.fromkeys((*was.parts, *parts))
+            changed = [part for part in names if was.parts.get(part) != parts.get(part)]
+            edits = {part.rstrip("0123456789 "): "" for part in changed} | edits
+        if edits:
+            id, at = (None, 0) if run.id == WORKSPACE else (run.id, run.started)
+            texts = tuple(text for text in edits.values() if text)
+            versions.append(Version(id, at, tuple(edits), texts, parts, case))
+        if case and found:
+            versions[-1].add(found, run.id)
+    return versions
 
 
 def _participant_edits(

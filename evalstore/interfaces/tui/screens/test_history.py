@@ -113,7 +113,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         from evalstore.results.log.test_history import merge_candidates
 
         self._versions = versions
-        self._candidates = merge_candidates(versions)
+        self._candidates = merge_candidates(version.verdicts for version in versions)
         # A line may be about a changed candidate or a removed case, or a version has come back.
         different = len({tuple(sorted(it.parts.items())) for it in versions if it.parts})
         counts = plural(different, "version")
@@ -244,7 +244,7 @@ def _version_lines(
         run = now.judged_in.get(model)
         judged_in = f"  in run {short(run)}" if run and run != now.run else ""
         spans = [StyledSpan(safe(model))]
-        for word, prompt in zip_longest(words, now.prompts.get(model, ())[: len(words)]):
+        for word, prompt in zip_longest(words, now.prompts_of(model)):
             cell = verdict_cell(word)
             spans.append(StyledSpan(f"  {cell.text}", cell.colour))
             if prompt is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.core.values import RECORDED
 from evalstore.planning.options import Location
-from evalstore.results.log.test_history import Version, merge_candidates, versions_of
+from evalstore.results.log.test_history import merge_candidates, versions_of
 from evalstore.results.table.cases import cases
 from evalstore.workspace.settings.settings import Participant, Settings, candidate_order
 from tests.builders import tree
@@ -73,7 +73,7 @@ def test_candidates_and_rows_keep_their_order(
     assert list(cases(Location(two), None).models) == models
     versions = versions_of(Location(two), "tests/a.md", "item=lamp")
     assert [list(version.verdicts) for version in versions] == [models] * len(versions)
-    assert merge_candidates(versions) == models
+    assert merge_candidates(version.verdicts for version in versions) == models
     tree(two, {"evalstore.yaml": "candidates: [scripted/alpha, scripted/zeta]\n"})
     assert list(cases(Location(two), "@").models) == models[::-1]
     evalstore("report", "@", "-o", "report.html")
@@ -91,11 +91,7 @@ def test_candidates_and_rows_keep_their_order(
     ],
 )
 def test_the_candidates_of_versions_keep_their_order(newest_first: list[str], merged: str) -> None:
-    versions = [
-        Version(None, 0, (), dict.fromkeys(models.split(), ("pass",)), {}, (), "")
-        for models in newest_first
-    ]
-    assert " ".join(merge_candidates(versions)) == merged
+    assert " ".join(merge_candidates(map(str.split, newest_first))) == merged
 
 
 def test_former_candidates_come_after_those_of_the_settings_and_recorded_answers_last() -> None:
