@@ -117,7 +117,7 @@ class GateRuns:
             if self.is_complete(each) and self.is_accepted(each):
                 about = (*([quote(each.message)] if each.message else []), minute(each.started))
                 name = f"run {short(each.id)} ({', '.join(about)})"
-                return f"{name}: {rule}", f"“Broke earlier” is since the baseline, {name}"
+                return f"{name}: {rule}", f"“Broke earlier” compares with the baseline, {name}"
         return rule, ""
 
     def is_complete(self, run: Run) -> bool:

@@ -164,9 +164,8 @@ def _notes(
         yield from diff.notes
     if totals and totals.total.cost:
         cost = known_price(totals.total.cost, totals.total.unpriced, brief=True)
-        yield f"all answers and verdicts shown cost {cost}"
-        if totals.is_simulated:
-            yield "costs are simulated"
+        priced = simulated(cost) if totals.is_simulated else cost
+        yield f"all answers and verdicts shown cost {priced}"
 
 
 def _about(

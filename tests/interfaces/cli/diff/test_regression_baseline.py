@@ -153,9 +153,9 @@ def test_a_report_names_the_baseline_also_if_it_fails_alike(main: Evalstore) -> 
     text = main("report", "--markdown").stdout
     assert text.startswith("### evalstore: Nothing broke or was fixed. ")
     assert ", as before) is complete: " in text
-    assert "“Broke earlier” is since the baseline, run <short> (" in text
+    assert "“Broke earlier” compares with the baseline, run <short> (" in text
     main("report", "@", "-o", "report.html")
     page = Path("report.html").read_text(encoding="utf-8")
-    (first,) = re.findall(r"“Broke earlier” is since the baseline, run (\w{8}) \(", page)
+    (first,) = re.findall(r"“Broke earlier” compares with the baseline, run (\w{8}) \(", page)
     assert f"compared with run {first}</span>" in page
     assert f'<dt>baseline</dt><dd dir="auto">run {first[:8]} (' in page
