@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.core import canonical_json as canonical
 from evalstore.core import deserialize, hashing
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
@@ -342,7 +341,7 @@ def test_canonical_json_is_what_the_standard_encoder_writes(value: dict[str, Any
 
 def test_without_the_quick_encoder_the_same_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    encode = canonical._make_encode()
+    encode = hashing._make_encode()
     value = {"b": ["é", 1, 1.5, None, True], "a": {}}
     assert encode(value) == canonical_json(value) == '{"a":{},"b":["é",1,1.5,null,true]}'
     with pytest.raises(ValueError, match="not JSON compliant"):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from evalstore.comparison.comparison import former_prompts
+from evalstore.comparison.comparison import exchanged_prompts, former_prompts
 from evalstore.comparison.version_diff import (
     RECORDED_ANSWER,
     Difference,
@@ -222,20 +222,6 @@ def _differ_prompts(
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
     if moved := exchanged_prompts(was, now, name):
         yield Difference(exchange_text(moved, name, subject))
-
-
-def exchanged_prompts(
-    was: tuple[str | None, ...], now: tuple[str | None, ...], name: Name
-) -> list[str]:
-    """Return the prompts that have another place, if both have the same ones, or edits of them."""
-    pairs = former_prompts(was, now)
-    edited = [both for both in pairs.items() if both[0] != both[1]]
-    names = [[name("prompt", id) if id else None for id in both] for both in edited]
-    if not len(pairs) == len({*was}) == len({*now}) or any(
-        old != new or not old for old, new in names
-    ):
-        return []
-    return [id for id, old in zip(now, was, strict=False) if id and pairs[id] != old]
 
 
 def exchange_text(ids: Iterable[str], name: Name, subject: str = "system prompt") -> str:

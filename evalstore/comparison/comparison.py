@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
 from evalstore.comparison.pair_groups import Change as Change
@@ -42,6 +42,9 @@ from evalstore.comparison.statistics import (
 )
 from evalstore.core.results import Result
 from evalstore.core.values import Case, CaseFile
+
+if TYPE_CHECKING:
+    from evalstore.comparison.version_diff import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +385,20 @@ def former_prompts(
     pairs = {new.pop(number): old.pop(number) for number in sorted(new.keys() & old.keys())}
     pairs |= zip(new.values(), old.values(), strict=False)
     return pairs | {prompt: prompt for prompt in kept}
+
+
+def exchanged_prompts(
+    was: tuple[str | None, ...], now: tuple[str | None, ...], name: Name
+) -> list[str]:
+    """Return the prompts that have another place, if both have the same ones, or edits of them."""
+    pairs = former_prompts(was, now)
+    edited = [both for both in pairs.items() if both[0] != both[1]]
+    names = [[name("prompt", id) if id else None for id in both] for both in edited]
+    if not len(pairs) == len({*was}) == len({*now}) or any(
+        old != new or not old for old, new in names
+    ):
+        return []
+    return [id for id, old in zip(now, was, strict=False) if id and pairs[id] != old]
 
 
 @lru_cache(256)

@@ -25,7 +25,6 @@ from evalstore.files.temporary_list import FiledSequence, NumberedSequence, keep
 from evalstore.store import Store
 
 _VERDICTS: tuple[Verdict | None, ...] = (None, *VERDICTS)
-_CODES = {verdict: code for code, verdict in enumerate(_VERDICTS)}
 PLACES = (("key", "prompt"), ("row", "prompt"), ("key", "prompt_number"), ("row", "prompt_number"))
 """By which names of row and system prompt results are paired; the first that has a partner counts.
 
@@ -78,7 +77,7 @@ class PlacedResults(NumberedSequence[Result]):
             self.models.append(models.setdefault(model, len(models)))
             self.attempts.append(result.required_answers // len(result.tests))
             self.answers.append(hash(result.sessions))
-            self._verdicts.append(_CODES[result.verdict])
+            self._verdicts.append(_VERDICTS.index(result.verdict))
             self.prompts[file, prompt] = prompt_number
             self.missing.append(result.is_missing)
             yield result

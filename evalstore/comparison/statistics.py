@@ -266,7 +266,7 @@ _DRAWS = 20_000
 """Sign patterns that are drawn when there are too many for an exact p-value."""
 _DRAWN = 10_000_000
 """About the most signs of all drawn patterns, for many files."""
-_BITS = bytes(number & 1 for number in range(256))
+_BITS = bytes((0, 1)) * 128
 _SCALE = 1_000_000
 """Scores are counted in millionths."""
 

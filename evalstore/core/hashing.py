@@ -6,20 +6,21 @@ share an id, and a change of these rules cannot go unnoticed. Defaults are left 
 that a field added later does not change the ids that exist. Golden vectors in the tests
 pin every rule of this module.
 
-Digests of many values take little memory here: about ten bytes for each.
+Canonical JSON is the one form that is hashed and stored: equal values have equal texts. Digests of
+many values take little memory here: about ten bytes for each.
 """
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import xxhash
 
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
@@ -47,6 +48,44 @@ SCHEME = 1
 """Raise this when unchanged files must get new ids; every stored id then changes."""
 
 Description = dict[str, Any]
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,  # what comes from files cannot be; the check costs time
+)
+
+
+def _make_encode() -> Callable[[Json], str]:
+    """Return the encoder's `encode`, without making its inner part again for every value."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _ENCODER.encode
+    arguments = (None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",")
+    pieces = make(*arguments, True, False, False)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_encode = _make_encode()
+
+
+def canonical_json(value: Json) -> str:
+    """Encode a value with sorted keys and no insignificant space; non-ASCII stays as it is.
+
+    Raises ValueError for NaN and infinities.
+    """
+    return _encode(value)
+
+
+def is_deeper(value: Json, levels: int) -> bool:
+    """Return whether a value has more than so many levels of mappings and lists."""
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [each for values in inner for each in values if isinstance(each, dict | list)]
+    return bool(level)
 
 
 def hash_content(canonical: str) -> str:

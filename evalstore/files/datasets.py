@@ -16,9 +16,9 @@ from functools import lru_cache
 from itertools import dropwhile, islice
 from typing import Any, BinaryIO, NamedTuple
 
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Json
 from evalstore.files.fields import Fields, suggest
 from evalstore.files.jinja_sandbox import is_global, run, undeclared

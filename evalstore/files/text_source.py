@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from evalstore.core.batches import in_batches
-from evalstore.core.canonical_json import is_deeper
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.hashing import is_deeper
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DATASET, LARGEST_DOCUMENT, too_large
 

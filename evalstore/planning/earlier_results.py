@@ -20,8 +20,7 @@ from evalstore.planning.path_history import (
     names_use,
     pair_with_workspace,
 )
-from evalstore.planning.project import Project
-from evalstore.planning.version_reader import VersionReader
+from evalstore.planning.project import Project, VersionReader
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, SourcesReader

@@ -111,8 +111,7 @@ def open_project(
 
     With `keep`, it is an error if the versions that are read cannot be stored.
     """
-    from evalstore.planning.project import Project
-    from evalstore.planning.version_reader import VersionBuffer
+    from evalstore.planning.project import Project, VersionBuffer
     from evalstore.workspace.reader import read_workspace
 
     workspace = workspace or open_workspace(location)

@@ -20,7 +20,7 @@ from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.options import SelectionOptions
 from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.base_urls import is_local
-from evalstore.providers.price_table import Price, find_price, reports_cost
+from evalstore.providers.price_table import Price, find_price, find_retirement, reports_cost
 from evalstore.workspace.catalogue import NO_FILE, suggest_model
 from evalstore.workspace.model_files import Currency, Model, Part, ProviderFile, bare_model
 from evalstore.workspace.model_files import ModelPrice as ModelCost
@@ -377,3 +377,22 @@ def _is_reachable(model: Model, selection: SelectionOptions) -> bool:
     if model.provider.type == RECORDED:
         return False  # its answers were recorded elsewhere; it cannot be called
     return not selection.offline or model.provider.type == SCRIPTED
+
+
+def describe_retirement(reading: Reading, ids: Iterable[str]) -> str | None:
+    """Return which of these models are retired or will be, in one line; None if none is."""
+    days: dict[str, str] = {}
+    for id in dict.fromkeys(ids):
+        model = reading.models.get(id) or bare_model(id)
+        if model is None or not model.active or model.provider.type == SCRIPTED:
+            continue
+        codes = {model.version("candidate").code, model.version("evaluator").code}
+        if found := [day for code in codes if (day := find_retirement(model.provider.type, code))]:
+            days[id] = min(found)
+    gone = ", ".join(f"{id} (since {day})" for id, day in days.items() if day <= today())
+    going = ", ".join(f"{id} (on {day})" for id, day in days.items() if day > today())
+    listed = (
+        f"{word}: {models}" for word, models in (("retired", gone), ("retiring", going)) if models
+    )
+    text = "; ".join(listed)
+    return f"{text}, according to litellm's table" if text else None

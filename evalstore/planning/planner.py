@@ -82,7 +82,7 @@ def select(project: Project, selection: SelectionOptions) -> Selection:
         required_tags1=project.settings.required_tags1,
         required_tags2=project.settings.required_tags2,
         name=selection.name,
-        by_name=NamedRows(selection.name, project.versions) if selection.name else None,
+        by_name=NamedRows(selection.name, project.versions.load) if selection.name else None,
     )
 
 

@@ -19,8 +19,8 @@ from evalstore.checks.aggregation import (
 from evalstore.checks.types.judge import JUDGE
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import plural, short
+from evalstore.core.hashing import canonical_json
 from evalstore.core.results import Decision, Result, Sample, Vote
 from evalstore.core.values import Json, Verdict
 from evalstore.planning.cells import Cell

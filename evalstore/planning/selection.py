@@ -15,13 +15,12 @@ from unicodedata import normalize
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import ROW_NUMBER
 from evalstore.core.errors import EvalstoreError, NoTestFileError, NothingSelectedError
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.files.fields import suggest, suggest_file
 from evalstore.planning.options import Location
-from evalstore.planning.version_reader import VersionReader
 from evalstore.store.trees.tree_nodes import StoredCases
 from evalstore.workspace.folder import WorkspaceFolder
 
@@ -334,9 +333,12 @@ class NamedRows:
     Of the cases that are read ahead, messages are read together, and each decision is kept.
     """
 
-    def __init__(self, expression: str, versions: VersionReader) -> None:
+    def __init__(
+        self, expression: str, load: Callable[[str, Iterable[str]], Mapping[str, Json]]
+    ) -> None:
+        """`load` returns the contents of versions by their kind and ids."""
         self._selects = compile_name(expression)
-        self._versions = versions
+        self._load = load
         words = expression.replace("(", " ").replace(")", " ").split()
         self._only_adds = CUT not in expression and "not" not in words
         """Whether the filter selects a full label if it selects the one with cuts."""
@@ -382,7 +384,7 @@ class NamedRows:
             if not is_selected and CUT in case.row
         ]
         tests = (test for case in cut for test in case.tests)
-        texts = {id: _text_of(each) for id, each in self._versions.load("test", tests).items()}
+        texts = {id: _text_of(each) for id, each in self._load("test", tests).items()}
         for case, is_selected in zip(cases, named, strict=True):
             if is_selected or CUT not in case.row:
                 yield is_selected

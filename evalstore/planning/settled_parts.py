@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
-from evalstore.core.hashing import count_distinct, digest_of, find_repeated
+from evalstore.core.hashing import canonical_json, count_distinct, digest_of, find_repeated
 from evalstore.core.values import CaseFile, Verdict
 from evalstore.files.access import Boundary
 from evalstore.planning.options import SelectionOptions

@@ -12,8 +12,8 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from evalstore.core.canonical_json import is_deeper
 from evalstore.core.display import storable
+from evalstore.core.hashing import is_deeper
 from evalstore.core.values import (
     FilePart,
     Json,

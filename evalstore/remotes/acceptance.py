@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, RemoteError
+from evalstore.core.hashing import canonical_json
 from evalstore.files.atomic_write import write_whole
 from evalstore.remotes.layout import sha256
 

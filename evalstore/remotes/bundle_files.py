@@ -19,8 +19,8 @@ from pathlib import Path
 from struct import Struct, error
 from typing import BinaryIO, Self, cast
 
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError
+from evalstore.core.hashing import canonical_json
 from evalstore.files.atomic_write import temporary_file
 from evalstore.files.fields import suggest_beside
 from evalstore.remotes.layout import (

@@ -13,9 +13,9 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple, Protocol
 
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
+from evalstore.core.hashing import canonical_json
 from evalstore.files.atomic_write import remove_abandoned, write_whole
 
 GRACE = 24 * 60 * 60

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from struct import Struct, iter_unpack
 from typing import Any, NamedTuple
 
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.remotes.layout import digest_of_index, sha256
 from evalstore.store.records import StoredRecord
 from evalstore.store.sqlite.connection import LARGEST_VALUE

@@ -22,9 +22,8 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from evalstore.core.batches import in_batches, in_weighed_batches
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError, StoreError
-from evalstore.core.hashing import ValueSet
+from evalstore.core.hashing import ValueSet, canonical_json
 from evalstore.providers.base_urls import is_secret_parameter
 from evalstore.providers.errors import names_secret
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE

@@ -27,6 +27,7 @@ from evalstore.core.results import Vote
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile, Json
 from evalstore.planning.plan import CHECKS
+from evalstore.planning.project import VersionReader
 from evalstore.planning.reasons import (
     TOKEN_LIMIT,
     VERDICTS_WANTED,
@@ -34,7 +35,6 @@ from evalstore.planning.reasons import (
     describe_evaluator_change,
 )
 from evalstore.planning.status_report import SettingEdit, workspace_as_run
-from evalstore.planning.version_reader import VersionReader
 from evalstore.store import Store
 from evalstore.workspace.testfiles.context import shows_question
 

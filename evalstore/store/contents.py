@@ -24,9 +24,8 @@ from pydantic_core import CoreConfig, SchemaValidator
 from pydantic_core import core_schema as shape
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json, is_deeper
 from evalstore.core.errors import ExcessiveError, NewerError, StoreError
-from evalstore.core.hashing import hash_content
+from evalstore.core.hashing import canonical_json, hash_content, is_deeper
 from evalstore.core.values import VERDICTS, WORDS, Json, Word
 from evalstore.store.schema.table_definitions import EVENTS, VERSIONS
 from evalstore.store.trees.case_chunks import MAX_PART, SCHEME, find_excess

@@ -35,11 +35,9 @@ from evalstore.store.database import Database, append
 from evalstore.store.driver import Connection
 from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
-    EVENTS,
     FAILURES,
     RUNS,
     TABLES,
-    VERSIONS,
 )
 
 OF_SESSIONS = ("test", "prompt", "model", "schema")
@@ -120,14 +118,9 @@ def _files(parts: Any) -> Iterator[str]:
 
 
 _ID = re.compile("[0-9a-f]{32}")
-COPIED_TABLES = tuple(
-    dict.fromkeys(
-        {**VERSIONS, **EVENTS}[kind].name
-        for kind in (
-            *("file", "schema", "tool", "prompt", "model", "evaluator", "evaluation", "test"),
-            *("session", "judgement", "failure", "cases", "run"),
-        )
-    )
+COPIED_TABLES = (
+    *("files", "schemas", "tools", "prompts", "models", "evaluators", "evaluation_versions"),
+    *("tests", "sessions", "evaluations", "failures", "nodes", "runs"),
 )
 """The tables with permanent contents. What a row refers to is in its own table or an earlier one,
 so that a copy that is interrupted has no run without its results."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.clock import MOMENTS, iso, local_minute, read_moment
 from evalstore.core.display import kind_word, plural, short
 from evalstore.core.errors import NotARevisionError, RevisionError
+from evalstore.core.hashing import canonical_json
 from evalstore.core.runs import Run
 from evalstore.core.values import FileVersion
 from evalstore.store.contents import as_bytes

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import FileVersion, Json
 from evalstore.files.atomic_write import temporary_file
 from evalstore.files.fields import suggest_beside

@@ -22,7 +22,7 @@ from evalstore.comparison.version_diff import (
     unified,
 )
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import (
     EvaluationVersion,
     FileRef,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.store.trees.tree_nodes import build_tree
 
 FORMS = ("repeated", "shuffled", "copied", "lying")

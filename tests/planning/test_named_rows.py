@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from evalstore.core import batches
 from evalstore.core.values import Case
 from evalstore.planning.selection import NamedRows, Selection, complete_label
-from evalstore.planning.version_reader import VersionReader
 
 FILE = "tests/a.md"
 
@@ -34,7 +32,7 @@ class Tests:
 
 
 def rows_of(expression: str, tests: Tests) -> NamedRows:
-    return NamedRows(expression, cast("VersionReader", tests))
+    return NamedRows(expression, tests.load)
 
 
 def case(number: int, label: str, *tags: str) -> Case:

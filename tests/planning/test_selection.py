@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Case
 from evalstore.planning import selection as selection_module
 from evalstore.planning.selection import (

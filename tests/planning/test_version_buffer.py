@@ -10,7 +10,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import StoreError
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
-from evalstore.planning.version_reader import VersionBuffer
+from evalstore.planning.project import VersionBuffer
 from evalstore.store import Store
 from evalstore.store.driver import UnwantedError
 from tests.builders import tree

@@ -10,7 +10,7 @@ import pytest
 import evalstore
 from evalstore.core import hashing
 from evalstore.core.errors import StoreError
-from evalstore.planning.version_reader import Fresh, VersionReader
+from evalstore.planning.project import Fresh, VersionReader
 from evalstore.store import Store
 from tests.store.sessions import a_test
 
@@ -74,4 +74,4 @@ def test_no_other_module_reads_a_version_that_is_stored_or_was_just_read() -> No
     }
     # The history of an import has what it stores itself.
     imports = {f"exchange/imports/{name}.py" for name in ("matching", "records")}
-    assert listed == {"planning/version_reader.py", *imports}
+    assert listed == {"planning/project.py", *imports}

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from evalstore.core.canonical_json import canonical_json
-from evalstore.core.hashing import hash_content
+from evalstore.core.hashing import canonical_json, hash_content
 from evalstore.exchange.sync.push import find_shared_rows
 from evalstore.remotes.upload import find_reached
 from evalstore.store import Store

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
-from evalstore.core.hashing import hash_content
+from evalstore.core.hashing import canonical_json, hash_content
 from evalstore.remotes import packs
 from evalstore.remotes.download import ReferencedPull
 from evalstore.remotes.index_cache import IndexCache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.remotes.upload import SecretScan
 from evalstore.store.records import StoredRecord
 

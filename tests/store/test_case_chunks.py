@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evalstore.core import hashing
 from evalstore.core.batches import SMALL_SIZE
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store.trees.case_chunks import (
     MAX_PART,

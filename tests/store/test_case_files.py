@@ -9,8 +9,8 @@ from contextlib import nullcontext
 import pytest
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store import Store
 from evalstore.store.results import iterate_entries, load_whole, read_cells

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evalstore.core import hashing
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
+from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Json
 from evalstore.store import Store
 from evalstore.store.contents import (

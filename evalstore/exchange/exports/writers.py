@@ -104,7 +104,7 @@ COLUMNS = (
     ),
 )
 """All columns, in the order in which they are written."""
-NAMES = tuple(column.name for column in COLUMNS)
+NAMES: tuple[str, ...] = next(zip(*COLUMNS, strict=True))
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -26,8 +26,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from evalstore.core.canonical_json import is_deeper
 from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.hashing import is_deeper
 from evalstore.core.values import Json, Reply, Role, ToolVersion, Usage, Verdict
 from evalstore.files.access import (
     FLAG,

@@ -24,8 +24,8 @@ from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import sum_usage
+from evalstore.planning.project import Fresh, VersionReader
 from evalstore.planning.results import name_models
-from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.answer.judgements import (

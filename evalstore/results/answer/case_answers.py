@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from evalstore.core.results import Evaluation, Result, Session
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json
-from evalstore.planning.project import Project
+from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import evaluator_names
-from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.base import SCRIPTED
 from evalstore.results.answer.answer import (
     MOST_FAILURES,

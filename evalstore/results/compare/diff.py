@@ -37,11 +37,10 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.project import Project
+from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import find_feedback
 from evalstore.planning.selection import Selection
 from evalstore.planning.status_report import has_edited_rows, workspace_as_run
-from evalstore.planning.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
 from evalstore.results.compare.diff_reasons import (

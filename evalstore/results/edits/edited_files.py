@@ -11,7 +11,8 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.case_edits import exchange_text, exchanged_prompts
+from evalstore.comparison.case_edits import exchange_text
+from evalstore.comparison.comparison import exchanged_prompts
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
@@ -28,10 +29,9 @@ from evalstore.planning.path_history import (
     pair_with_workspace,
 )
 from evalstore.planning.plan import AT_REQUEST, Plan
-from evalstore.planning.project import Project
+from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.reasons import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
-from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_sources import (
     CASES,
     EditedSources,

@@ -18,11 +18,10 @@ from evalstore.comparison.case_edits import (
     differ_cases,
     differ_otherwise,
     differ_pair,
-    exchanged_prompts,
     prompts_compared,
     versions_compared,
 )
-from evalstore.comparison.comparison import former_prompts
+from evalstore.comparison.comparison import exchanged_prompts, former_prompts
 from evalstore.comparison.version_diff import Difference, Name, nowhere
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
@@ -41,8 +40,7 @@ from evalstore.store.trees.tree_nodes import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Project
-    from evalstore.planning.version_reader import VersionReader
+    from evalstore.planning.project import Project, VersionReader
     from evalstore.store import Store
     from evalstore.store.trees.tree_nodes import CaseFinder
 

@@ -18,8 +18,7 @@ from evalstore.core.display import plural, short
 from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
-from evalstore.planning.project import Project
-from evalstore.planning.version_reader import VersionReader
+from evalstore.planning.project import Project, VersionReader
 from evalstore.results.answer.judgements import (
     Attempts,
     CastVote,

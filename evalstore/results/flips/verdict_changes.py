@@ -32,7 +32,7 @@ from evalstore.planning.earlier_results import EarlierRuns, RecentRuns, find_cel
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.version_reader import VersionReader
+from evalstore.planning.project import VersionReader
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (

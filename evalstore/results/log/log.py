@@ -27,8 +27,8 @@ from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, describe_selection
 from evalstore.planning.path_history import compare_sources, follow_file, name_in_newest_run
+from evalstore.planning.project import VersionReader
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
-from evalstore.planning.version_reader import VersionReader
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.edited_sources import find_edits
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes

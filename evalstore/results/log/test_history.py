@@ -16,8 +16,8 @@ from evalstore.core.values import Case, CaseFile
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.path_history import name_in_newest_run, name_in_workspace
+from evalstore.planning.project import VersionReader
 from evalstore.planning.status_report import results_at, workspace_as_run
-from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.result_changes import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.judgement_changes import ParticipantHistory
 from evalstore.results.log.log import SeenRun, follow_row, follow_runs

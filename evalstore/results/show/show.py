@@ -21,8 +21,8 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
+from evalstore.planning.project import VersionReader
 from evalstore.planning.results import name_models
-from evalstore.planning.version_reader import VersionReader
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import describe_later_labels

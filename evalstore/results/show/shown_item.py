@@ -17,10 +17,9 @@ from evalstore.planning.first_pushes import first_push_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
-from evalstore.planning.project import Project
+from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace, iterate_workspace
-from evalstore.planning.version_reader import VersionReader
 from evalstore.results.answer.verdict_explanation import find_edit
 from evalstore.results.names import name_prompts, read_reference, reference_names
 from evalstore.results.show.revision_results import find_test_file

@@ -23,6 +23,7 @@ from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_partial
+from evalstore.planning.participants import describe_retirement
 from evalstore.planning.path_history import pair_with_workspace
 from evalstore.planning.plan import (
     UNSETTLED,
@@ -57,7 +58,6 @@ from evalstore.results.judgement_changes import (
 from evalstore.results.labels import NewLabels, current_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
-from evalstore.runs.workspace_checks.check import describe_retirement
 from evalstore.store import Store
 from evalstore.store.driver import note_reached
 from evalstore.store.results import RowResults, iterate_entries

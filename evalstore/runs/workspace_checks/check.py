@@ -18,15 +18,13 @@ from evalstore.planning.open_project import (
     open_workspace,
 )
 from evalstore.planning.options import Location
-from evalstore.planning.participants import find_model, find_unpriced, tags_of
-from evalstore.planning.project import CodeTrust, files_of
+from evalstore.planning.participants import describe_retirement, find_model, find_unpriced, tags_of
+from evalstore.planning.project import CodeTrust, VersionBuffer, files_of
 from evalstore.planning.selection import Selection, find_targets
-from evalstore.planning.version_reader import VersionBuffer
 from evalstore.providers.base import SCRIPTED
-from evalstore.providers.price_table import find_retirement
 from evalstore.store import Store
 from evalstore.workspace.folder import WorkspaceFolder
-from evalstore.workspace.model_files import PRICE_EXAMPLE, Model, bare_model
+from evalstore.workspace.model_files import PRICE_EXAMPLE, Model
 from evalstore.workspace.reader import Reading, read_workspace
 
 
@@ -35,25 +33,6 @@ def describe_unknown_price(model: Model) -> tuple[str, str]:
     may_report = ", or let the application report its 'cost'" if model.application else ""
     hint = f"write its price into a model file, as in '{PRICE_EXAMPLE}'{may_report}"
     return "its price is not known", hint
-
-
-def describe_retirement(reading: Reading, ids: Iterable[str]) -> str | None:
-    """Return which of these models are retired or will be, in one line; None if none is."""
-    days: dict[str, str] = {}
-    for id in dict.fromkeys(ids):
-        model = reading.models.get(id) or bare_model(id)
-        if model is None or not model.active or model.provider.type == SCRIPTED:
-            continue
-        codes = {model.version("candidate").code, model.version("evaluator").code}
-        if found := [day for code in codes if (day := find_retirement(model.provider.type, code))]:
-            days[id] = min(found)
-    gone = ", ".join(f"{id} (since {day})" for id, day in days.items() if day <= today())
-    going = ", ".join(f"{id} (on {day})" for id, day in days.items() if day > today())
-    listed = (
-        f"{word}: {models}" for word, models in (("retired", gone), ("retiring", going)) if models
-    )
-    text = "; ".join(listed)
-    return f"{text}, according to litellm's table" if text else None
 
 
 def find_model_problems(workspace: WorkspaceFolder, reading: Reading) -> Iterator[Problem]:

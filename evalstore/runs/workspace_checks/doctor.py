@@ -31,7 +31,7 @@ from evalstore.planning.open_project import (
     open_workspace,
 )
 from evalstore.planning.options import Location
-from evalstore.planning.participants import find_model, match_one_model
+from evalstore.planning.participants import describe_retirement, find_model, match_one_model
 from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, ProviderError
 from evalstore.results.log.failures import hint_for
 from evalstore.results.table.list import describe_listed_model
@@ -44,7 +44,6 @@ from evalstore.runs.execution.key_access import (
 )
 from evalstore.runs.execution.model_calls import Adaptations
 from evalstore.runs.workspace_checks.check import (
-    describe_retirement,
     describe_unknown_price,
     find_unknown_prices,
 )

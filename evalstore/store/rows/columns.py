@@ -8,9 +8,10 @@ ids are concatenated, 16 bytes each. Verdicts are numbers: `VERDICT_NUMBERS`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from evalstore.core.values import WORDS
+from evalstore.core.values import VERDICTS, WORDS, Verdict
 from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     NODES,
@@ -20,6 +21,7 @@ from evalstore.store.schema.table_definitions import (
 )
 
 VERDICT_NUMBERS = {str(word): number for number, word in enumerate(WORDS, start=1)}
+VERDICT_OF: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
 
 _NUMBER, _TEXT, _BYTES, _REAL = "BIGINT NOT NULL", "TEXT NOT NULL", "BLOB NOT NULL", "FLOAT"
 _COUNT = "BIGINT"
@@ -251,9 +253,15 @@ def _views(words: _Words) -> dict[str, str]:
     }
 
 
-def _verdict(column: str) -> str:
-    cases = " ".join(f"WHEN {number} THEN '{word}'" for word, number in VERDICT_NUMBERS.items())
+def by_verdict(column: str, words: Iterable[str], value_of: Callable[[str], object]) -> str:
+    """Return what stands for each of these verdicts, as an expression of their number."""
+    cases = " ".join(f"WHEN {VERDICT_NUMBERS[word]} THEN {value_of(word)}" for word in words)
     return f"CASE {column} {cases} END"
+
+
+def numbers_of(words: Iterable[str]) -> str:
+    """Return the numbers of verdicts as a list in SQL."""
+    return ", ".join(str(VERDICT_NUMBERS[word]) for word in words)
 
 
 def _runs(words: _Words) -> str:
@@ -282,7 +290,8 @@ def _results(words: _Words) -> str:
         JOIN parts c ON c.parent = p.cases AND c.place = q.place)
     SELECT {words.hex.format("p.run")} AS run, p.file, p.first + r.case_n AS number,
         coalesce(c.row, '') AS row, c.key, r.model,
-        {words.hex.format("k.prompt")} AS prompt, {_verdict("r.verdict")} AS verdict, r.score,
+        {words.hex.format("k.prompt")} AS prompt,
+        {by_verdict("r.verdict", WORDS, repr)} AS verdict, r.score,
         (SELECT {words.tags} FROM (SELECT tag FROM kind_tags g
             WHERE g.kind = c.kind AND substr(tag, 1, 1) <> '_' ORDER BY g.place) AS t) AS tags,
         {words.hex.format("substr(c.tests, 1, 16)")} AS test,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import canonical_json
 from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case, Json
 from evalstore.store import Store
@@ -36,6 +36,7 @@ from evalstore.store.rows.columns import (
     RESULT_NODES,
     RESULT_ROWS,
     VERDICT_NUMBERS,
+    numbers_of,
 )
 from evalstore.store.rows.row_queries import CELLS, OF_RUNS, RowQueries
 from evalstore.store.schema.table_definitions import TableColumns
@@ -51,8 +52,8 @@ _JOINS = {
 _DAY = 86_400_000_000
 _WHOLE = (("usd", 12), ("seconds", 6))
 """What is summed in whole numbers, and the decimals of each that count."""
-_JUDGED = ", ".join(str(VERDICT_NUMBERS[word]) for word in VERDICTS)
-_PASS, _UNDECIDED, _ERROR = (VERDICT_NUMBERS[word] for word in ("pass", "undecided", "error"))
+_JUDGED = numbers_of(VERDICTS)
+_PASS, _UNDECIDED, _ERROR = map(numbers_of, (["pass"], ["undecided"], ["error"]))
 # Numbers up to that of the ids of a result, which are one after the other.
 _ORDINALS = """,
     ordinals (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM ordinals WHERE n + 1 < (

@@ -11,20 +11,23 @@ from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, damaged
-from evalstore.store.rows.columns import VERDICT_NUMBERS
+from evalstore.store.rows.columns import (
+    VERDICT_NUMBERS,
+    VERDICT_OF,
+    by_verdict,
+    numbers_of,
+)
 from evalstore.store.rows.writer import hash_name, number_of
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.trees.tree_nodes import NodeQueries
 
-_CASES = " ".join(
-    f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS
-)
-_URGENCY = (
-    f"CASE {_CASES} WHEN c.evaluation IS NOT NULL OR length(r.sessions) < 16 * r.wanted "
+_NOT_JUDGED = (
+    "CASE WHEN c.evaluation IS NOT NULL OR length(r.sessions) < 16 * r.wanted "
     f"THEN {URGENCY.index('pending')} ELSE {URGENCY.index('answered')} END"
 )
+_URGENCY = f"coalesce({by_verdict('r.verdict', VERDICTS, URGENCY.index)}, {_NOT_JUDGED})"
 """The place in `URGENCY` of what a result says."""
-_UNRESOLVED = ", ".join(str(VERDICT_NUMBERS[word]) for word in ("undecided", "error"))
+_UNRESOLVED = numbers_of(("undecided", "error"))
 CELLS = (
     "FROM leaf l CROSS JOIN result_rows r "
     "LEFT JOIN case_rows c ON c.leaf = l.cases AND c.n = r.case_n"
@@ -34,8 +37,6 @@ _OF_LEAVES = (
     "FROM result_rows r JOIN result_nodes n ON n.id = r.leaf "
     "LEFT JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n"
 )
-WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
-"""Verdicts by their numbers."""
 _PART = """
     part (file, first, cases, results) AS (
         {start}
@@ -279,7 +280,7 @@ class RowQueries(NodeQueries):
         counts: dict[str, VerdictCounts] = {}
         rows = self._select_each(statement, leaves, "GROUP BY leaf, model, verdict")
         for leaf, model, verdict, count in rows:
-            counts.setdefault(as_digits(leaf), Counter())[model, WORDS.get(verdict)] = count
+            counts.setdefault(as_digits(leaf), Counter())[model, VERDICT_OF.get(verdict)] = count
         return counts
 
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
@@ -410,7 +411,7 @@ class RowQueries(NodeQueries):
         )
         with self.snapshot() as connection:
             for file, model, kind, verdict, count in connection.stream(query, (as_bytes(tree),)):
-                yield file, model, json.loads(kind), WORDS.get(verdict), count
+                yield file, model, json.loads(kind), VERDICT_OF.get(verdict), count
 
     def find_rows(self, table: TableColumns, ids: Iterable[str]) -> list[Any]:
         """Return the rows of a table that have these ids."""

@@ -8,9 +8,8 @@ from itertools import accumulate
 from typing import Any
 
 from evalstore.core.batches import in_weighed_batches
-from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
-from evalstore.core.hashing import hash_content
+from evalstore.core.hashing import canonical_json, hash_content
 from evalstore.core.runs import restore_run
 from evalstore.core.values import Json
 from evalstore.store.contents import ID_BYTES, decode_row

@@ -17,7 +17,7 @@ from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.version_reader import VersionReader
+from evalstore.planning.project import VersionReader
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.show import shown_item
 from evalstore.results.show.show import ShownCases, ShownItem, ShownResults

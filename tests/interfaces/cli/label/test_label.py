@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.core.canonical_json import canonical_json
-from evalstore.core.hashing import describe_evaluation_result, identify
+from evalstore.core.hashing import canonical_json, describe_evaluation_result, identify
 from evalstore.core.values import Word
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
