@@ -118,7 +118,8 @@ class Leases:
         """Take the free leases; returns the holder of each key, and the other live holders."""
         self._note_contact()
         self.join(connection)
-        insert_free_leases(connection, self.runner.id, keys)
+        if insert_free_leases(connection, self.runner.id, keys) == len(keys):
+            return dict.fromkeys(keys, self.runner.id), {}
         holders = _find_holders(connection, keys)
         others = set(holders.values()) - {self.runner.id}
         alive = self.remove_dead(connection, others)
@@ -324,12 +325,11 @@ def _find_holders(connection: Connection, keys: Iterable[str]) -> dict[str, str]
     }
 
 
-def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
-    """Insert leases on those of these keys that no runner holds."""
+def insert_free_leases(connection: Connection, runner: str, keys: Iterable[str]) -> int:
+    """Insert leases on those of these keys that no runner holds; returns how many these are."""
     # All runners take them in one order: so none waits for one that waits for it.
     rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(set(keys))]
-    if rows:
-        connection.insert(LEASES, rows)
+    return connection.insert(LEASES, rows) if rows else 0
 
 
 def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
-from evalstore.core import deserialize, hashing
+from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.runs import restore_run
 from evalstore.core.values import FileVersion, Json
@@ -318,7 +318,11 @@ def derive_columns(kind: str, content: Json) -> dict[str, Any]:
     """
     if kind == "session":
         return {
-            "question": hashing.question_id(deserialize.restore_question(content)),
+            "question": hashing.id_of_question(
+                content["test"],
+                *(content.get("prompt"), content["model"]),
+                *(content.get("temperature"), content.get("seed")),
+            ),
             "started": content["started"],
             "token_limit": content.get("limit"),
         }

@@ -31,11 +31,12 @@ from evalstore.store.contents import (
     require,
 )
 from evalstore.store.costs import CostQueries
-from evalstore.store.database import Database, ensure, select_each
+from evalstore.store.database import Database, append, ensure, select_each
 from evalstore.store.driver import Connection, Extent, refuse_foreign
 from evalstore.store.events import FailureQueries, RunQueries, SessionQueries
 from evalstore.store.location import StoreLocation
 from evalstore.store.records import RecordQueries
+from evalstore.store.rows.columns import ROWS_OF
 from evalstore.store.rows.row_queries import RowQueries
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import (
@@ -79,7 +80,7 @@ class VersionQueries(NodeQueries):
 
         def write(connection: Connection) -> None:
             for table, rows in by_table.items():
-                ensure(connection, table, rows)
+                (ensure if table.name in ROWS_OF else append)(connection, table, rows)
 
         self.write(write)
 

@@ -752,7 +752,7 @@ class CheckRunner:
                 self._accounting.add_evaluation(
                     self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
                 )
-                missing = self._missing(cell, subject)
+                missing = self._missing(cell, subject) if "models" in cell.case.judged_by else []
                 self.halt_at_failure(cell)
             for judge, count in missing:
                 judgement = PlannedJudgement(cell, ids, judge, count)

@@ -40,6 +40,8 @@ _OF_CASES = ("row", "key", "tests", "evaluation")
 """The fields of a case that differ from case to case."""
 _OF_NODES = ("kind", "scheme", "cases", "level", "parts", "counts")
 """The fields of a node of cases that are not settings of the file."""
+_TOKENS = ("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens")
+_NO_TOKENS = (None,) * len(_TOKENS)
 _MOST_CHARACTERS = 4 * 2**20
 """The characters after which a batch of them ends."""
 
@@ -70,7 +72,8 @@ class RowBuilder:
             return
         for table, row in made:
             self.rows.setdefault(table.name, []).append(row)
-        self._kinds.update(row[0] for table, row in made if table is KINDS)
+            if table is KINDS:
+                self._kinds.add(row[0])
 
     # --- nodes
 
@@ -106,8 +109,8 @@ class RowBuilder:
             )
         cases = content.get("cases", ())
         names = {name for case in cases for name in (case["key"], case.get("row", ""))}
-        tests = {number_of(_id(test)) for case in cases for test in case["tests"]}
-        for name in sorted({*map(hash_name, names), *tests}):
+        tests = {test for case in cases for test in case["tests"]}
+        for name in sorted({*map(hash_name, names), *map(number_of, map(_id, tests))}):
             yield CASE_NAMES, (name, id)
 
     def _kind(self, id: bytes, text: str, content: Json) -> Iterator[tuple[TableColumns, Row]]:
@@ -137,14 +140,13 @@ class RowBuilder:
     def _session(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
         turns = content["turns"]
         prompt, finish = content.get("prompt"), turns[-1].get("finishReason")
-        usage = [turn.get("usage", {}) for turn in turns]
-        names = ("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens")
+        usage = [turn["usage"] for turn in turns if "usage" in turn]
         yield (
             ANSWER_ROWS,
             (
                 *(id, _id(content["test"]), prompt and _id(prompt), _id(content["model"])),
                 *(content["started"], _usd(content), _real(_sum(turns, "latency"))),
-                *(_sum(usage, name) for name in names),
+                *([_sum(usage, name) for name in _TOKENS] if usage else _NO_TOKENS),
                 _text(finish),
             ),
         )
