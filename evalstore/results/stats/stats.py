@@ -20,7 +20,7 @@ from evalstore.comparison.statistics import ClusterSum, RateChange, change_of_fi
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
-from evalstore.core.display import WORKSPACE, percent, plural, side_name
+from evalstore.core.display import WORKSPACE, percent, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run, sum_costs
@@ -496,11 +496,9 @@ class Rerolls:
         """Return a remark on `passed` passes; empty if none of them had failed before."""
         if not self.passed_after_fail:
             return ""
-        were = "was" if self.passes == 1 else "were"
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes had failed before they were asked "
-            f"again, and {plural(self.passes, 'result')} that had passed {were} asked again. A new "
-            "answer may pass by chance."
+            f"{self.passed_after_fail:,} of {passed:,} passes failed before they were asked again: "
+            f"a new answer may pass by chance. Results asked again after a pass: {self.passes:,}."
         )
 
 

@@ -30,8 +30,6 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """The bits of a braille character, by column and row of its dots."""
 _CELLS = {"pass": "█", "fail": "░"}
 """The verdicts whose cells are blocks; the others are their signs."""
-LAST_RUNS = "last runs, with reuse"
-"""The name of the last verdicts in texts: a run that reuses answers has one, too."""
 _COLOURS = {"no reply": "error", "answered": "faint"}
 """Words of results that have no colour of their own."""
 

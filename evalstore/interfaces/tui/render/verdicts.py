@@ -28,7 +28,7 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.grid_columns import StyledCell
-from evalstore.interfaces.tui.render.charts import LAST_RUNS, spark_spans, spark_words
+from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines
 from evalstore.results.labels import LabelIndex, PersonLabel
 from evalstore.results.table.cases import CaseRow, Cases
@@ -170,7 +170,7 @@ def candidate_lines(
 def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:
     """Yield the last verdicts as signs and in words, when there are several."""
     if len(words) > 1:
-        yield StyledSpan(f"  {LAST_RUNS}: ", "faint")
+        yield StyledSpan("  last runs: ", "faint")
         yield from spark_spans(words)
         yield StyledSpan(f" {spark_words(words)}", "faint")
 

@@ -357,7 +357,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
         )
     rerolls = stats.rerolls.text(stats.total.rate.passed)
     if rerolls:
-        yield from text_lines(f"all groups together: {rerolls}", "pending")
+        yield from text_lines(f"all groups: {rerolls}", "pending")
     if stats.selection:
         yield from text_lines(f"partial run: {stats.selection}", "pending")
 

@@ -13,8 +13,8 @@ from tests.interfaces.cli.run.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes had failed before they were asked again, and 0 results that had passed were "
-    "asked again. A new answer may pass by chance."
+    "1 of 2 passes failed before they were asked again: a new answer may pass by chance. "
+    "Results asked again after a pass: 0."
 )
 
 

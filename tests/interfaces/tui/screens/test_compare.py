@@ -69,7 +69,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
             "user  How is Oslo?",
             *("answer before", "Not warm.", "answer after", "Cold. Really Cold."),
             "",
-            "last runs, with reuse: ✓✗ 1 pass, then 1 fail",
+            "last runs: ✓✗ 1 pass, then 1 fail",
         ]
         assert "Cold. Really Cold." in screen(pilot)
         assert [pair[0] for pair in listed(page_of(pilot))] == ["broke", "fixed"]
@@ -239,8 +239,8 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
             "user  How is Oslo?",
             *("answer of scripted/one", "Cold.", "answer of scripted/two", "Not warm."),
             "",
-            "scripted/one  last runs, with reuse: ✗✗ 2 fail",
-            "scripted/two  last runs, with reuse: ✓✓ 2 pass",
+            "scripted/one  last runs: ✗✗ 2 fail",
+            "scripted/two  last runs: ✓✓ 2 pass",
         ]
         assert "Not warm." in screen(pilot)
         assert text.splitlines()[6].split()[4:] == [

@@ -162,7 +162,7 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
         text = pilot.app.screen.query_one(TextView).text
         assert f"\nscripted/one  ✓ pass  in run {one[:8]}\n" in text
         assert f"\nscripted/two  ✓ pass  in run {two[:8]}\n" in text
-        assert "\nscripted/one  last runs, with reuse: ✗✗✓✓ 2 fail, then 2 pass\n" in text
+        assert "\nscripted/one  last runs: ✗✗✓✓ 2 fail, then 2 pass\n" in text
 
     drive(scenario, revision="@")
 
