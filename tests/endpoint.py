@@ -143,6 +143,8 @@ class Endpoint(LoopbackServer):
         self.received: list[Received] = []
         self.most_at_once = 0
         """The highest number of requests that were waiting for an answer together."""
+        self.hanging = 0
+        """How many requests got no answer."""
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._at_once = 0
@@ -165,6 +167,8 @@ class Endpoint(LoopbackServer):
         else:
             answer = as_answer(self.reply(received.body))
         if answer.hang:
+            with self._lock:
+                self.hanging += 1
             self.closing.wait()
         with self._lock:
             self._at_once -= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,13 @@ MOST_MEMORY = 300_000
 """KiB."""
 
 
+def forget_peak() -> int:
+    """Forget the peak of earlier tests, so that a smaller one counts; returns the KiB in use."""
+    with suppress(OSError):  # of Linux
+        Path("/proc/self/clear_refs").write_text("5")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], Path]:
     """A workspace with these files, in which a computation may take only a moment."""
@@ -139,7 +147,7 @@ def test_a_small_file_is_refused_with_its_place(
     name: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
 ) -> None:
     hostile(TESTS[name])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = forget_peak()
     ran = evalstore("status")
     assert ran.exit_code == USAGE, ran.stderr
     assert any(f"error: {path}:" in ran.stderr for path in TESTS[name]), ran.stderr
@@ -151,7 +159,7 @@ def test_a_small_file_is_judged_in_little_time_and_memory(
     verdict: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
 ) -> None:
     hostile(JUDGED[verdict])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = forget_peak()
     ran = evalstore("run")
     assert (ran.exit_code, ran.stdout.split()[:2]) == (NO, [verdict, "tests/t.md"]), ran
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
@@ -198,8 +206,8 @@ def test_a_long_list_of_values_is_refused_before_it_takes_memory(
     hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
 ) -> None:
     hostile({"tests/t.md": test_file("tags: [" + "a," * 1_500_000 + "]")})
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = forget_peak()
     ran = evalstore("check")
     assert ran.exit_code == USAGE
     assert "the document has more than 1,000,000 values" in ran.stderr
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY

@@ -123,7 +123,9 @@ def normalise(text: str) -> str:
     text = re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)
     text = re.sub(r"\b(?=[0-9a-f]*[a-f0-9])[0-9a-f]{8}\b", "<short>", text)
     return re.sub(
-        r"\b(\d{4}-\d\d-\d\d \d\d:\d\d \()?(just now|\d+ seconds ago)\b(?(1)\))", "<when>", text
+        r"\b(\d{4}-\d\d-\d\d \d\d:\d\d \()?(just now|\d+ (second|minute)s? ago)\b(?(1)\))",
+        "<when>",
+        text,
     )
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 import pytest
 
-from evalstore.providers import errors
+from evalstore.providers import errors, openai_compatible
+from evalstore.providers.base import ProviderError
+from evalstore.providers.deadline import deadline
 from evalstore.runs.execution.limits import retry_policy
+from evalstore.runs.execution.model_calls import RunEnvironment
 from tests import endpoint
 from tests.runs.execution.loopback.conftest import Place, Ran
 
@@ -53,7 +61,7 @@ LASTING = {
         400,
     ),
     "huge": Expected("the answer is larger than 1000000 bytes", "malformed"),
-    "hang": Expected("no answer within 5 s", "timeout"),
+    "hang": Expected("no answer within 60 s", "timeout"),
 }
 """What is not tried again in the same run: it would be met again, or all its time is used up."""
 STOPPING = {
@@ -73,10 +81,43 @@ def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_policy, "_FIRST_DELAY", 0.01)
 
 
-def options(fault: str) -> tuple[str, ...]:
-    """Few tries; calls are given up early only where the server never answers."""
-    patience = ("--timeout", "5") if fault == "hang" else ()
-    return ("--retries", str(RETRIES), *patience)
+@pytest.fixture(autouse=True)
+def _no_long_wait(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """Let time pass when the server answers none of the calls under way."""
+    under_way = given_up = 0
+    passed = 0.0
+
+    def now() -> float:
+        return time.monotonic() + passed
+
+    async def pass_time() -> None:
+        nonlocal passed
+        while True:
+            await asyncio.sleep(0.001)
+            passed += 0.5 * (place.server.hanging - given_up >= under_way)
+
+    @asynccontextmanager
+    async def hurried(timeout: float) -> AsyncIterator[None]:
+        nonlocal under_way, given_up
+        asyncio.get_running_loop().time = now  # type: ignore[method-assign]
+        under_way += 1
+        passing = asyncio.create_task(pass_time())
+        try:
+            async with deadline(timeout):
+                yield
+        except ProviderError as error:
+            given_up += error.kind == "timeout"
+            raise
+        finally:
+            under_way -= 1
+            passing.cancel()
+
+    monkeypatch.setattr(openai_compatible, "deadline", hurried)
+    environment = partial(RunEnvironment, monotonic=now)
+    monkeypatch.setattr("evalstore.runs.run_control.RunEnvironment", environment)
+
+
+OPTIONS = ("--retries", str(RETRIES), "--timeout", "60")
 
 
 def ask_with(place: Place, fault: str, times: int) -> None:
@@ -99,7 +140,7 @@ def only_failure(place: Place, expected: Expected, attempts: int) -> None:
 @pytest.mark.parametrize("fault", PASSING)
 def test_what_passes_is_not_even_reported(place: Place, fault: str) -> None:
     ask_with(place, fault, 1)
-    ran = place.run(*options(fault))
+    ran = place.run(*OPTIONS)
     assert (ran.exit_code, ran.report["status"], ran.stderr) == (0, "complete", "")
     assert (ran.counts, ran.report["failures"]) == ((3, 3, 0), [])
     assert len(place.server.received) == 4
@@ -110,7 +151,7 @@ def test_what_passes_is_not_even_reported(place: Place, fault: str) -> None:
 def test_what_does_not_pass_leaves_only_its_answer_missing(place: Place, fault: str) -> None:
     tries = 1 + RETRIES
     ask_with(place, fault, tries)
-    ran = place.run(*options(fault))
+    ran = place.run(*OPTIONS)
     assert (ran.exit_code, ran.report["status"], ran.stderr) == (3, "incomplete", "")
     assert (ran.counts, ran.verdicts) == ((2, 2, 1), {"pass": 2, "pending": 1})
     (failure,) = ran.report["failures"]
@@ -118,7 +159,7 @@ def test_what_does_not_pass_leaves_only_its_answer_missing(place: Place, fault: 
     assert failure["count"] == 1
     assert len(place.server.received) == 2 + tries
     only_failure(place, PASSING[fault], tries)
-    again = place.run(*options(fault))
+    again = place.run(*OPTIONS)
     assert (again.exit_code, again.counts) == (0, (1, 1, 0))
     assert len(place.server.received) == 2 + tries + 1
     only_failure(place, PASSING[fault], tries)
@@ -127,13 +168,13 @@ def test_what_does_not_pass_leaves_only_its_answer_missing(place: Place, fault: 
 @pytest.mark.parametrize("fault", LASTING)
 def test_what_would_come_again_is_tried_once_a_run(place: Place, fault: str) -> None:
     ask_with(place, fault, 1)
-    ran = place.run(*options(fault))
+    ran = place.run(*OPTIONS)
     assert (ran.exit_code, ran.report["status"], ran.stderr) == (3, "incomplete", "")
     assert (ran.counts, ran.verdicts) == ((2, 2, 1), {"pass": 2, "pending": 1})
     assert ran.report["failures"] == [{"message": f"one: {LASTING[fault].message}", "count": 1}]
     assert len(place.server.received) == 3
     only_failure(place, LASTING[fault], 1)
-    again = place.run(*options(fault))
+    again = place.run(*OPTIONS)
     assert (again.exit_code, again.counts) == (0, (1, 1, 0))
     assert len(place.server.received) == 4
 
@@ -144,14 +185,14 @@ def test_a_model_that_cannot_be_called_is_not_called_again(place: Place, fault: 
     if fault == "404":
         message = message.replace("404", f"404 at {place.server.url}/chat/completions")
     ask_with(place, fault, 1)
-    ran = place.run(*options(fault))
+    ran = place.run(*OPTIONS)
     assert (ran.exit_code, ran.report["status"]) == (3, "incomplete")
     assert ran.stderr == f"model 'one' is not asked again in this run: {message}\n"
     assert (ran.counts, ran.verdicts) == ((1, 1, 2), {"pass": 1, "pending": 2})
     assert ran.report["failures"] == [{"message": f"one: {message}", "count": 2}]
     assert len(place.server.received) == 2
     only_failure(place, STOPPING[fault]._replace(message=message), 1)
-    again = place.run(*options(fault))
+    again = place.run(*OPTIONS)
     assert (again.exit_code, again.counts, again.stderr) == (0, (2, 2, 0), "")
     assert len(place.server.received) == 4
 
@@ -202,7 +243,7 @@ def test_all_faults_together_end_with_every_answer_once(place: Place) -> None:
     place.ask(*chance.sample(list(questions), 100))
     runs: list[Ran] = []
     while not runs or runs[-1].exit_code:
-        runs.append(place.run("-j", "16", "--retries", str(RETRIES), "--timeout", "5"))
+        runs.append(place.run("-j", "16", *OPTIONS))
         assert runs[-1].exit_code in (0, 3)
         assert len(runs) <= 12
     assert runs[-1].verdicts == {"pass": 100}
