@@ -314,7 +314,7 @@ class CaseData:
         None for other results, and for one that was not explained.
         """
         reasons = self._reasons_of.get(cell_of(view.result))
-        if not (self._pairs.change(view.result).endswith("earlier") and reasons):
+        if reasons is None or not self._pairs.change(view.result).endswith("earlier"):
             return None
         history, was = reasons.history, self._last_passed(view)
         if history is None or history.before is None or not was:
@@ -450,6 +450,8 @@ class ChangedPairs:
 
         What broke earlier and was only asked or judged again since has broken earlier.
         """
+        if not (self._changes or self._earlier):
+            return ""
         digest = digest_of_cell(result)
         change = self._changes.get(digest, ("", ()))[0]
         return self._earlier.get(digest, change) if change in ("", "changed") else change
