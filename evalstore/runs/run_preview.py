@@ -157,9 +157,9 @@ def keep_to(
     """
     was, now = (agreed.asks, agreed.judgements), (survey.asks, survey.judgements)
     if any(count > shown for count, shown in zip(now, was, strict=True)):
-        change = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
+        change = f"{_to_do(*now)}; the plan that was shown had {_to_do(*was)}"
     elif others := sum(item not in agreed.todo for item in todo):
-        change = f"{plural(others, 'item')} of the new plan had not been shown"
+        change = f"{plural(others, 'item')} of the new plan were not shown before"
     elif agreed.price is None:
         return
     else:
@@ -167,7 +167,7 @@ def keep_to(
         if likely is not None and likely <= agreed.price * _MUCH + 1e-6:
             return
         cost = "an unknown amount" if likely is None else f"${likely:,.4f}"
-        change = f"it would cost {cost}, and ${agreed.price:,.4f} were shown"
+        change = f"it would cost {cost} rather than ${agreed.price:,.4f}"
     raise EvalstoreError(
         f"the plan has changed: {change}", hint="nothing was done; look at the plan again"
     )

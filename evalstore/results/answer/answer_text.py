@@ -124,7 +124,7 @@ def note_lines(view: AnswerView) -> Iterator[StyledLine]:
                 yield from text_lines(f"No model was called, because the checks {end}.", "faint")
     for judgement in counts_otherwise(view):
         verdict = verdict_span(judgement.verdict, {})
-        start = f"In the workspace another verdict by {safe(judgement.by)} counts: "
+        start = f"The workspace counts another verdict by {safe(judgement.by)}: "
         spans = StyledSpan(start, "pending"), StyledSpan(verdict.text, verdict.colour)
         yield StyledLine((*spans, StyledSpan(f" ({short(judgement.id)})", "pending")))
 
@@ -520,9 +520,10 @@ def _history_lines(
         note = f"; {searched if history.is_cut else 'no run judged it before'}"
         yield StyledLine((lead, since, StyledSpan(note, "faint")), _SECTION_INDENT)
     elif history.before is None:
-        reach = f", the oldest of the {plural(history.searched, 'run')} searched"
-        note = reach if history.is_cut else ", the first run that judged it"
-        yield StyledLine((lead, since, StyledSpan(note, "faint")), _SECTION_INDENT)
+        reach = f"the oldest of the {plural(history.searched, 'run')} searched"
+        note = reach if history.is_cut else "the first run that judged it"
+        first = StyledSpan(f"{since.text}, ")
+        yield StyledLine((lead, first, StyledSpan(note, "faint")), _SECTION_INDENT)
     else:
         yield StyledLine((lead, since), _SECTION_INDENT)
         before = StyledSpan(f"{opposite} last in {_run_text(history.before, now)}")
@@ -554,7 +555,7 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     """
     *first, last = counts.differing or ("",)
     differing = " and ".join(filter(None, (", ".join(first), last)))
-    version = f"with the same {differing} (others are not counted)" if differing else "this version"
+    version = f"for the same {differing} only" if differing else "this version"
     rounds = counts.rounds
     if len(rounds) < 2:
         labels = [_verdict_text(each) for each in rounds if each.labels]

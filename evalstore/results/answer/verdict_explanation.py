@@ -115,7 +115,7 @@ def find_edit_of(location: Location, result: Result) -> str:
             cases = [case for _, case in cases.labelled([result.row])]
         case = next((case for case in cases if case.row == result.row), None)
         if case is None:
-            return "the row is gone now"
+            return "the row was removed since"
         if (case.tests[0], case.evaluation) != (result.test, result.evaluation):
             return "the test has changed since"
         if result.prompt not in case.prompts:
@@ -132,7 +132,7 @@ def find_edit_of(location: Location, result: Result) -> str:
 def _unread(project: Project, file: str) -> str:
     """Return why the cases that a test file has now are not known; empty if they are."""
     if file not in project.reading.tests:
-        return "the test file is gone now"
+        return "the test file was removed since"
     return "" if file in project.reading.files else "the test file has errors now"
 
 

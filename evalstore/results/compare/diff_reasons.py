@@ -194,8 +194,8 @@ class PairReasons:
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
     """Yield notes about partial runs, and about unfinished ones."""
     others = len(filled.earlier)
-    verb = "is" if others == 1 else "are"
-    earlier = f"{plural(others, 'other')} {verb} taken from the last earlier run that judged them"
+    rest, them = ("one comes", "it") if others == 1 else (f"{others:,} come", "them")
+    earlier = f"the other {rest} from the last earlier run that judged {them}"
     if not others and was.name != now.name and was.selection and _scope(was) == _scope(now):
         runs = f"runs {was.name[:8]} and {now.name[:8]}"
         yield f"{runs} are partial: {_scope(was)}; only those are compared"
@@ -219,7 +219,8 @@ def attempts_notes(comparison: Comparison) -> Iterator[str]:
         which = f" ({kinds.pop()})" if len(kinds) == 1 else ""
         count = numbers.total()
         results = f"{plural(count, 'result')} {'has' if count == 1 else 'have'}"
-        yield f"{results} another number of attempts{which}: that alone can change the pass rate"
+        alone = "which alone can change the pass rate"
+        yield f"{results} a different number of attempts{which}, {alone}"
 
 
 def _scope(side: Side) -> str:

@@ -421,7 +421,7 @@ def short_limit_text(status: Status) -> str:
     text = f"limit of {money(limit.usd)} ({limit.name})"
     if limit.answers is None or limit.judgements is None:
         names = _names_text(limit.unpriced)
-        return f"A run with the {text} does not begin: the price of {names} is not known."
+        return f"A run with the {text} cannot start: the price of {names} is not known."
     if limit.call is not None:
         least = f"even the cheapest may cost up to {money(limit.call)}"
         return f"A run with the {text} makes no call: {least}."
@@ -519,7 +519,7 @@ def left_text(status: Status) -> str:
     """Return the work that needs models that may not be called; empty if there is none."""
     counts = ((status.left_asks, "answer"), (status.left_judgements, "verdict"))
     left = " and ".join(plural(count, word) for count, word in counts if count)
-    return f"Left: {left} (no model may be called for them)." if left else ""
+    return f"Left: {left} (no model may be called)." if left else ""
 
 
 def labels_text(status: Status) -> str:

@@ -436,11 +436,13 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
             if is_database:
                 others = stores_text(state.others)
                 hint = "'evalstore init' creates it" + f"; {others}" * bool(others)
-                return DoctorFinding("store", "warn", f"{name} is not there yet", hint)
-            return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
+                return DoctorFinding("store", "warn", f"{name} does not exist yet", hint)
+            return DoctorFinding(
+                "store", "ok", f"{name} does not exist yet: the first run creates it"
+            )
         hint = f"its owner can {_CREATE}" if is_database else "check the permissions of the folder"
         hint = state.hint or hint
-        return DoctorFinding("store", "fail", f"{name} is not there and cannot be made", hint)
+        return DoctorFinding("store", "fail", f"{name} does not exist and cannot be created", hint)
     if state.damage:
         hint = "restore a copy of it, or name another file with --store"
         return DoctorFinding("store", "fail", f"{name} cannot be read: {state.damage}", hint)

@@ -507,10 +507,10 @@ def print_judges(table: JudgeTable) -> None:
     if table.ties:
         answers = f"{table.ties:,} of {output.plural(table.labelled, 'labelled answer')}"
         verb = "is" if table.ties == 1 else "are"
-        notes.insert(0, f"{answers} {verb} left out, as half of the people say pass and half fail")
+        notes.insert(0, f"{answers} {verb} left out: half of the people say pass, half say fail")
     if any(agreement(judge.people) for judge in table.groups):
-        notes.insert(0, "labels on answers that were replaced are compared, too")
+        notes.insert(0, "labels on answers that were replaced are included")
     elif not notes:
-        notes = ["no judge has decided an answer with a label: 'evalstore label' gives labels"]
+        notes = ["no judge has a verdict on a labelled answer: 'evalstore label' gives labels"]
     for text in (line for note in notes for line in output.wrap(f"({note})", output.width())):
         output.talk(text)

@@ -256,7 +256,7 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
         output.talk(f"({log.total - len(log.entries)} older)")
     if log.others:
         runs = output.plural(log.others, "other run")
-        output.talk(f"({runs} changed neither it nor its verdicts)")
+        output.talk(f"({runs} changed neither the file nor its verdicts)")
     if log.compared is not None:
         newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
         output.talk(

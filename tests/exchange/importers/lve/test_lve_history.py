@@ -367,7 +367,7 @@ def test_a_model_that_cannot_be_called_is_not_asked(repository: Repository) -> N
     repository.add({**ASKED, "model": "acme/m-7b"}, river("Peru", "Tell me"))
     repository.bring()
     code, output = repository.run("status", "-m", "acme/m-7b")
-    assert (code, "Left: 1 answer (no model may be called for them)." in output) == (0, True)
+    assert (code, "Left: 1 answer (no model may be called)." in output) == (0, True)
     run = repository.json("run", "-m", "acme/m-7b")
     assert (run["asked"], run["failed"], run["cases"][0]["verdict"]) == (0, 0, "pending")
 

@@ -92,7 +92,7 @@ def test_all_is_well(project: Path, evalstore: Evalstore, server: endpoint.Endpo
     assert printed[3:] == [
         "ok  settings  evalstore.yaml",
         "ok  files  1 test file, 1 case: no problems",
-        "ok  store  .evalstore/store.db is not there yet: a run makes it",
+        "ok  store  .evalstore/store.db does not exist yet: the first run creates it",
         "ok  environment  no .env file (none is needed)",
         "ok  model one  answered in <s> as dummy-2026",
         "ok  model one  DESK_KEY is set (from the environment); capabilities unknown; "

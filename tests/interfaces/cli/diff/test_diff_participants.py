@@ -108,8 +108,8 @@ def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
     shown = evalstore("diff", "@~1", "@").stdout
     assert shown.startswith(
         "run <short> (<when>) -> run <short> (<when>)\n"
-        "note: 1 result has another number of attempts (5 -> 1): "
-        "that alone can change the pass rate\n1 fixed, "
+        "note: 1 result has a different number of attempts (5 -> 1), "
+        "which alone can change the pass rate\n1 fixed, "
     )
     assert "\n\nEdited:\n    attempts 5 -> 1\n" in shown
     assert "fail -> pass, 4 of 5 attempts failed -> 0 of 1  (attempts 5 -> 1)" in shown

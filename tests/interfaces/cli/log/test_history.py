@@ -424,7 +424,7 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
     assert evalstore("diff") == Ran(
         0,
         "run <short> (<when>) -> the workspace\n"
-        f"{about}1 other is taken from the last earlier run that judged them\n"
+        f"{about}the other one comes from the last earlier run that judged it\n"
         "2 unchanged\n"
         "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)\n",
         '(use "evalstore diff @~1 @" to compare the last two runs)\n',
@@ -453,7 +453,7 @@ def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_j
     assert evalstore("diff", "@~1", "@").stdout.startswith(
         "run <short> (<when>) -> run <short> (<when>)\n"
         "note: run <short> did not judge all cases; "
-        "1 other is taken from the last earlier run that judged them\n"
+        "the other one comes from the last earlier run that judged it\n"
     )
     assert "\n1 broke, 0 unchanged\n" in evalstore("diff", "@~1", "@").stdout
     assert "note" not in evalstore("diff", "@~2", "@").stdout
@@ -679,7 +679,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     assert output.stdout.startswith(
         "run <short> (<when>) -> the workspace\n"
         "note: run <short> is partial: tests/other.md (1 result); "
-        "2 others are taken from the last earlier run that judged them\n"
+        "the other 2 come from the last earlier run that judged them\n"
         "2 changed (all now pending), "
     )
     assert (
@@ -724,4 +724,4 @@ def test_the_log_of_a_file_says_how_many_runs_it_leaves_out(
         evalstore("run", "-q")
     log = evalstore("log", "tests/weather.md")
     assert log.stdout.count("run <id>") == 1
-    assert log.stderr == "(2 other runs changed neither it nor its verdicts)\n"
+    assert log.stderr == "(2 other runs changed neither the file nor its verdicts)\n"

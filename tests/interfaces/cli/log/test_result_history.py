@@ -110,7 +110,7 @@ def test_attempts_before_an_edit_that_was_undone_count_again(
     assert counts(evalstore) == f"this version: {expected}"
     write("20 euros", "30 euros")
     evalstore("run", "-q")
-    version = "with the same question and instructions or checks (others are not counted)"
+    version = "for the same question and instructions or checks only"
     assert counts(evalstore) == f"{version}: judged once"
     write()
     evalstore("run", "-q")

@@ -119,7 +119,7 @@ def test_statistics_say_what_they_are_about(
 
 def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:
     (note,) = documents("diff")["notes"]
-    assert f"is partial: {ONE} (1 result); 1 other is taken from the last earlier run" in note
+    assert f"is partial: {ONE} (1 result); the other one comes from the last earlier run" in note
     (note,) = documents("diff", "@~1", "@")["notes"]
     assert f"is partial: {ONE} (1 result); only those are compared" in note
     assert documents("diff", "@~1", "@~1")["notes"] == []

@@ -481,7 +481,7 @@ def test_offline_leaves_what_needs_the_network(
     assert (ran["failed"], ran["verdicts"]["pending"]) == (0, 2)
     assert evalstore("run", "--offline", "--fail-on", "none").exit_code == 3
     assert evalstore("status", "--offline").stdout == (
-        "Left: 2 answers (no model may be called for them).\nNo other pending work.\n"
+        "Left: 2 answers (no model may be called).\nNo other pending work.\n"
     )
     assert documents("status")["left"] == {"ask": 0, "judge": 0}
 

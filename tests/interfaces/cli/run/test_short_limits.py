@@ -194,7 +194,7 @@ def test_a_run_with_a_limit_that_cannot_be_kept_does_not_begin(
     limit = documents(*only, "-n")["shortLimit"]
     assert (limit["answers"], limit["unpriced"]) == (None, ["openai/none-such"])
     assert (
-        "A run with the limit of $0.3000 (--max-cost) does not begin: the price of "
+        "A run with the limit of $0.3000 (--max-cost) cannot start: the price of "
         "'openai/none-such' is not known.\n"
     ) in evalstore(*only, "-n").stdout
     ran = evalstore(*only)

@@ -58,7 +58,7 @@ def test_status_counts_what_waits_for_an_evaluator(
 ) -> None:
     documents("run")
     assert documents("status")["left"] == {"ask": 0, "judge": 1}
-    assert "Left: 1 verdict (no model may be called for them)." in evalstore("status").stdout
+    assert "Left: 1 verdict (no model may be called)." in evalstore("status").stdout
 
 
 def test_an_evaluator_that_comes_later_judges_what_was_pending(

@@ -93,8 +93,8 @@ def test_several_labels_on_an_answer_count_once_and_a_tie_does_not(
         table = documents("stats", revision, "--by", "judge")
         assert (table["groups"][0]["people"], table["ties"]) == (once, 1)
     assert evalstore("stats", "--by", "judge").stderr == (
-        "(labels on answers that were replaced are compared, too)\n"
-        "(1 of 2 labelled answers is left out, as half of the people say pass and half fail)\n"
+        "(labels on answers that were replaced are included)\n"
+        "(1 of 2 labelled answers is left out: half of the people say pass, half say fail)\n"
     )
 
 
@@ -206,7 +206,7 @@ def test_labels_on_replaced_answers_are_compared_and_not_listed(
     )
     shown = evalstore("stats", "--by", "judge")
     assert "50.0% of 2" in shown.stdout
-    assert shown.stderr == "(labels on answers that were replaced are compared, too)\n"
+    assert shown.stderr == "(labels on answers that were replaced are included)\n"
 
 
 def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
@@ -271,7 +271,7 @@ def test_of_each_judge_it_says_how_many_labels_have_no_verdict_to_compare(
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
     assert evalstore("stats", "--by", "judge").stderr.startswith(
-        "(no judge has decided an answer with a label: 'evalstore label' gives"
+        "(no judge has a verdict on a labelled answer: 'evalstore label' gives"
     )
 
 

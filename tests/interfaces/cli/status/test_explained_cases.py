@@ -71,7 +71,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    with the same question (others are not counted): judged once\n"
+        "    for the same question only: judged once\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -190,7 +190,7 @@ def test_what_changed_when_the_case_began_to_fail(
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        f"with the same {version} (others are not counted): judged once",
+        f"for the same {version} only: judged once",
     ]
 
 
@@ -460,7 +460,7 @@ def test_a_shown_case_names_its_run_when_its_test_has_changed_since(
     tree(Path(), {"tests/t.md": "# 👤\n"})
     assert lines("tests/t.md") == ["as in run <short>, the test file has errors now"]
     Path("tests/t.md").unlink()
-    assert lines("tests/t.md") == ["as in run <short>, the test file is gone now"]
+    assert lines("tests/t.md") == ["as in run <short>, the test file was removed since"]
     write()
     assert not lines("tests/t.md")
     evalstore("run", "-q")
@@ -493,7 +493,7 @@ def test_a_shown_file_with_several_cases_names_what_became_of_it(
         assert second == f"{first}, its cases have changed since"
     assert evalstore("show", "@:tests/weather.md").stdout.splitlines()[1] == first
     row = evalstore("show", "tests/weather.md::city=Rome").stdout
-    assert "\nas in run <short>, the row is gone now\n" in row
+    assert "\nas in run <short>, the row was removed since\n" in row
     evalstore("run", "-q")
     assert evalstore("show", "tests/weather.md::city=Rome", "-m", "scripted/one").stdout == row
     assert evalstore("show", "tests/weather.md [city=Rome]").stdout == row

@@ -270,7 +270,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
     async def of_the_run(pilot: Pilot[None]) -> None:
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "In the workspace another verdict by scripted/judge counts: fail (########)" in text
+        assert "The workspace counts another verdict by scripted/judge: fail (########)" in text
         assert "✗ fail  by scripted/judge  (the verdict that counts in the work" in text
 
     drive(scenario)
@@ -691,7 +691,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
 
     async def offline(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
-        assert "(no model may be called for them)" in screen(pilot)
+        assert "(no model may be called)" in screen(pilot)
 
     drive(offline, source=WorkspaceSource(Location(workspace), offline=True))
 
@@ -854,7 +854,7 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
     where = Location(workspace)
     planned = plan(where, ALL)
     new.write_text(NEW.replace("Lima", "Lima " * 1000))
-    with pytest.raises(EvalstoreError, match="4 items of the new plan had not been shown"):
+    with pytest.raises(EvalstoreError, match="4 items of the new plan were not shown before"):
         carry_out_request(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
     assert carry_out_request(where, ALL, ProgressListener(), planned).report.asked == 2
