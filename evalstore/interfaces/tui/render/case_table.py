@@ -17,13 +17,7 @@ from evalstore.core.display import (
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
-from evalstore.interfaces.tui.grid_columns import (
-    GAP,
-    NEVER,
-    Column,
-    ShortenedNames,
-    StyledCell,
-)
+from evalstore.interfaces.tui.grid_columns import GAP, NEVER, Column, ShortenedNames, StyledCell
 from evalstore.interfaces.tui.page_lines import TitlePart
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import READING, result_cell, verdict_cell

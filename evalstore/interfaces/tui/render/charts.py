@@ -7,21 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from evalstore.core.display import (
-    StyledLine,
-    StyledSpan,
-    clip,
-    columns_of,
-    safe,
-    spread,
-)
+from evalstore.core.display import StyledLine, StyledSpan, clip, columns_of, safe, spread
 from evalstore.results.verdict_order import SIGNS
-
-if TYPE_CHECKING:
-    pass
-
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
