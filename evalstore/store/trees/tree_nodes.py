@@ -447,48 +447,38 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
 
     Only the nodes on the way to it are loaded.
     """
-    found = _find([(root, path) for root in roots], load)
-    return {root: entry for (root, _), entry in found.items()}
-
-
-def find_leaves(places: Iterable[tuple[str, str]], load: Load) -> dict[tuple[str, str], str]:
-    """Return the entries of paths in trees, as `find_entry` does, by the path and the root."""
-    roots: dict[str, set[str]] = {}
-    for path, root in places:
-        roots.setdefault(path, set()).add(root)
-    return {
-        (path, root): leaf
-        for path, trees in roots.items()
-        for root, leaf in find_entry(trees, path, load).items()
-    }
+    found = find_leaves(((path, root) for root in roots), load)
+    return {root: entry for (_, root), entry in found.items()}
 
 
 def find_entries(root: str, paths: Collection[str], load: Load) -> dict[str, str]:
     """Return the entries of these paths in a tree; only the nodes on the way to them are loaded."""
-    found = _find([(root, path) for path in paths], load)
-    return {path: entry for (_, path), entry in found.items()}
+    found = find_leaves(((path, root) for path in paths), load)
+    return {path: entry for (path, _), entry in found.items()}
 
 
-def _find(sought: Sequence[tuple[str, str]], load: Load) -> dict[tuple[str, str], str]:
-    """Return the entries of paths in trees; each is given, and found, by the root and the path."""
+def find_leaves(places: Iterable[tuple[str, str]], load: Load) -> dict[tuple[str, str], str]:
+    """Return the entries of paths in trees, as `find_entry` does, by the path and the root."""
     found: dict[tuple[str, str], str] = {}
     level: dict[str, list[tuple[str, str]]] = {}
-    for place in sought:
-        level.setdefault(place[0], []).append(place)
-    digits = {path: hashing.hash_bytes(path.encode()) for _, path in sought}
-    for depth, _ in enumerate(_levels(sought[0][0] if sought else "")):
+    for place in dict.fromkeys(places):
+        level.setdefault(place[1], []).append(place)
+    digits = {
+        path: hashing.hash_bytes(path.encode()) for some in level.values() for path, _ in some
+    }
+    for depth, _ in enumerate(_levels(next(iter(level), ""))):
         if not level:
             break
         nodes = load(level)
         following: dict[str, list[tuple[str, str]]] = {}
-        for id, places in level.items():
+        for id, below in level.items():
             entries, children = (nodes[id].get(name, {}) for name in ("entries", "children"))
-            for place in places:
-                path = place[1]
+            for place in below:
+                path = place[0]
                 if path in entries:
                     found[place] = entries[path]
-                elif below := children.get(digits[path][depth : depth + 1]):
-                    following.setdefault(below, []).append(place)
+                elif child := children.get(digits[path][depth : depth + 1]):
+                    following.setdefault(child, []).append(place)
         level = following
     return found
 
