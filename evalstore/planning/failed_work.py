@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import compress
 
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.hashing import DigestMap, ValueSet, digest_of, digest_of_value
+from evalstore.core.hashing import DigestMap, ValueSet, digest_of_value
 from evalstore.core.results import Failure
-from evalstore.planning.cells import Cell, StreamedCells, batches, limit_of
+from evalstore.planning.cells import Cell, EarlierBatches, StreamedCells, WholePlanError, batches
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import (
     CHECKS,
@@ -122,10 +122,9 @@ def find_tried(
         )
     tried = FailedWork(project)
     busy = bytearray()
-    needs = SharedNeeds(cells) if cells.shared else None
     ties = 0
-    for batch in batches(cells):
-        found, plan = _find_busy(project, batch, needs, tried, answers, judgements)
+    for batch in [[*cells]] if _must_be_together(cells) else batches(cells):
+        found, plan = _find_busy(project, batch, tried, answers, judgements)
         busy += found
         ties += 0 if any(busy) else count_ties(plan, project.settings.verdict)
     if cells and not any(busy):
@@ -141,24 +140,30 @@ def find_tried(
     return busy, tried
 
 
+def _must_be_together(cells: StreamedCells) -> bool:
+    """Return whether cells of several batches need answers to one question in different ways."""
+    earlier = EarlierBatches(cells.shared)
+    try:
+        for batch in batches(cells) if cells.shared else ():
+            earlier.begin(batch)
+    except WholePlanError:
+        return True
+    return False
+
+
 def _find_busy(
     project: Project,
     cells: Sequence[Cell],
-    needs: SharedNeeds | None,
     tried: FailedWork,
     answers: AgeLimit,
     judgements: AgeLimit,
 ) -> tuple[bytearray, Plan]:
     """Return 1 for each cell with failed calls or undecided judgements, and note the calls.
 
-    Also returns the plan of the batch.
-
-    The cells are those of a batch; `needs` are what other batches need, too.
+    Also returns the plan of the batch, of which the cells are.
     """
-    # The first of the cells that need most answers to a question decides on it.
-    plan = Plan(cells=[*(needs.cells_for(cells) if needs else ()), *cells])
+    plan = Plan(cells=[*cells])
     plan_asks(plan, project.store.find_samples(plan.questions), answers)
-    plan.cells = [*cells]
     votes = project.store.find_votes(plan.subjects())
     plan_judgements(plan, votes, judgements, UNSETTLED)
     for question in failed_questions(project, plan):
@@ -225,52 +230,3 @@ def _are_busy(plan: Plan) -> Iterator[bool]:
         )
 
     return map(is_busy, plan.cells)
-
-
-# --- finds how many answers cells need to the questions that they share with other cells
-
-
-class SharedNeeds:
-    """The first cell that needs most answers to each shared question; of it few bytes are kept."""
-
-    def __init__(self, cells: StreamedCells) -> None:
-        """`cells` are read once."""
-        self._shared = cells.shared
-        self._numbers = DigestMap()
-        """The number of the need of each question."""
-        self._cells: list[Cell] = []
-        """A cell for each need, which has its number of answers as attempts."""
-        self._known: dict[Hashable, int] = {}
-        for cell in cells:
-            for question, count in self._needs_of([cell]):
-                digest = digest_of(question)
-                number = self._numbers.get(digest)
-                if number is None or self._cells[number].attempts < count:
-                    self._numbers.put(digest, self._number(cell, count))
-
-    def cells_for(self, batch: Iterable[Cell]) -> list[Cell]:
-        """Return a cell for each shared question of a batch, which needs what all cells do."""
-        numbers = (
-            (question, self._numbers.get(digest_of(question)))
-            for question in dict(self._needs_of(batch))
-        )
-        return [
-            self._cells[number]._replace(questions=(question,))
-            for question, number in numbers
-            if number is not None
-        ]
-
-    def _needs_of(self, cells: Iterable[Cell]) -> Iterator[tuple[str, int]]:
-        """Yield the questions of cells that share some, each with how many answers one needs."""
-        for cell in cells:
-            if not self._shared.isdisjoint(cell.questions):
-                yield from ((id, count) for id, _, count in cell.distinct_questions())
-
-    def _number(self, cell: Cell, count: int) -> int:
-        """Return the number of a need: how many answers, up to which limit, and who gives them."""
-        candidate = cell.candidate
-        need = count, limit_of(cell), candidate.reachable, candidate.trust_needed
-        number = self._known.setdefault(need, len(self._cells))
-        if number == len(self._cells):
-            self._cells.append(cell._replace(attempts=count))
-        return number

@@ -81,7 +81,7 @@ def _compare_selected(root: Path) -> int:
 
     def find_both(project: Any, cells: Any, selection: Any, *ages: Any) -> Any:
         whole = FailedWork(project)
-        flags, _ = failed_work._find_busy(project, [*cells], None, whole, *ages)
+        flags, _ = failed_work._find_busy(project, [*cells], whole, *ages)
         counts.append(sum(flags))
         busy, tried = find(project, cells, selection, *ages)
         assert _selected(project, busy, tried, cells) == _selected(project, flags, whole, cells)
