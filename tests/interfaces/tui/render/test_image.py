@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.core.display import StyledLine, StyledSpan
+from evalstore.files.processes import limited_calls
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render import answer
 from evalstore.interfaces.tui.text_view import TextView
@@ -65,8 +66,9 @@ def test_a_file_that_is_not_a_picture_draws_nothing(data: bytes) -> None:
     assert answer.image_lines(data) == []
 
 
-def test_a_picture_that_takes_long_is_not_drawn() -> None:
+def test_a_picture_that_takes_long_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     pillow = pytest.importorskip("PIL.Image")
+    monkeypatch.setattr(limited_calls, "CPU_SECONDS", 0.5)
     file = io.BytesIO()
     pillow.new("RGB", (2_000, 2_000)).save(file, "JPEG", progressive=True)
     data = file.getvalue()[:-2]
