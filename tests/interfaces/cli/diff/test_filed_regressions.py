@@ -54,7 +54,8 @@ def _break(root: Path, evalstore: Evalstore, count: int) -> None:
 def _plain(text: str) -> str:
     """Return what was printed without ids and times."""
     text = re.sub(r'"seconds": [0-9.]+', '"seconds": 0', text)
-    return re.sub(r"[0-9a-f]{32}|run `[0-9a-f]{8}`", "…", text)
+    ids, minute = r"[0-9a-f]{32}|run `[0-9a-f]{8}`", r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    return re.sub(f"{ids}|{minute}", "…", text)
 
 
 def test_regressions_in_files_are_printed_like_those_in_memory(
@@ -77,7 +78,7 @@ def test_regressions_in_files_are_printed_like_those_in_memory(
     assert "gate failed: 81 regressions (passed in runs <short>" in gate
     assert every.count("(regression: passed in ") == 81
     assert len(json.loads(document)["regressions"]) == 81
-    assert "81 cases broke earlier (passed in " in printed[0][-1]
+    assert "81 cases broke earlier" in printed[0][-1]
 
 
 @pytest.mark.extended
