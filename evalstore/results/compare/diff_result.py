@@ -468,7 +468,12 @@ def summary_lines(
         yield from text_lines(f"{plural(undecided, 'result')} {verb} now undecided", "undecided")
     if is_rest:
         return
-    yield from _pending_candidates(diff)
+    for place, model in enumerate(diff.models or ()):  # while the other one has a verdict
+        sides = [(pair.was, pair.now) for pair in diff.comparison.changed]
+        count = sum(1 for both in sides if (side := both[place]) and side.is_missing)
+        if count:
+            text = f"{plural(count, 'result')} of {safe(model)} {'is' if count == 1 else 'are'}"
+            yield from text_lines(f"{text} pending and not in the pass rates", "pending")
     results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
     chosen = ", chosen by their verdicts" * comparison.by_verdict
     yield from text_lines(f"{comparison.rates_text} ({results}{chosen}, judged on both sides)")
@@ -498,17 +503,6 @@ def _remarks(diff: Diff, change: str) -> str:
     parts += [", ".join(f"{count:,} {word}" for count, word in counts if count)]
     parts = [*filter(None, parts)]
     return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _pending_candidates(diff: Diff) -> Iterator[StyledLine]:
-    """Yield how many results of one of two candidates wait, while the other has a verdict."""
-    for place, model in enumerate(diff.models or ()):
-        sides = [(pair.was, pair.now) for pair in diff.comparison.changed]
-        count = sum(1 for both in sides if (side := both[place]) and side.is_missing)
-        if count:
-            verb = "is" if count == 1 else "are"
-            text = f"{plural(count, 'result')} of {safe(model)} {verb} pending"
-            yield from text_lines(f"{text} and not in the pass rates", "pending")
 
 
 class SideVerdict(NamedTuple):

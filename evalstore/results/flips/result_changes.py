@@ -100,12 +100,10 @@ def find_result_changes(
     else:
         changes = [*edits, *candidates, *judges]
     asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)
-    if changes and label and not label.startswith(ALSO):
-        yield ResultChange(label)
     if changes and asks_the_same and not (candidates or has_same_answer or label):
         yield from _other_results(store, was, now)
     yield from changes or _other_results(store, was, now)
-    if changes and label.startswith(ALSO):
+    if changes and label:
         yield ResultChange(label)
 
 

@@ -138,7 +138,10 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
             listed = sorted(version.results.items(), key=lambda it: (order(it[0][0]), it[0][1]))
             version.results = dict(listed)
             shown = {id: at for at, id in enumerate(version.case.prompts if version.case else ())}
-            names = _prompt_names(project, shown) if len(shown) > 1 else {}
+            names: Mapping[str | None, str] = {}
+        if len(shown) > 1:
+            ids = {id: "no prompt" if id is None else id[:8] for id in shown}
+            names = label_prompts(project, shown) if project else ids
             version.prompt_names = {shown[prompt] + 1: name for prompt, name in names.items()}
         return versions[::-1]
 
@@ -223,14 +226,6 @@ def _participant_edits(
             subject = f"model of {subject}"
         edits[subject] = str(edit) if str(edit) != subject else ""
     return edits
-
-
-def _prompt_names(
-    project: Project | None, prompts: Mapping[str | None, int]
-) -> Mapping[str | None, str]:
-    if project is None:
-        return {id: "no prompt" if id is None else id[:8] for id in prompts}
-    return label_prompts(project, prompts)
 
 
 # --- what runs and the workspace have of a case

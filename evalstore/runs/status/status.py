@@ -17,6 +17,7 @@ from itertools import chain
 from evalstore.core import hashing
 from evalstore.core.display import clip, plural
 from evalstore.core.hashing import subject_of
+from evalstore.core.results import Session
 from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
@@ -87,11 +88,10 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
     scripted = [] if selection.refresh else [*_scripted(project, selection)]
     noted = _read(project.workspace) if scripted else {}
     judges = {each.model for each in project.judges(selection)}
-    edited: dict[str, Noted] = {}
+    edited = {version: noted.get(version, {}) for version, _, _ in scripted}
     for version, _, model in scripted:
-        current = {entry for entry, *_ in _entries(model)}
-        found = noted.get(version, {}).items()
-        edited[version] = {entry: it for entry, it in found if entry not in current}
+        for entry, *_ in _entries(model):
+            edited[version].pop(entry, None)
     models = {
         version: it for version, _, it in scripted if edited[version] and version not in judges
     }
@@ -120,31 +120,40 @@ def _find_counting(
     scripts = {version: [*map(read_entry, it.responses)] for version, it in models.items()}
     count, found = sum(len(edited[version]) for version in models), set[tuple[str, str]]()
     contents = ContentCache(store)
+    for session in _sessions_since_whole_run(store):
+        version, is_cut = session.question.model, session.limit is not None
+        turns = session.turns if version in models else ()
+        for number, text in enumerate((turn.text or "").strip() for turn in turns):
+            request = build_request(contents, session.question, "", None, {})
+            shown = next_request(request, turns[:number])[0].messages
+            try:
+                now = next((it for it in scripts[version] if it.matches(shown)), None)
+                given = (now.answer or "").strip() if now else ""
+                if given == text or (is_cut and given.startswith(text)):
+                    continue
+                found |= {
+                    (version, entry)
+                    for entry, (when, answer, until) in edited[version].items()
+                    if session.started <= until
+                    if is_cut or answer == _hash_text(text)
+                    if read_entry({"when": when or None}).matches(shown)
+                }
+            except ProviderError:  # a condition takes too long, and may for each answer
+                return found
+        if len(found) == count:
+            break
+    return found
+
+
+def _sessions_since_whole_run(store: Store) -> Iterator[Session]:
+    """Yield the sessions of the results in the runs since the last whole one."""
+    others = _OF_OTHER_ANSWERS
     for run in find_runs_since(
-        store, leaves_out=lambda run: is_partial(run) or bool(_OF_OTHER_ANSWERS & {*run.selection})
+        store, leaves_out=lambda run: is_partial(run) or not others.isdisjoint(run.selection)
     ):
         for batch in iterate_entries(store, read_tree(run.results, store.load_nodes)):
             ids = {id for result, _ in batch for id in result.sessions}
-            for session in store.load_sessions(ids).values():
-                version, is_cut = session.question.model, session.limit is not None
-                turns = session.turns if version in models else ()
-                for number, text in enumerate((turn.text or "").strip() for turn in turns):
-                    request = build_request(contents, session.question, "", None, {})
-                    shown = next_request(request, turns[:number])[0].messages
-                    with suppress(ProviderError):  # a condition takes too long
-                        now = next((it for it in scripts[version] if it.matches(shown)), None)
-                        given = (now.answer or "").strip() if now else ""
-                        if given != text and not (is_cut and given.startswith(text)):
-                            found |= {
-                                (version, entry)
-                                for entry, (when, answer, until) in edited[version].items()
-                                if session.started <= until
-                                if is_cut or answer == _hash_text(text)
-                                if read_entry({"when": when or None}).matches(shown)
-                            }
-            if len(found) == count:
-                return found
-    return found
+            yield from store.load_sessions(ids).values()
 
 
 def _hash_text(text: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
@@ -227,38 +226,32 @@ def _print_values(item: FileChange | OtherReason | PlanItem | Difference, indent
 
 
 def _print_items(status: Status) -> None:
+    """Print the items of each kind; equal reasons are above all that have them."""
     for kind, title in KIND_TITLES.items():
-        items = SummedItems(status.items, kind)
-        if items:
-            output.line()
-            counted = kind_count_text(status, kind, items.total, items.by_checks)
-            output.line(f"{title} ({counted}):")
-            is_cut = not output.verbose and len(items) > _SHOWN + 1
-            shown = list(islice(items, _SHOWN)) if is_cut else items
-            _print_items_of_kind(shown, status.prompts)
-            _print_cut(len(items))
-
-
-def _print_items_of_kind(
-    items: Iterable[PlanItem], prompts: dict[str, dict[str | None, str]]
-) -> None:
-    """Print items, which are read several times; equal reasons are above all that have them."""
-    groups: dict[object, tuple[PlanItem, list[int]]] = {}
-    for number, item in enumerate(items):
-        key = item.reason, item.was, item.now, item.also
-        groups.setdefault(key, (item, []))[1].append(number)
-    is_any_alone = any(len(numbers) == 1 for _, numbers in groups.values())
-    places = [case_place(item.file, item.row, item.prompt, prompts) for item in items]
-    names = [" by ".join(filter(None, (item.model, item.evaluator))) for item in items]
-    counts = [f" ({item.count}x)" if item.count > 1 else "" for item in items]
-    columns = align_cases(places, names, BESIDE_PLACE if is_any_alone else _BESIDE_LISTED)
-    rows = [f"{place}  {name}" for place, name in zip(*columns, strict=True)]
-    for item, (number, *others) in groups.values():
-        reason = output.safe(reason_text(item))
-        _print_wrapped(reason if others else f"{rows[number]}  {reason}{counts[number]}")
-        _print_values(item, 8)
-        for each in (number, *others) if others else ():
-            output.line(f"        {rows[each].rstrip()}{counts[each]}")
+        if not (every := SummedItems(status.items, kind)):
+            continue
+        count = kind_count_text(status, kind, every.total, every.by_checks)
+        output.line()
+        output.line(f"{title} ({count}):")
+        is_cut = not output.verbose and len(every) > _SHOWN + 1
+        items = list(islice(every, _SHOWN)) if is_cut else every  # they are read several times
+        groups: dict[object, tuple[PlanItem, list[int]]] = {}
+        for number, item in enumerate(items):
+            key = item.reason, item.was, item.now, item.also
+            groups.setdefault(key, (item, []))[1].append(number)
+        is_any_alone = any(len(numbers) == 1 for _, numbers in groups.values())
+        places = [case_place(it.file, it.row, it.prompt, status.prompts) for it in items]
+        names = [" by ".join(filter(None, (item.model, item.evaluator))) for item in items]
+        counts = [f" ({item.count}x)" if item.count > 1 else "" for item in items]
+        columns = align_cases(places, names, BESIDE_PLACE if is_any_alone else _BESIDE_LISTED)
+        rows = [f"{place}  {name}" for place, name in zip(*columns, strict=True)]
+        for item, (number, *others) in groups.values():
+            reason = output.safe(reason_text(item))
+            _print_wrapped(reason if others else f"{rows[number]}  {reason}{counts[number]}")
+            _print_values(item, 8)
+            for each in (number, *others) if others else ():
+                output.line(f"        {rows[each].rstrip()}{counts[each]}")
+        _print_cut(len(every))
 
 
 def _cut(items: list[T], most: int) -> list[T]:
