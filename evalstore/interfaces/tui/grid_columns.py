@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -48,7 +49,8 @@ class ShortenedNames:
         """Return a name as one line of at most this many columns.
 
         When not all names of the group fit, the fields that all of them begin with
-        (`lang=en, question=`) are left out; of a path that does not fit, the folders (`…/late.md`).
+        (`lang=en, question=`) are left out; of a path that does not fit, the folders (`…/late.md`):
+        those that all have, or all of them if no other name ends alike.
         """
         text = one_line(name)
         if group not in self._groups:
@@ -57,8 +59,10 @@ class ShortenedNames:
         if columns_of(text) <= columns and starts.longest <= columns:
             return text
         own = text[starts.fields :] if starts.covers(text) else text
-        in_folder = f"…{text[starts.folders - 1 :]}"
-        if starts.folders and columns_of(own) > columns >= columns_of(in_folder):
+        file = text.rpartition("/")[2]
+        ends = [text[starts.folders - 1 :]] + [f"/{file}"] * (starts.files.get(file) == 1)
+        fitting = (f"…{end}" for end in ends if starts.folders and columns_of(end) < columns)
+        if columns_of(own) > columns and (in_folder := next(fitting, "")):
             return in_folder
         return shorten_label(own, columns, max(0, starts.of(text) - (len(text) - len(own))))
 
@@ -79,7 +83,9 @@ class _SharedStarts:
             self.fields = self._common.rfind(_AND) + len(_AND) if _AND in self._common else 0
         self.folders = self._common.rfind("/") + 1
         """The length of the folders that all names begin with."""
-        self._starts = shared_starts(names) if len(names) <= _COMPARED else {}
+        some = names if len(names) <= _COMPARED else ()
+        self.files = Counter(name.rpartition("/")[2] for name in set(some))
+        self._starts = shared_starts(some)
 
     def covers(self, name: str) -> bool:
         """Return whether the name begins as all names of the group do."""

@@ -56,6 +56,17 @@ def test_of_a_path_that_does_not_fit_the_shared_folders_are_left_out() -> None:
     assert shortened(["scripted/careful", "scripted/hasty"], 14) == ["…/careful", "scripted/hasty"]
 
 
+def test_of_a_path_that_is_too_long_the_file_is_left_unless_another_ends_alike() -> None:
+    names = ["tests/booking/change-date.md", "tests/seats/late.md", "tests/trains/late.md"]
+    assert shortened([*names, names[0]], 16) == [
+        "…/change-date.md",
+        "…/seats/late.md",
+        "…/trains/late.md",
+        "…/change-date.md",
+    ]
+    assert shortened(names, 15)[2] != "…/late.md"
+
+
 def test_of_very_many_names_the_shared_start_is_left_out() -> None:
     names = [f"number={number:06} and something long" for number in range(3_001)]
     assert shortened(names, 12)[7] == "000007 and …"
