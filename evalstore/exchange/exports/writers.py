@@ -13,7 +13,6 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
@@ -163,10 +162,21 @@ def cut(text: str, most: int) -> str:
 
 def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Json]]) -> Iterator[str]:
     """Yield the lines of a table as CSV, without their ends."""
-    for row in chain([header], rows):
-        buffer = StringIO()
-        csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
-        yield safe(buffer.getvalue(), lines=True)
+    yield from map(_csv_line, chain([header], rows))
+
+
+class _Echo:
+    """A file that returns what a CSV writer writes, so that the writer returns it, too."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+_LINES: Any = csv.writer(_Echo(), lineterminator="")
+
+
+def _csv_line(values: Iterable[Json]) -> str:
+    return str(_LINES.writerow([safe(csv_cell(value), lines=True) for value in values]))
 
 
 def markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Json]]) -> Iterator[str]:
@@ -255,22 +265,7 @@ def write_csv(export: Export, file: ByteWriter) -> None:
 
 def make_record_writer(file: ByteWriter) -> RecordWriter:
     """Return a function that writes a record of CSV, in which nothing is a formula."""
-    lines = csv.writer(_TextWriter(file), lineterminator="\n")
-
-    def write_record(values: Iterable[Json]) -> None:
-        lines.writerow([safe(csv_cell(value), lines=True) for value in values])
-
-    return write_record
-
-
-class _TextWriter:
-    """Writes the lines of a CSV writer to a file."""
-
-    def __init__(self, file: ByteWriter) -> None:
-        self._file = file
-
-    def write(self, line: str) -> None:
-        self._file.write(line.encode())
+    return lambda values: file.write(f"{_csv_line(values)}\n".encode())
 
 
 def write_markdown(export: Export, file: ByteWriter) -> None:
