@@ -39,7 +39,7 @@ from evalstore.exchange.importers.base import (
 )
 from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.exchange.imports.records import IMPORTED, ImportedHistory
-from evalstore.files.access import LARGEST_SOURCE, LARGEST_TEXT, read_file
+from evalstore.files.access import LARGEST_SOURCE, LARGEST_TEXT, normalise, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import read_yaml, write_yaml
@@ -338,13 +338,13 @@ def write_models(
         if id in called:
             continue
         name = unique(f"models/{safe_file_name(id.replace('/', '--'))}", names)
-        content = f"{_WORDS}{write_yaml({'id': id, 'provider': RECORDED})}\n".encode()
+        content = f"{_WORDS}{write_yaml({'id': id, 'provider': RECORDED})}\n"
         file = known.get(id)
         if file is None or (
             file == place_of(f"{name}.yaml") and _is_written(workspace, file, content)
         ):
             names.append(name)
-            files[f"{name}.yaml"] = content
+            files[f"{name}.yaml"] = content.encode()
     return files
 
 
@@ -364,11 +364,14 @@ def _stored_as_called(
     return {id for id, version in versions.items() if version in stored}
 
 
-def _is_written(workspace: WorkspaceFolder, file: str, content: bytes) -> bool:
+def _is_written(workspace: WorkspaceFolder, file: str, content: str) -> bool:
+    """Return whether a file has this content, maybe with other quotes, as imports once wrote."""
     try:
-        return workspace.read_bytes(file, LARGEST_TEXT) == content
+        text = normalise(workspace.read_bytes(file, LARGEST_TEXT))
+        is_same = read_yaml(text).value == read_yaml(content).value
     except FileProblem:
         return False
+    return bool(is_same and text.count("\n") == content.count("\n"))
 
 
 _PARTS: tuple[Part, ...] = ("candidate", "evaluator")

@@ -399,6 +399,10 @@ def test_importing_again_counts_the_model_files_that_are_there(repository: Repos
     assert len([path for path in done["written"] if path.startswith("models/")]) == 2
     again = repository.bring()
     assert (again["written"], again["unchanged"], again["kept"]) == ([], done["written"], [])
+    file = repository.root / "models/in/acme--m-7.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("acme/m:7", "'acme/m:7'"), encoding="utf-8")
+    assert "gone" not in repository.bring()  # other quotes say the same
 
 
 def test_a_model_file_of_an_import_that_was_edited_is_left_alone(repository: Repository) -> None:
