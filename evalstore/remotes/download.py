@@ -11,7 +11,7 @@ import itertools
 import sqlite3
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from shlex import quote
 from typing import NamedTuple, Self
@@ -316,11 +316,6 @@ class ReferencedPull:
     def pulled(self) -> Pulled:
         """Return what was read until now."""
         return Pulled.of(self._arrivals, self._reader)
-
-    @property
-    def by_table(self) -> Mapping[str, int]:
-        """Return how many rows were stored in each table."""
-        return self._arrivals.stored
 
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""

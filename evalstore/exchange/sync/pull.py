@@ -13,7 +13,7 @@ until each planned case has passed in one: whichever fails is a regression then.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,7 +48,7 @@ from evalstore.remotes.layout import require_remote
 from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects
 from evalstore.store.events import RUNS_SEARCHED
-from evalstore.store.records import CopyListener, MissingIds, count_by_table, find_missing
+from evalstore.store.records import CopyListener, count_by_table, find_missing
 from evalstore.store.revisions import resolve_remote_run
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.settings.remote_names import (
@@ -136,33 +136,38 @@ def pull_missing(
         return report
     listener = listener or CopyListener()
     if isinstance(opened, OpenRemote):
-        pulled = _copy(opened, missing, report, listener)
-        report.newer = opened.cache.count_unknown()
+
+        def copy() -> Pulled:
+            with opened.store.snapshot_ids() as ids:
+                missing = find_missing(opened.cache, ids)
+            return pull_records(opened.store, opened.files, opened.cache, missing, listener)
+
+        _copy(opened, report, copy)
     else:
         assert opened.database  # one without tables lacks all rows
         pulled = copy_records(opened.database, opened.store, missing, listener, opened.address)
         report.records = count_kinds(pulled.stored)
         report.bytes_received = pulled.bytes_received
-    note_left(report, pulled)
+        note_left(report, pulled)
     return report
 
 
-def _copy(
-    opened: OpenRemote, missing: MissingIds, report: PullReport, listener: CopyListener
-) -> Pulled:
-    """Copy rows, once more if somebody has replaced packs meanwhile; returns the last result."""
-    pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
-    stored = Counter(pulled.stored)
-    report.bytes_received += pulled.bytes_received
-    received = opened.cache.refresh(opened.files) if pulled.missing_packs else 0
-    if received:
-        with opened.store.snapshot_ids() as ids:
-            missing = find_missing(opened.cache, ids)
-        pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+def _copy(opened: OpenRemote, report: PullReport, copy: Callable[[], Pulled]) -> None:
+    """Copy and report it; once more if somebody has replaced packs meanwhile."""
+    stored: Counter[str] = Counter()
+    for is_last in (False, True):
+        pulled = copy()
         stored.update(pulled.stored)
-        report.bytes_received += received + pulled.bytes_received
+        report.bytes_received += pulled.bytes_received
+        if is_last or not pulled.missing_packs:
+            break
+        received = opened.cache.refresh(opened.files)
+        report.bytes_received += received
+        if not received:
+            break
     report.records = count_kinds(stored)
-    return pulled
+    report.newer = opened.cache.count_unknown()
+    note_left(report, pulled)
 
 
 def note_left(report: PullReport, pulled: Pulled) -> None:
@@ -332,27 +337,16 @@ def pull_for_plan(
         if with_history and not opened.cache.list_runs():
             location.warn(f"'{opened.name}' has no runs: no failure can be told from a regression")
         is_searched = not selection.narrows if with_history is None else with_history
-        copied: Counter[str] = Counter()
-        for is_last in (False, True):
+        report = PullReport(
+            *(opened.name, opened.address, {}, received), left_out=count_left_out(opened.cache)
+        )
+
+        def copy() -> Pulled:
             pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
             _pull(location, selection, opened, pull, baseline, is_searched=is_searched)
-            copied.update(pull.by_table)
-            received += pull.pulled.bytes_received
-            if is_last or not pull.pulled.missing_packs:
-                break
-            again = opened.cache.refresh(opened.files)
-            received += again
-            if not again:  # nobody has replaced packs meanwhile
-                break
-        report = PullReport(
-            opened.name,
-            opened.address,
-            count_kinds(copied),
-            bytes_received=received,
-            newer=opened.cache.count_unknown(),
-            left_out=count_left_out(opened.cache),
-        )
-        note_left(report, pull.pulled)
+            return pull.pulled
+
+        _copy(opened, report, copy)
         if is_searched or baseline:
             _require_complete(report)
         return report
