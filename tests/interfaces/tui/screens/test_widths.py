@@ -33,6 +33,7 @@ def test_the_titles_of_columns_do_not_touch_the_frame(workspace: Path) -> None:
         for width in range(112, 180, 2):
             await resized(pilot, width, 40)
             frames = [line.split("│")[1] for line in screen(pilot).splitlines() if "│" in line]
+            assert frames
             assert all(inside.endswith(" ") for inside in frames), screen(pilot)
 
     drive(scenario, size=(120, 40), revision="@")
