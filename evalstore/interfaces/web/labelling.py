@@ -100,12 +100,9 @@ class LabelPages:
         All words of `only` must be in the title, candidate and tags.
         """
         self._forget_changed()
-        labels = stored_labels(self._location)
-        offered = self._offered(only)
-        at = _find_place(offered, after)
-        left = offered[at + 1 :] if at is not None else [it for it in offered if it[:2] > after]
-        free = (it for it in left if not it.missing and person not in _by_person(labels, it))
-        return next(free, None)
+        labels, offered = stored_labels(self._location), self._offered(only)
+        left = (it for it in offered[_find_place(offered, after) + 1 :] if not it.missing)
+        return next((each for each in left if person not in _by_person(labels, each)), None)
 
     def _forget_changed(self) -> None:
         """Read the answers again, when they are wanted, after an edit or a run.
@@ -125,17 +122,11 @@ class LabelPages:
         with self._lock:
             if only not in self._answers:
                 words = only.casefold().split()
-                found = (
-                    each for each in self._every() if all(word in each.words for word in words)
+                found = (each for each in self._read() if all(word in each.words for word in words))
+                self._answers[only] = nsmallest(
+                    MOST_ANSWERS, found, lambda it: (it.missing, not it.is_judged, *it[:2])
                 )
-                self._answers[only] = nsmallest(MOST_ANSWERS, found, key=_order)
             return self._answers[only]
-
-    def _every(self) -> Iterator[AskedAnswer]:
-        """Yield the answers of the workspace, and keep how they are judged now."""
-        for each in self._read():
-            self._current.add(digest_of_value((each.result.evaluation, each.sessions)))
-            yield each
 
     def page(
         self, session: str, place: str, person: str, only: str, note: str = "", why: str = ""
@@ -166,7 +157,7 @@ class LabelPages:
         own = given.pop(person, None)
         others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
         offered = self._offered(only)
-        at = _find_place(offered, answer[:2]) or 0
+        at = _find_place(offered, answer[:2])
         texts, told = TextTable(), criteria.instructions if criteria else ""
         if sum(len(each.answers) for each in shown) == 1:
             told = told.replace(str(AnswerRef(((0, 0),))), "[the answer]")
@@ -201,7 +192,7 @@ class LabelPages:
                 for vote in view.judgements
                 if own and not vote.is_person and answer.session in vote.sessions
             ],
-            previous=offered[at - 1] if at else None,
+            previous=offered[at - 1] if at > 0 else None,
         )
 
     def file(self, session: str, place: str, id: str) -> tuple[str, bytes]:
@@ -378,6 +369,7 @@ class LabelPages:
                             vote.evaluation == case.evaluation and not vote.human
                             for vote in plan.votes.get(subject_of(them), ())
                         )
+                        self._current.add(digest_of_value((case.evaluation, them)))
                         about = place, them, complete, case, title, words, 0
                         yield AskedAnswer(them[0], *about, is_judged)
                     if left := tuple(id for id in each.sessions if id not in used):
@@ -385,14 +377,9 @@ class LabelPages:
                         yield AskedAnswer(left[0], place, left, result, case, title, words, missing)
 
 
-def _order(answer: AskedAnswer) -> tuple[object, ...]:
-    """Return the sort key of the answers that are offered."""
-    return answer.missing, not answer.is_judged, answer.session, answer.place
-
-
-def _find_place(offered: Sequence[AskedAnswer], answer: tuple[str, ...]) -> int | None:
-    """Return the number of an answer, given by its session and case, among those offered."""
-    return next((at for at, each in enumerate(offered) if each[:2] == answer), None)
+def _find_place(offered: Sequence[AskedAnswer], answer: tuple[str, ...]) -> int:
+    """Return the number of an answer, given by its session and case, among those offered; or -1."""
+    return next((at for at, each in enumerate(offered) if each[:2] == answer), -1)
 
 
 def _part(

@@ -268,12 +268,9 @@ def group_cells(stats: Stats, group: ResultGroup) -> tuple[StyledCell, ...]:
     )
     if stats.leaves_out_cases:
         texts = f"{rate.passed:,} of {rate.judged:,}", "", ""
-    passed, interval, counts = texts
     return (
         StyledCell(group.name, "faint" if None in group.key else ""),
-        StyledCell(passed, colour),
-        StyledCell(interval, colour),
-        StyledCell(counts),
+        *(StyledCell(text, colour) for text in texts),
         StyledCell(f"{group.cases:,}"),
         StyledCell(f"{group.sessions:,}"),
         StyledCell("" if group.latency is None else f"{group.latency:.2f}s"),
