@@ -249,13 +249,6 @@ def _missing(run: Run) -> Iterator[str]:
 def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
     """Yield what broke or became undecided with its reason and feedback, and what was fixed."""
     for word, pairs in compared.flips.items():
-        if not pairs:
-            continue
-        cases, *several = count_cases(pairs.rows())
-        yield from (
-            f"#### {word.capitalize()}" + (f" ({cases}, {several[0]})" if several else ""),
-            "",
-        )
         listed = []
         for pair in pairs[:_MOST_PAIRS]:
             facts = describe_pair(compared, pair)
@@ -268,11 +261,8 @@ def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
             about = f"{verdicts}{f', {count}' if count else ''}{why}"
             told = compared.feedback.get(pair.either.decision, "") if word != "fixed" else ""
             listed.append((pair.either, facts.prompt, about, told))
-        yield from _by_case(listed)
-        if len(pairs) > _MOST_PAIRS:
-            runs = f"{short(compared.was)} {short(compared.now)}"
-            yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
-        yield ""
+        hint = f": `evalstore diff {short(compared.was)} {short(compared.now)}`"
+        yield from _list(word.capitalize(), [*pairs.rows()], listed, hint)
 
 
 def _failing(
@@ -282,11 +272,8 @@ def _failing(
     about: Mapping[Result, str],
     feedback: Mapping[Decision, str],
 ) -> Iterator[str]:
-    """Yield a list of results with what is said about each; nothing without any."""
-    if not results:
-        return
-    yield from (f"#### {title}", "")
-    yield from _by_case(
+    """Yield a list of results with what is said about each."""
+    listed = (
         (
             result,
             prompts.get(result.file, {}).get(result.prompt, ""),
@@ -295,9 +282,23 @@ def _failing(
         )
         for result in results[:_MOST_PAIRS]
     )
-    if len(results) > _MOST_PAIRS:
-        yield f"… and {len(results) - _MOST_PAIRS:,} more"
-    yield ""
+    yield from _list(title, [result[:2] for result in results], listed)
+
+
+def _list(
+    title: str,
+    rows: Sequence[object],
+    listed: Iterable[tuple[Result, str, str, str]],
+    hint: str = "",
+) -> Iterator[str]:
+    """Yield the first results with these cases, and how many there are; nothing without any."""
+    if rows:
+        counts = count_cases(rows)
+        yield from (f"#### {title}" + f" ({', '.join(counts)})" * bool(counts[1:]), "")
+        yield from _by_case(listed)
+        if len(rows) > _MOST_PAIRS:
+            yield f"… and {len(rows) - _MOST_PAIRS:,} more{hint}"
+        yield ""
 
 
 def _by_case(entries: Iterable[tuple[Result, str, str, str]]) -> Iterator[str]:

@@ -160,7 +160,7 @@ def test_undecided_results_have_counts_of_their_own(
     evalstore("report", "@", "-o", str(undecided / "report.html"))
     page = (undecided / "report.html").read_text(encoding="utf-8")
     assert told in page
-    assert "broke earlier" not in page.lower()
+    assert "broke earlier" not in page.partition("<script")[0].lower()
     (listed,) = re.findall(r'<h2 id="undecided">(.*?)</section>', page, re.DOTALL)
     assert listed.startswith("Now undecided (1 case)")
     words = [part.rpartition(" ")[2] for part in re.findall(r"[a-z ]+(?=</span>)", listed)]
