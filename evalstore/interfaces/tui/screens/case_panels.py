@@ -13,7 +13,6 @@ from evalstore.core.display import BLANK, StyledLine, TextBlock, plural, text_li
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.case_filter import (
-    FIELDS,
     NO_MATCH,
     FilteredCases,
     LookedUp,
@@ -23,7 +22,6 @@ from evalstore.interfaces.tui.case_filter import (
 )
 from evalstore.interfaces.tui.case_listing import CaseListing
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.page_lines import TypedLine
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
     MISSING,
@@ -105,13 +103,6 @@ class TextFilter:
         """A text while texts are searched."""
         self.read_wanted: Callable[[], None] | None = None
         """Reads the cases that match, where only some of many are there."""
-
-    @staticmethod
-    def input_line() -> Input:
-        """Return the line in which the filter is typed."""
-        fields = " ".join(f"{name}:…" for name in FIELDS)
-        hint = f"words {fields} -not (f1 explains all)"
-        return TypedLine(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     @property
     def _line(self) -> Input:

@@ -15,7 +15,7 @@ from evalstore.comparison.statistics import Rate
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
-from evalstore.interfaces.tui.case_filter import ORDERS, Query, help_lines
+from evalstore.interfaces.tui.case_filter import FIELDS, ORDERS, Query, help_lines
 from evalstore.interfaces.tui.case_listing import (
     GROUPINGS,
     CaseGroup,
@@ -29,7 +29,7 @@ from evalstore.interfaces.tui.case_listing import (
 from evalstore.interfaces.tui.data_source import FilteredPlaces
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell
-from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.page_lines import FooterHint, TypedLine
 from evalstore.interfaces.tui.render.case_table import case_cells, case_columns, case_title
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
 from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
@@ -146,7 +146,8 @@ class CasesPage(DatedPage):
     def compose(self) -> ComposeResult:
         """Lay out the line of the filter, too."""
         yield from super().compose()
-        yield self.filter.input_line()
+        hint = f"words {' '.join(f'{name}:…' for name in FIELDS)} -not (f1 explains all)"
+        yield TypedLine(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     def on_mount(self) -> None:
         """Read the cases."""

@@ -84,8 +84,8 @@ class _ListedCommands(Provider):
     commands: list[Command]
     shown_first: int = _LISTED
     """How many are listed before anything is typed."""
-    most_room: int = 1_000
-    """The most columns of a name with its hint, which are the farther apart the more there are."""
+    room: int = 76
+    """The columns of a name with its hint, if both fit: more would take them apart."""
     bonus: float = 0.0
     """What is added to scores, so that of equal matches these come first; below 0.2."""
 
@@ -117,7 +117,9 @@ class _ListedCommands(Provider):
 
     def _with_hint(self, shown: Content, command: Command) -> Content:
         """Return a name in a line with its key, or another hint, at the right."""
-        room = max(_LEAST, min(self.most_room, self.app.size.width - _FRAME))
+        room = max(_LEAST, self.app.size.width - _FRAME)
+        if shown.cell_length + columns_of(command.hint) < self.room:
+            room = min(room, self.room)
         hint = command.hint if columns_of(command.hint) < room // 2 else ""
         left = room - columns_of(hint)
         name = shown.truncate(left - 1, ellipsis=True, pad=False)
@@ -170,7 +172,7 @@ class ActionCommands(_ListedCommands):
                     by_id[action.id] = Command(action.description, key, run)
         first = (by_id.pop(id) for id in _FIRST if id in by_id)
         self.commands = [*first, *by_id.values()]
-        self.most_room = max(columns_of(f"{it.name}{it.hint}") for it in self.commands) + _GAP
+        self.room = max(columns_of(f"{it.name}{it.hint}") for it in self.commands) + _GAP
 
 
 class PlaceCommands(_ListedCommands):

@@ -174,7 +174,11 @@ def test_the_palette_has_a_line_for_each_command_with_its_key_at_the_right(
             ends = {len(line.rstrip()) for line in screen(pilot).splitlines()[first : first + 5]}
             assert len(ends) == 1
             assert max(ends) < 40, "a key is near its name"
+            await press(pilot, *"greeting.md")
+            line = next(it for it in screen(pilot).splitlines() if "File tests/greeting" in it)
+            assert len(line.rstrip()) < 80, "so is what else is said of a name"
             await press(pilot, "escape")
+            await press(pilot, *["escape"] * isinstance(pilot.app.screen, Palette))
 
     drive(scenario, revision="@")
 
