@@ -53,5 +53,5 @@ def pooling(server: PostgreSQLServer, mode: str, size: int = 20) -> Iterator[str
         yield server.url().replace(quote(server.host), quote(str(folder))) + f"&port={_PORT}"
     finally:
         pooler.terminate()
-        pooler.wait(30)
+        pooler.wait(60)
         shutil.rmtree(folder, ignore_errors=True)

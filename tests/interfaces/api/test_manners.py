@@ -106,7 +106,7 @@ def test_threads_share_a_workspace_and_ask_each_question_once(workspace: Workspa
     begin = threading.Barrier(8)
 
     def use(number: int) -> int:
-        begin.wait(30)
+        begin.wait(60)
         if number % 2:
             report = workspace.run()
             assert report.status == "complete"

@@ -309,7 +309,7 @@ def test_a_real_deadlock_ends_with_both_transactions(
             connection.execute(update, (first * 16,))
             if is_first_try:
                 is_first_try.clear()
-                both_have_one.wait(30)
+                both_have_one.wait(60)
             connection.execute(update, (second * 16,))
 
         with closing(Store.open(address)) as store:

@@ -729,7 +729,7 @@ def test_a_run_outside_of_the_main_thread_can_be_interrupted(workspace: Path) ->
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert statuses == ["interrupted"]
     listener.stop_it()
 
