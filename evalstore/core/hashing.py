@@ -250,11 +250,14 @@ def describe_case_file(file: CaseFile) -> Description:
 
 def describe_session(session: Session) -> Description:
     """Describe the whole content of a session, with the question spelled out and a nonce."""
-    description = describe_question(session.question)
-    del description["kind"]
+    question = session.question
     return describe(
         "session",
-        **{name: value for name, value in description.items() if name != "scheme"},
+        test=question.test,
+        prompt=question.prompt,
+        model=question.model,
+        temperature=_number(question.temperature),
+        seed=question.seed,
         turns=[_reply(turn) for turn in session.turns],
         started=session.started,
         nonce=session.nonce,
