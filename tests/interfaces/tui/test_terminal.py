@@ -72,7 +72,7 @@ def walk_through_comparisons(page: Terminal) -> None:
     page.press("Escape")
     page.shows("evalstore › 2 runs")
     page.press("S")
-    page.shows("statistics › ", "95% interval")
+    page.shows("statistics › ", " of 4 passed")
     page.press("3")
     page.shows("answers $", "  weather")
     page.press("Enter")
