@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports import answers, every_eval_ever, inspect_logs, rows, writers
+from evalstore.exchange.exports import (
+    every_eval_ever,
+    inspect_logs,
+    junit,
+    langbite_tables,
+    otlp,
+    parquet,
+    writers,
+)
 from evalstore.exchange.exports.rows import open_export
 from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Format, Writer
 from evalstore.files.atomic_write import (
@@ -21,15 +29,15 @@ from evalstore.results.show.revision_results import without_garbage_collection
 _WRITERS: dict[Format, Writer] = {
     "jsonl": writers.write_json_lines,
     "csv": writers.write_csv,
-    "parquet": rows.write_parquet,
+    "parquet": parquet.write_parquet,
     "json": writers.write_json,
     "md": writers.write_markdown,
-    "junit": rows.write_junit,
-    "otlp": answers.write_otlp,
+    "junit": junit.write_junit,
+    "otlp": otlp.write_otlp,
 }
 _FOLDER_WRITERS: dict[Format, FolderWriter] = {
     "inspect": inspect_logs.write_inspect_logs,
-    "langbite": answers.write_langbite,
+    "langbite": langbite_tables.write_langbite,
     "every-eval-ever": every_eval_ever.write_every_eval_ever,
 }
 _SUFFIXES: dict[str, Format] = {
@@ -59,7 +67,7 @@ def find_format(path: Path, format: Format | None = None) -> Format:
             hint = f"'evalstore report -o {path}' writes a page"
         raise EvalstoreError(f"the suffix of '{path}' names no format", hint=hint)
     if chosen == "parquet":
-        rows.require_pyarrow()
+        parquet.require_pyarrow()
     return chosen
 
 
@@ -95,7 +103,7 @@ def write_export(location: Location, revision: str, format: Format, file: ByteWr
             hint="name a folder with -o",
         )
     if format == "parquet":
-        rows.require_pyarrow()
+        parquet.require_pyarrow()
     with without_garbage_collection(), open_export(location, revision) as export:
         _WRITERS[format](export, file)
 

@@ -352,7 +352,8 @@ class ResultReader(OpenedWorkspace):
 
         Raises `EvalstoreError` when pyarrow is not installed (`evalstore[parquet]`).
         """
-        from evalstore.exchange.exports.rows import open_export, read_table
+        from evalstore.exchange.exports.parquet import read_table
+        from evalstore.exchange.exports.rows import open_export
 
         with self._use() as location, open_export(location, any_revision(run)) as export:
             return read_table(export)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.exchange.exports import rows as export_rows
+from evalstore.exchange.exports import parquet as export_parquet
 from evalstore.exchange.exports.writers import COLUMNS, FORMATS, NAMES, csv_cell
 from evalstore.interfaces.cli.main import main
 from evalstore.store.sqlite import connection
@@ -179,7 +179,7 @@ def test_parquet_has_the_rows_in_groups_of_limited_size(
     evalstore("run")
     evalstore("export", "-o", "r.jsonl")
     for name, value in limits.items():
-        monkeypatch.setattr(export_rows, name, value)
+        monkeypatch.setattr(export_parquet, name, value)
     assert evalstore("export", "-o", "r.parquet").exit_code == 0
     file = pyarrow.parquet.ParquetFile("r.parquet")
     sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]

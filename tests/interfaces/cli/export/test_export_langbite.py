@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.exchange.exports.answers import EVALUATIONS, GLOBAL_EVALUATION, RESPONSES
+from evalstore.exchange.exports.langbite_tables import EVALUATIONS, GLOBAL_EVALUATION, RESPONSES
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED, HOSTILE
 
