@@ -48,7 +48,7 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edited = "(checks changed)"
     assert f"`scripted/one`: pass (run `<short>`) -> fail {edited}" in comment
     assert f"✓ pass (run #) → ✗ fail {edited}" in summary
-    note = "is partial: tests/z.md --refresh (1 result); 1 other is taken from the last"
+    note = "is partial: tests/z.md --refresh (1 result); the other one comes from the last"
     report = evalstore("report", "--markdown").stdout
     assert note in report
     assert ", compared with `<short>` and, for what it left out, earlier runs.\n" in report
