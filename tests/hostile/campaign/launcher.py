@@ -42,6 +42,8 @@ def main() -> int:
         import_module(name)
     work_sizes.load()
     import_module("tests.hostile.forking").do_once()
+    # A program that may only write short files would cut off bytecode that all others read.
+    sys.dont_write_bytecode = True
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers

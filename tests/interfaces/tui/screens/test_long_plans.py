@@ -143,7 +143,7 @@ def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None
     preview = interactive_run.plan(Location(long), interactive_run.ALL)
     rows = ROWS.replace("land 74", "isle 74")
     tree(long, {"tests/data.jsonl": rows})
-    with pytest.raises(evalstore.EvalstoreError, match="4 items of the new plan had not"):
+    with pytest.raises(evalstore.EvalstoreError, match="4 items of the new plan were not"):
         interactive_run.carry_out_request(
             Location(long), interactive_run.ALL, ProgressListener(), preview
         )

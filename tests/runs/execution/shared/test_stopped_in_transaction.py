@@ -71,7 +71,7 @@ def test_the_others_go_on_and_it_does_so_when_it_wakes(
     programs[0].wait_until(lambda: count(WAITING) >= 3)
     programs[-1].send(signal.SIGSTOP)  # its server process gets the lock, and nobody gives it back
     beside.execute(b"COMMIT")
-    programs[0].wait_until(lambda: count(IDLE) == 1)
+    programs[0].wait_until(lambda: count(IDLE) >= 1)  # others may be slow
     programs[0].wait_until(lambda: sum(team.asked.values()) >= ROWS - 30)
     programs[0].wait_until(lambda: count(IDLE) == 0)  # one of the others may just be slow
     programs[-1].send(signal.SIGCONT)
