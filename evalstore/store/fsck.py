@@ -16,7 +16,7 @@ from evalstore.store.contents import all_as_bytes, find_unknown, find_unknown_fo
 from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.records import derive_columns, iterate_references
-from evalstore.store.rows.columns import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
+from evalstore.store.rows.row_tables import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
 from evalstore.store.schema.table_definitions import (
     EVENTS,

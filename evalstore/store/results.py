@@ -20,8 +20,8 @@ from evalstore.core.runs import Run, RunSources, describe_sources, restore_sourc
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_digits, damaged, split_ids
-from evalstore.store.rows.columns import VERDICT_OF
 from evalstore.store.rows.row_queries import Among, FileLeaf, ResultLeaf
+from evalstore.store.rows.row_tables import VERDICT_OF
 from evalstore.store.trees.case_chunks import OF_PARTS, has_parts
 from evalstore.store.trees.tree_nodes import find_entry, read_tree
 

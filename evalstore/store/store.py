@@ -36,8 +36,8 @@ from evalstore.store.driver import Connection, Extent, refuse_foreign
 from evalstore.store.events import FailureQueries, RunQueries, SessionQueries
 from evalstore.store.location import StoreLocation
 from evalstore.store.records import RecordQueries
-from evalstore.store.rows.columns import ROWS_OF
 from evalstore.store.rows.row_queries import RowQueries
+from evalstore.store.rows.row_tables import ROWS_OF
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import (
     EVALUATIONS,

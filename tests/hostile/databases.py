@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, read_address
-from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.row_tables import ROW_TABLES
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 

@@ -19,7 +19,7 @@ from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
-from evalstore.store.rows.columns import ROW_TABLES, VIEWS
+from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import COORDINATION
 from tests.builders import tree

@@ -19,9 +19,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.rows.columns import ROW_TABLES, VIEWS
+from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_classes import METADATA
+from evalstore.store.schema.sqlmodel_classes import METADATA
 from evalstore.store.schema.table_definitions import COORDINATION, EVENTS, VERSIONS
 from evalstore.store.sqlite.connection import SQLiteConnection
 from tests.store.sessions import fill

@@ -15,8 +15,8 @@ from evalstore.core.errors import StoreError
 from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case
 from evalstore.store import Store
-from evalstore.store.rows.columns import ANSWER_ROWS, JUDGEMENT_ROWS
 from evalstore.store.rows.result_sums import ROOT, ResultSums, TemporaryRows
+from evalstore.store.rows.row_tables import ANSWER_ROWS, JUDGEMENT_ROWS
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
 

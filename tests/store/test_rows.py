@@ -24,7 +24,7 @@ from evalstore.store.results import (
     load_whole,
     require_results,
 )
-from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS, VIEWS
+from evalstore.store.rows.row_tables import ROW_TABLES, VERDICT_NUMBERS, VIEWS
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.trees.tree_nodes import build_tree
 from tests.postgresql_server import PostgreSQLServer

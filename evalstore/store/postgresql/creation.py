@@ -27,7 +27,7 @@ from evalstore.store.postgresql.schema import (
     WORDS,
     statements,
 )
-from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.row_tables import ROW_TABLES
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import (
     COORDINATION,

@@ -7,7 +7,7 @@ transaction that writes a row is computed in the same way.
 
 from __future__ import annotations
 
-from evalstore.store.rows.columns import ROW_TABLES, postgresql_views
+from evalstore.store.rows.row_tables import ROW_TABLES, postgresql_views
 from evalstore.store.schema.table_definitions import (
     COORDINATION,
     EVALUATIONS,

@@ -23,7 +23,8 @@ from evalstore.store.contents import as_bytes, as_digits, damaged, split_ids
 from evalstore.store.costs import select_people
 from evalstore.store.driver import Connection
 from evalstore.store.results import require_results
-from evalstore.store.rows.columns import (
+from evalstore.store.rows.row_queries import CELLS, OF_RUNS, RowQueries
+from evalstore.store.rows.row_tables import (
     ANSWER_ROWS,
     CASE_NODES,
     CASE_ROWS,
@@ -38,7 +39,6 @@ from evalstore.store.rows.columns import (
     VERDICT_NUMBERS,
     numbers_of,
 )
-from evalstore.store.rows.row_queries import CELLS, OF_RUNS, RowQueries
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
 

@@ -11,7 +11,7 @@ from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, damaged
-from evalstore.store.rows.columns import (
+from evalstore.store.rows.row_tables import (
     VERDICT_NUMBERS,
     VERDICT_OF,
     by_verdict,

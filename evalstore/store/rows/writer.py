@@ -14,7 +14,7 @@ from evalstore.core.runs import restore_run
 from evalstore.core.values import Json
 from evalstore.store.contents import ID_BYTES, decode_row
 from evalstore.store.driver import Connection
-from evalstore.store.rows.columns import (
+from evalstore.store.rows.row_tables import (
     ANSWER_ROWS,
     CASE_NAMES,
     CASE_NODES,

@@ -37,7 +37,7 @@ from evalstore.store.driver import (
     refuse_writing,
     took_too_long,
 )
-from evalstore.store.rows.columns import ROW_TABLES, sqlite_views
+from evalstore.store.rows.row_tables import ROW_TABLES, sqlite_views
 from evalstore.store.schema.table_definitions import (
     COORDINATION,
     FAILURES,

@@ -11,7 +11,7 @@ from evalstore.exchange.importers.langbite_templates import OPERATIONS
 from evalstore.exchange.importers.lve.checkers import CHECKERS
 from evalstore.exchange.importers.nemo_metrics import METRICS
 from evalstore.exchange.importers.openai_evals import CHECKS
-from evalstore.exchange.importers.promptfoo.tests import CONVERTERS
+from evalstore.exchange.importers.promptfoo.assertions import CONVERTERS
 
 PAGES = Path(__file__).parents[3] / "docs" / "coming-from"
 NAMES = [

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.row_tables import ROW_TABLES
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import COORDINATION
 from tests.hostile.campaign.trial import Trial

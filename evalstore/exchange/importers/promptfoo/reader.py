@@ -26,15 +26,10 @@ from evalstore.exchange.importers.base import (
 )
 from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo import files
+from evalstore.exchange.importers.promptfoo.assertions import Assertion, Assertions, read_number
+from evalstore.exchange.importers.promptfoo.cases import PromptfooCase, PromptfooTests
 from evalstore.exchange.importers.promptfoo.files import PromptfooPrompt, read_prompts, read_turns
 from evalstore.exchange.importers.promptfoo.test_writer import group, write, write_judged
-from evalstore.exchange.importers.promptfoo.tests import (
-    Assertion,
-    Assertions,
-    PromptfooCase,
-    PromptfooTests,
-    read_number,
-)
 from evalstore.exchange.importers.recorded_messages import (
     TOOLS_AS_TEXT,
     RecordedConversation,

@@ -10,6 +10,14 @@ from dataclasses import dataclass, field, replace
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, NotTakenError, require, skipping
+from evalstore.exchange.importers.promptfoo.assertions import (
+    LISTS,
+    Assertion,
+    convert,
+    literal_value,
+    split_list,
+)
+from evalstore.exchange.importers.promptfoo.cases import PromptfooCase
 from evalstore.exchange.importers.promptfoo.files import (
     PromptfooPrompt,
     as_template,
@@ -18,14 +26,6 @@ from evalstore.exchange.importers.promptfoo.files import (
     shown_paths,
     template_names,
     to_json,
-)
-from evalstore.exchange.importers.promptfoo.tests import (
-    LISTS,
-    Assertion,
-    PromptfooCase,
-    convert,
-    literal_value,
-    split_list,
 )
 from evalstore.exchange.importers.template_writer import (
     as_section,

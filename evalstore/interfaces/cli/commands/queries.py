@@ -19,7 +19,7 @@ from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
-from evalstore.store.rows.columns import VIEWS
+from evalstore.store.rows.row_tables import VIEWS
 
 if TYPE_CHECKING:
     from evalstore.results.grep import SearchHit

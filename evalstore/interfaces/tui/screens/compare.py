@@ -35,7 +35,7 @@ from evalstore.interfaces.tui.grid_columns import (
     only_file,
 )
 from evalstore.interfaces.tui.page_lines import FooterHint
-from evalstore.interfaces.tui.render.case_table import spark_cell
+from evalstore.interfaces.tui.render.case_cells import spark_cell
 from evalstore.interfaces.tui.render.verdicts import READING, pair_lines, result_cell
 from evalstore.interfaces.tui.screens.actions import DatedPage, HistoryReader
 from evalstore.interfaces.tui.text_view import TextView

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import OK, USAGE
-from evalstore.store.rows.columns import VIEWS
+from evalstore.store.rows.row_tables import VIEWS
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER_WORKSPACE, Evalstore
 from tests.postgresql_server import PostgreSQLServer

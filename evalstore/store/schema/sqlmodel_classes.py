@@ -8,7 +8,7 @@ from sqlalchemy import LargeBinary, MetaData, Text
 from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.row_tables import ROW_TABLES
 from evalstore.store.schema.table_definitions import COORDINATION, TABLES, TableColumns
 
 
