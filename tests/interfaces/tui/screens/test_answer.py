@@ -219,7 +219,7 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
 
 
 def without_ages(text: str) -> str:
-    return re.sub(r"just now|\d+ seconds? ago", "some time ago", text)
+    return re.sub(r"just now|\d+ (?:second|minute)s? ago", "some time ago", text)
 
 
 def test_a_wide_terminal_has_the_verdicts_at_the_right_of_the_conversation(
