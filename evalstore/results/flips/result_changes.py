@@ -94,9 +94,7 @@ def find_result_changes(
     texts = [each.text for each in judged]
     is_judged_alone = is_kept or (has_same_answer and not _shows_question(store, was, now, project))
     if judging_causes(pair, texts, words, has_same_answer=is_judged_alone):
-        others = () if is_kept else [each for each in (*edits, *candidates) if each not in judged]
-        asked_anew = (ResultChange(f"{each.text} (same answer)") for each in others)
-        changes, candidates = [*judged, *asked_anew], []
+        changes, candidates = judged, []
     else:
         changes = [*edits, *candidates, *judges]
     asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)

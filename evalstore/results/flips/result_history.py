@@ -106,7 +106,7 @@ class ResultHistory:
     changes: tuple[ResultChange, ...]
     """What changed between these two runs."""
     later: tuple[ResultChange, ...]
-    """What changed from then to the newest verdict, if the case has not passed since."""
+    """What changed from then to the newest verdict, unless all searched runs passed."""
     later_run: Run | None
     """The first run with what the newest verdict is about; None if that is `since`."""
     counts: VerdictCounts
@@ -182,7 +182,8 @@ def find_history(
     cast = find_votes(store, [since.result])
     votes = (cast[id].vote for id in records[0].result.evaluations if id in cast)
     keeps_label = any(vote.human and vote.verdict != "none" for vote in votes)
-    later = None if keeps_label else _find_later(records, since)
+    is_told = not keeps_label and (before or not _passes(since))
+    later = _find_later(records, since) if is_told else None
     other = next((each for each in records if each not in alike), None)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
@@ -204,12 +205,12 @@ def find_history(
 
 
 def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedResult | None:
-    """Return the first failure that is about the same as the newest, if `since` is about another.
+    """Return the first result that is about the same as the newest, if `since` is about another.
 
-    `records` are the newest first; None if the newest one passes.
+    `records` are the newest first.
     """
     newest = records[0]
-    if _passes(newest) or since.result.evaluations == newest.result.evaluations:
+    if since.result.evaluations == newest.result.evaluations:
         return None
     until = records[: records.index(since)]
     return [each for each in until if each.result.evaluations == newest.result.evaluations][-1]

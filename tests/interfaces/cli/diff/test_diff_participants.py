@@ -178,8 +178,7 @@ def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
     assert "[city=Oslo]  scripted/one  fail -> pass  (instructions changed)" in shown
     changes = history(evalstore, "tests/weather.md::city=Oslo")
     assert "  instructions changed" in changes
-    of_oslo = evalstore("show", "tests/weather.md::city=Oslo").stdout
-    assert "\n      system prompt desk changed (same answer)\n" in of_oslo
+    assert not [line for line in changes if "system prompt desk" in line]
     assert "system prompt desk" in edited(shown)
 
 

@@ -161,3 +161,42 @@ def test_what_changed_after_a_failure_began_is_told(
     runs = documents("log")["runs"]
     document = documents("show", "tests/t.md")
     assert document["history"]["later"]["run"]["run"] == runs[1]["run"]
+
+
+def test_a_pass_for_another_reason_than_when_it_began_is_told(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("20 euros")
+    evalstore("run", "-q")
+    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
+    evalstore("run", "-q")
+    assert "what changed since" not in evalstore("show", "tests/t.md").stdout
+    write("20 euros", "20 euros")
+    evalstore("run", "-q")
+    later = history(evalstore, "tests/t.md")[2:-1]
+    assert later[:4] == [
+        "what changed in between:",
+        "  labelled by Ada",
+        "what changed since then, up to run <short> (<when>):",
+        "  checks changed",
+    ]
+    assert later[-1] == "  label of Ada no longer counts"
+
+
+def test_a_pass_by_a_label_on_an_older_answer_is_told(answers: Any, evalstore: Evalstore) -> None:
+    write("How?")
+    answers("20 euros", "10 euros")
+    evalstore("run", "-q")
+    evalstore("run", "-q", "--refresh", "tests/t.md")
+    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
+    assert history(evalstore, "@work:tests/t.md::")[2:-1] == [
+        "what changed in between:",
+        "  same question, asked again",
+        "    - [-20-] euros",
+        "    + {+10+} euros",
+        "what changed since then, in the workspace:",
+        "  same question, and an older answer counts: run <short> had asked again",
+        "    - [-10-] euros",
+        "    + {+20+} euros",
+        "  labelled by Ada",
+    ]
