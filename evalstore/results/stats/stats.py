@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from evalstore.comparison.statistics import ClusterSum, RateChange, change_of_fi
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
-from evalstore.core.display import WORKSPACE, percent, side_name
+from evalstore.core.display import WORKSPACE, percent, plural, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run, sum_costs
@@ -612,7 +612,7 @@ class JudgeStats:
     alone: Counter[str] = field(default_factory=Counter)
     """How many answers have this verdict by the judge, and the opposite one by all others."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Why labelled answers without a tie are not in `people` -> how many."""
+    """Why labelled answers are not compared in `people` -> how many."""
 
     def add(self, words: Sequence[str], others: Sequence[str], count: int) -> None:
         """Count so many answers with these verdicts by the judge, and those by other judges."""
@@ -664,7 +664,13 @@ class JudgeTable:
     ties: int = 0
     """Labelled answers that are not compared, as half of the people say pass."""
     labelled: int = 0
-    """All labelled answers in the store, with the ties."""
+    """All labelled answers in the store."""
+
+    def coverage(self, judge: JudgeStats) -> str:
+        """Return how many labelled answers are compared with a judge, and why others are not."""
+        left = [f"{many:,} {why}" for why, many in sorted(judge.left_out.items())]
+        of = f"of {plural(self.labelled, 'labelled answer')} compared"
+        return f"{self.labelled - judge.left_out.total():,} {of}; {', '.join(left)}" if left else ""
 
 
 _FEWEST_LABELS = 5
@@ -700,8 +706,8 @@ def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
             percent((pairs["pass", "pass"] + pairs[alone]) / compared(pairs))
             for alone in (("pass", "fail"), ("fail", "pass"))
         ]
-        text = f"most lenient: {first.judge} passed {rates[0]} of the answers that it shares with "
-        text += f"other judges, and they passed {rates[1]} of them"
+        text = f"most lenient: {first.judge} passed {rates[0]} of its answers, "
+        text += f"and other judges {rates[1]} of the same answers"
     few = f"too few labels: each judge needs {_FEWEST_LABELS} answers that people failed"
     return ranked, text if has_labels else f"{text} ({few})"
 
@@ -743,11 +749,12 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         collector.collect(batches)
         with collector.open_sums() as sums:
             answers, instructions = sums.judged_answers(), sums.instructions()
-        labelled = _labelled_answers(project.store, project.settings.evaluations_per_evaluator)
+        times = project.settings.evaluations_per_evaluator
+        labelled = [*_labelled_answers(project.store, times, instructions)]
         versions = {id for votes in answers for id, _ in votes}
         versions |= {each.evaluator for each in run.evaluators}
-        ids = versions | {vote.evaluator for _, votes in labelled for vote in votes}
-        names = evaluator_names(project.store, ids)
+        on_labelled = {vote.evaluator for _, votes in labelled for vote in votes}
+        names = evaluator_names(project.store, versions | on_labelled)
     judges: dict[str, JudgeStats] = {}
     for given, count in answers.items():
         said: dict[str, list[str]] = {}
@@ -758,19 +765,23 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
             others = [word for other in said if other != name for word in said[other]]
             judges.setdefault(name, JudgeStats(name)).add(words, others, count)
     of_run = {each.id for each in run.evaluators}
-    for name in {names[vote.evaluator][0] for _, votes in labelled for vote in votes} & of_run:
+    for name in {names[id][0] for id in on_labelled} & of_run:
         judges.setdefault(name, JudgeStats(name))
     for (word, votes), judge in product(labelled, judges.values()):
-        if word != "undecided":
-            own = [vote for vote in votes if names[vote.evaluator][0] == judge.judge]
-            counted = [
-                it for it in own if it.evaluator in versions if it.evaluation in instructions
-            ]
-            judge.people.update((vote.verdict, word) for vote in counted)
-            if not {"pass", "fail"}.intersection(vote.verdict for vote in counted):
-                other = "judged only by other versions of the judge or the instructions"
-                why = "undecided" if counted else other if own else "not judged by it"
-                judge.left_out[why] += 1
+        own = [vote for vote in votes if names[vote.evaluator][0] == judge.judge]
+        counted = [vote for vote in own if vote.evaluator in versions]
+        pairs = Counter[tuple[str, str]]((vote.verdict, word) for vote in counted)
+        if word in ("pass", "fail"):
+            judge.people += pairs
+        if not compared(pairs):
+            why = (
+                (word == "none", "labelled under other instructions or checks"),
+                (word == "undecided", "passed by as many people as failed it"),
+                (counted, "undecided"),
+                (own, "judged only by other versions of the judge"),
+                (True, "not judged by it"),
+            )
+            judge.left_out[next(text for holds, text in why if holds)] += 1
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
     groups = tuple(judges[name] for name in sorted(judges))
@@ -778,27 +789,28 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
     return JudgeTable(run.id, run.started, groups, ties, len(labelled))
 
 
-def _labelled_answers(store: Store, times: int) -> list[tuple[Word, list[Vote]]]:
-    """Return what most people say of each labelled answer, and the verdicts of judges on it.
+def _labelled_answers(
+    store: Store, times: int, instructions: Container[str]
+) -> Iterator[tuple[Word, list[Vote]]]:
+    """Yield what most people say of each labelled answer, and the verdicts of judges on it.
 
-    People say `undecided` in a tie. Of each judge its last judgements count, as many `times` as it
-    judges an answer.
+    People say `undecided` in a tie, and `none` if all labels are by other instructions or checks.
+    Of each judge its last judgements count, as many `times` as it judges an answer.
     """
-    labels: dict[tuple[str, str], list[tuple[Verdict, None]]] = {}
+    labels: dict[str, dict[str, list[tuple[Verdict, None]]]] = {}
     for label in current_labels(store):
         if label.verdict != "none":
-            key = hashing.subject_of(label.sessions), label.evaluation
-            labels.setdefault(key, []).append((label.verdict, None))
-    votes = store.find_votes({subject for subject, _ in labels})
-    found: list[tuple[Word, list[Vote]]] = []
-    for (subject, evaluation), words in labels.items():
-        by_judge: dict[str, list[Vote]] = {}
-        for vote in votes[subject]:
-            if vote.evaluation == evaluation and not vote.human:
-                by_judge.setdefault(vote.evaluator, []).append(vote)
-        last = [vote for made in by_judge.values() for vote in made[-times:]]
-        found.append((combine_votes(words).verdict, last))
-    return found
+            given = labels.setdefault(hashing.subject_of(label.sessions), {})
+            given.setdefault(label.evaluation, []).append((label.verdict, None))
+    made = store.find_votes(labels)
+    for subject, given in labels.items():
+        words = {id: combine_votes(given[id]).verdict for id in given if id in instructions}
+        for id, word in (words or dict[str, Word]({"": "none"})).items():
+            by_judge: dict[str, list[Vote]] = {}
+            for vote in made[subject]:
+                if vote.evaluation in ([id] if id else given) and not vote.human:
+                    by_judge.setdefault(vote.evaluator, []).append(vote)
+            yield word, [vote for each in by_judge.values() for vote in each[-times:]]
 
 
 # --- what all runs have cost

@@ -496,18 +496,8 @@ def print_judges(table: JudgeTable) -> None:
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
     for text in output.wrap(output.safe(finding), output.width()) if finding else ():
         output.line(text)
-    count = table.labelled - table.ties
-    notes = [
-        f"{output.safe(each.judge)}: {count - each.left_out.total():,} of {count:,} labelled "
-        "answers compared; "
-        + ", ".join(f"{many:,} {why}" for why, many in sorted(each.left_out.items()))
-        for each in table.groups
-        if each.left_out
-    ]
-    if table.ties:
-        answers = f"{table.ties:,} of {output.plural(table.labelled, 'labelled answer')}"
-        verb = "is" if table.ties == 1 else "are"
-        notes.insert(0, f"{answers} {verb} left out: half of the people say pass, half say fail")
+    said = ((output.safe(each.judge), table.coverage(each)) for each in table.groups)
+    notes = [f"{name}: {text}" for name, text in said if text]
     if any(agreement(judge.people) for judge in table.groups):
         notes.insert(0, "labels on answers that were replaced are included")
     elif not notes:

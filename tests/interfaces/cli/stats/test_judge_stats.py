@@ -94,7 +94,9 @@ def test_several_labels_on_an_answer_count_once_and_a_tie_does_not(
         assert (table["groups"][0]["people"], table["ties"]) == (once, 1)
     assert evalstore("stats", "--by", "judge").stderr == (
         "(labels on answers that were replaced are included)\n"
-        "(1 of 2 labelled answers is left out: half of the people say pass, half say fail)\n"
+        "(scripted/lenient: 1 of 2 labelled answers compared; 1 passed by as many people as failed "
+        "it)\n(scripted/strict: 1 of 2 labelled answers compared; 1 passed by as many people as "
+        "failed it)\n"
     )
 
 
@@ -123,8 +125,8 @@ def test_the_most_lenient_judge_is_first_and_named_with_what_shows_it(
 
     few = " (too few labels: each judge needs 5 answers that people failed)"
     by_judges = (
-        "most lenient: scripted/lenient passed 75.0% of the answers that it shares with other "
-        "judges, and they passed 25.0% of them"
+        "most lenient: scripted/lenient passed 75.0% of its answers, "
+        "and other judges 25.0% of the same answers"
     )
     for row in (1, 2, 3):
         assert listed() == ("scripted/lenient", by_judges + few)
@@ -221,7 +223,7 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     tree(judged, {"models/lenient.yaml": harsh})
     note = (
         "(scripted/lenient: 0 of 2 labelled answers compared; 2 judged only by other versions of "
-        "the judge or the instructions)"
+        "the judge)"
     )
     for _ in ("before a run", "after it"):
         lenient, strict = documents("stats", "--by", "judge")["groups"]
@@ -235,6 +237,12 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     assert "1 of 3 labelled answers compared" in evalstore("stats", "--by", "judge").stderr
 
 
+_OTHER = (
+    "(scripted/lenient: 0 of 1 labelled answer compared; 1 labelled under other instructions or "
+    "checks)"
+)
+
+
 def test_verdicts_with_other_instructions_are_not_compared(
     judged: Path, evalstore: Evalstore, documents: Any
 ) -> None:
@@ -243,10 +251,13 @@ def test_verdicts_with_other_instructions_are_not_compared(
     evalstore("run", "-q")
     lenient, _ = documents("stats", "--by", "judge")["groups"]
     assert lenient["people"]["compared"] == 0
-    assert "0 of 1 labelled answers compared" in evalstore("stats", "--by", "judge").stderr
-    evalstore("label", "tests/t.md::n=2", "fail", "--as", "Ada")
-    lenient, _ = documents("stats", "--by", "judge")["groups"]
-    assert lenient["people"]["falsePasses"] == 1, "of the present instructions alone"
+    assert _OTHER in " ".join(evalstore("stats", "--by", "judge").stderr.split())
+    for person, verdict in (("Ada", "fail"), ("Bo", "pass")):
+        evalstore("label", "tests/t.md::n=2", verdict, "--as", person)
+        lenient, _ = documents("stats", "--by", "judge")["groups"]
+        assert lenient["people"]["falsePasses"] == (person == "Ada"), "of the present instructions"
+    tie = "compared; 1 passed by as many people as failed it)"
+    assert tie in " ".join(evalstore("stats", "--by", "judge").stderr.split())
     lenient, _ = documents("stats", "@~1", "--by", "judge")["groups"]
     assert lenient["people"]["falsePasses"] == 1
 
