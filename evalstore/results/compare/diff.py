@@ -67,7 +67,7 @@ from evalstore.results.compare.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
-from evalstore.results.edits.edited_sources import EditedSources, Versions, find_edits
+from evalstore.results.edits.edited_sources import RENAMED, EditedSources, Versions, find_edits
 from evalstore.results.flips.regressions import Regression, find_open_regressions
 from evalstore.results.judgement_changes import (
     differ_participants,
@@ -372,7 +372,7 @@ def diff(
         )
         for path, old in filled.former.items():
             if path in now.nodes and path != old and selected.covers_file(path):
-                renamed = Difference("renamed", old, path)
+                renamed = Difference(RENAMED, old, path)
                 edits[path] = [renamed, *edits.get(path, ())]
         after = runs[1] if len(runs) > 1 else workspace_as_run(project, selection)
         befores = with_all_candidates(store, [runs[0], *filled.earlier_runs.values()])

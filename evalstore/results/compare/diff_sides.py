@@ -73,7 +73,9 @@ def read_sides(
     was = _of_run(store, runs[0], current)
     was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
     settled = None if now else _find_settled(project, selection, was)
-    now = now or workspace_side(project, _in_workspace(project, selection), settled)
+    if now is None:
+        selected = _in_workspace(project, selection, is_any_renamed=bool(was.former))
+        now = workspace_side(project, selected, settled)
     return _with_results(store, was, now.equal), now
 
 
@@ -391,10 +393,13 @@ def open_sides(
         yield project
 
 
-def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOptions | None:
+def _in_workspace(
+    project: Project, selection: SelectionOptions, *, is_any_renamed: bool = False
+) -> SelectionOptions | None:
     """Return a selection with those of its paths that the workspace has; None if it has none.
 
-    Instead of an unknown row its file is selected: the row may have another label in a run.
+    Instead of an unknown row its file is selected: the row may have another label in a run. All is
+    selected if a path may be that of a prompt, or the former one of a file.
     """
     kept: list[str] = []
     for path in selection.paths:
@@ -405,7 +410,7 @@ def _in_workspace(project: Project, selection: SelectionOptions) -> SelectionOpt
             kept.append(split_row(path)[0])
         except NoTestFileError:
             file = name_file(project.location, project.workspace, path)
-            if name_prompt_file(project.workspace, file):  # test files may have used it
+            if is_any_renamed or name_prompt_file(project.workspace, file):
                 return replace(selection, paths=())
     return replace(selection, paths=tuple(kept)) if kept or not selection.paths else None
 
@@ -488,7 +493,7 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
 
 
 def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tuple[Target, ...]:
-    """Return what the paths select, with the rows that the last side has."""
+    """Return what the paths, or former ones, select, with the rows that the last side has."""
     location, workspace = project.location, project.workspace
     files = {
         path: side.files[node]
@@ -496,13 +501,18 @@ def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tupl
         for path, node in side.nodes.items()
         if not path.endswith(OTHER)
     }
+    former = (pair for side in sides for pair in side.former.items())
+    renamed = [(old, new) for new, old in former if new in files and old not in files]
+    files |= {old: files[new] for old, new in renamed}
     versions: dict[str, set[str]] = {}
     if any(name_prompt_file(workspace, name_file(location, workspace, path)) for path in paths):
         cases = (case for file in files.values() for case in file.cases)
         ids = {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id}
         for id, name in label_prompts(project, dict.fromkeys(ids)).items():
             versions.setdefault(name, set()).add(id or "")
-    return find_targets(location, workspace, files.keys(), files, paths, versions)
+    found = find_targets(location, workspace, files.keys(), files, paths, versions)
+    moved = (replace(each, path=new) for each in found for old, new in renamed if each.covers(old))
+    return (*found, *moved)
 
 
 def only_rows(selected: Selection, *sides: Side) -> tuple[Side, ...]:

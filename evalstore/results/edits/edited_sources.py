@@ -381,6 +381,7 @@ _TOLD_BY_CHECK = re.compile(
     r"check \d+ changed: (?P<kind>schema|judge prompt)(?:, (?P<rest>.+))?$", re.DOTALL
 )
 """An edit of something that checks use, and the same as an edit of a check."""
+RENAMED = "renamed"
 PROMPT_EDITS = ("system prompt ", "judge prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
 
@@ -482,12 +483,14 @@ def by_subject(
             elif file in names or not is_use_of(difference.subject, names):
                 subject, of_subject = _place(file, names, difference)
                 subjects[subject][of_subject] = None  # several files may use it
-    return {subject: list(listed) for subject, listed in (subjects | prompts).items()}
+    for prompt, listed in prompts.items():
+        subjects[prompt] |= listed
+    return {subject: list(listed) for subject, listed in subjects.items()}
 
 
 def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:
     """Return what of these names a difference is of, with the difference as it stands below it."""
-    if file in names or not names:
+    if file in names or not names or difference.subject == RENAMED:
         return file, difference
     if difference.subject.endswith(EXCHANGED):
         subject = difference.subject.removesuffix(EXCHANGED)

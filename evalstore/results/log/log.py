@@ -30,7 +30,7 @@ from evalstore.planning.path_history import compare_sources, follow_file, name_i
 from evalstore.planning.project import VersionReader
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.edits.edited_sources import find_edits
+from evalstore.results.edits.edited_sources import RENAMED, find_edits
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
 from evalstore.results.judgement_changes import (
     ALSO,
@@ -551,7 +551,7 @@ def _find_edits(
     for was, now in pairs:
         differences = edits[now.run.id]
         if was.path != now.path:
-            differences = [Difference("renamed", was.path, now.path), *differences]
+            differences = [Difference(RENAMED, was.path, now.path), *differences]
         if now.run.id in removed:
             differences = [Difference("restored"), *differences]
         yield tuple(differences or [Difference("no change in content")])

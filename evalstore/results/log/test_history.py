@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.version_diff import Difference
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError
@@ -18,6 +19,7 @@ from evalstore.planning.options import Location
 from evalstore.planning.path_history import name_in_newest_run, name_in_workspace
 from evalstore.planning.project import VersionReader
 from evalstore.planning.status_report import results_at, workspace_as_run
+from evalstore.results.edits.edited_sources import RENAMED
 from evalstore.results.flips.result_changes import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.judgement_changes import ParticipantHistory
 from evalstore.results.log.log import SeenRun, follow_row, follow_runs
@@ -138,11 +140,10 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
             listed = sorted(version.results.items(), key=lambda it: (order(it[0][0]), it[0][1]))
             version.results = dict(listed)
             shown = {id: at for at, id in enumerate(version.case.prompts if version.case else ())}
-            names: Mapping[str | None, str] = {}
-        if len(shown) > 1:
-            ids = {id: "no prompt" if id is None else id[:8] for id in shown}
-            names = label_prompts(project, shown) if project else ids
-            version.prompt_names = {shown[prompt] + 1: name for prompt, name in names.items()}
+            if len(shown) > 1:
+                ids = {id: "no prompt" if id is None else id[:8] for id in shown}
+                names = label_prompts(project, shown) if project else ids
+                version.prompt_names = {shown[prompt] + 1: name for prompt, name in names.items()}
         return versions[::-1]
 
 
@@ -180,7 +181,8 @@ def _list_versions(
 ) -> list[Version]:
     """Return the versions, oldest first; `cases` and `parts_of` are by node, `results` by leaf."""
     versions: list[Version] = []
-    for run, _, node, leaf in seen:
+    last = ""
+    for run, path, node, leaf in seen:
         case, parts = cases.get(node or ""), parts_of.get(node or "", {})
         found, was = results.get(leaf or "", ()), versions[-1] if versions else None
         edits: dict[str, str] = {}
@@ -194,6 +196,8 @@ def _list_versions(
             names = dict.fromkeys((*was.parts, *parts))
             changed = [part for part in names if was.parts.get(part) != parts.get(part)]
             edits = {part.rstrip("0123456789 "): "" for part in changed} | edits
+            edits |= {RENAMED: str(Difference(RENAMED, last, path))} if path != last else {}
+        last = path if case else last
         if edits:
             id, at = (None, 0) if run.id == WORKSPACE else (run.id, run.started)
             texts = tuple(text for text in edits.values() if text)

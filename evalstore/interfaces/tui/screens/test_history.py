@@ -114,11 +114,11 @@ that run, with the candidate of the selected column; {list.left} and {list.right
 
         self._versions = versions
         self._candidates = merge_candidates(version.verdicts for version in versions)
-        # A line may be about a changed candidate or a removed case, or a version has come back.
+        # A change may be of a candidate or the path, a case is gone, or a version has come back.
         different = len({tuple(sorted(it.parts.items())) for it in versions if it.parts})
         counts = plural(different, "version")
-        if len(versions) != different:
-            counts += f", {plural(len(versions), 'line')}"
+        if others := len(versions) - different:
+            counts += f", {plural(others, 'other change')}"
         self.set_title("versions", counts, self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.grid

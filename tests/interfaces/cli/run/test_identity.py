@@ -71,6 +71,25 @@ def test_diff_pairs_the_file(moved: Path, documents: Any, sides: tuple[str, ...]
     assert len(document["changed"]) + len(document["fixed"]) + document["unchanged"] == 2
 
 
+@pytest.mark.parametrize("name", ["weather", "climate"])
+def test_diff_lists_the_new_path_beside_an_edited_prompt_and_finds_the_old_one(
+    workspace: Path, evalstore: Evalstore, name: str
+) -> None:
+    (workspace / "prompts").mkdir()
+    (workspace / "prompts/short.md").write_text("Be short.\n")
+    prompted = IDENTIFIED.replace("tags:", "systemPrompts: [short]\ntags:")
+    (workspace / "tests/weather.md").write_text(prompted)
+    evalstore("run")
+    (workspace / "tests/weather.md").rename(workspace / "tests/climate.md")
+    edit(workspace / "prompts/short.md", "short", "brief")
+    for step in ([], ["run"]):
+        evalstore(*step)
+        sides = ("@~1", "@") if step else ()
+        shown = evalstore("diff", *sides, "--", f"tests/{name}.md").stdout
+        assert "\n    tests/climate.md\n        renamed: tests/weather.md -> tests/clim" in shown
+        assert "\n    system prompt short\n" in shown
+
+
 def test_log_follows_the_file(moved: Path, documents: Any, evalstore: Evalstore) -> None:
     (first,) = documents("log", "tests/climate.md")["runs"]
     documents("run")
@@ -132,7 +151,7 @@ def test_the_file_may_come_back(moved: Path, documents: Any) -> None:
 def test_the_versions_follow_the_file(moved: Path, documents: Any, file: str) -> None:
     where = Location(moved)
     assert [version.edits for version in versions_of(where, file, "city=Oslo")] == [
-        ("instructions",),
+        ("instructions", "renamed"),
         ("new",),
     ]
 

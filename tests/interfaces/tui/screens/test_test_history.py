@@ -238,7 +238,7 @@ def test_the_title_counts_versions_and_lines_apart(workspace: Path) -> None:
     edit(test, "How is {{city}} today?", "How is {{city}}?")  # the first version again
     main(["run", "--quiet"])
     drive(scenario, revision="@")
-    assert titles == ["2 versions, 3 lines", "2 versions, 4 lines"]
+    assert titles == ["2 versions, 1 other change", "2 versions, 2 other changes"]
 
 
 def test_a_long_edited_line_stays_right_of_its_sign_and_its_indent(workspace: Path) -> None:
