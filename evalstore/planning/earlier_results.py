@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from evalstore.comparison.comparison import CellIndex, PlacedCell
 from evalstore.comparison.version_diff import Difference
+from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator, RunSources
 from evalstore.core.values import RECORDED, Case, CaseFile, Json
@@ -137,22 +139,6 @@ class EarlierRuns:
         return {path: entries[name] for path, name in names.items() if name in entries}
 
 
-def iterate_earlier(
-    project: Project, files: Collection[str] | None = None
-) -> Iterator[Mapping[str, str]]:
-    """Yield the results of test files that each earlier run has and newer ones have not.
-
-    Without `files`, of all test files of the workspace.
-    """
-    nodes = project.reading.nodes
-    cases = {node: project.reading.files[path] for path, node in nodes.items()}
-    history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
-    paths = set(nodes) if files is None else {*files}
-    for _, entries in EarlierRuns(project.store, history).before(None, paths):
-        if entries:
-            yield entries
-
-
 # --- the same cells in an earlier run, by the names of their rows
 
 
@@ -198,6 +184,84 @@ def index_cells(
 def is_judged(result: Result) -> bool:
     """Return whether a result has a verdict."""
     return result.verdict is not None
+
+
+# --- the last results of cells before a run
+
+
+Followed: TypeAlias = "tuple[Result | PlacedCell, Iterable[str | None]]"
+"""A cell that is looked for, with the system prompts of its case."""
+K = TypeVar("K")
+
+
+class FollowedResult(NamedTuple):
+    """A result whose cell can be looked for in earlier runs."""
+
+    result: Result
+    prompts: tuple[str | None, ...]
+    """The system prompts of its case."""
+
+
+def find_in_runs(
+    rows: RowResults,
+    runs: Iterable[EarlierEntries],
+    cells: Mapping[K, Followed],
+    paths: set[str],
+    counts: Callable[[Result], object] = is_judged,
+    leaves: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[tuple[Run, list[tuple[K, FollowedResult | None]]]]:
+    """Yield for each earlier run what it has of the cells, until none of the `paths` has any left.
+
+    The caller takes out of `cells` what it has found, or puts there what it looks for in the runs
+    before. All cells in files of the run are listed, with None where no result counts. `leaves` are
+    those from which the first cells are, by file: a run with the same has the same results.
+    """
+    first: Mapping[K, Any] = dict(cells) if leaves else {}
+    for past, entries in runs:
+        here = {key: cell for key, cell in cells.items() if cell[0].file in entries}
+        equal = {path for path, leaf in entries.items() if leaf == leaves.get(path)}
+        unmoved = (key for key, cell in here.items() if cell is first.get(key))
+        same = {key: first[key] for key in unmoved if here[key][0].file in equal}
+        others = here.keys() - same.keys() if same else here
+        found = find_cells(rows, entries, (here[key] for key in others), counts) if others else []
+        results = (was and FollowedResult(was[0], was[1].prompts) for was in found)
+        yield past, [*same.items(), *zip(others, results, strict=True)]
+        paths &= {cell.file for cell, _ in cells.values()}
+        if not paths:
+            return
+
+
+def find_newest(
+    project: Project,
+    cells: Iterable[tuple[K, Followed]],
+    counts: Callable[[Result], object] = bool,
+    files: Collection[str] | None = None,
+) -> Iterator[tuple[K, Result]]:
+    """Yield for cells of the workspace the newest result of the last runs that counts, if any.
+
+    All cells are in these test files, if some are given.
+    """
+    nodes = project.reading.nodes
+    cases = {node: project.reading.files[path] for path, node in nodes.items()}
+    history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
+    paths, rows = set(nodes) if files is None else {*files}, RowResults(project.store)
+    newer = EarlierRuns(project.store, history).before(None, paths)
+    known: list[EarlierEntries] = []
+
+    def runs() -> Iterator[EarlierEntries]:
+        yield from known
+        for earlier in newer:
+            known.append(earlier)
+            yield earlier
+
+    for batch in in_batches(cells):
+        left = dict(batch)
+        here = {cell.file for cell, _ in left.values()}
+        for _, found in find_in_runs(rows, runs(), left, here, counts):
+            for key, was in found:
+                if was:
+                    del left[key]
+                    yield key, was.result
 
 
 class KnownCase(NamedTuple):

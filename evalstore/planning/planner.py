@@ -14,7 +14,6 @@ from functools import partial
 from typing import NamedTuple
 
 from evalstore.comparison.statistics import count_rows
-from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.core.hashing import digest_of
 from evalstore.core.results import Result
@@ -31,7 +30,7 @@ from evalstore.planning.cells import (
     place_cases,
     take_first,
 )
-from evalstore.planning.earlier_results import find_cells, iterate_earlier
+from evalstore.planning.earlier_results import find_newest
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
@@ -47,7 +46,6 @@ from evalstore.planning.settled_parts import (
     long_files,
 )
 from evalstore.store.driver import Extent
-from evalstore.store.results import RowResults
 from evalstore.store.trees.tree_nodes import CasePart, StoredCases
 
 
@@ -347,17 +345,10 @@ def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearr
     Rows are paired by their values, else by their label. Raises `NothingSelectedError` when there
     are none.
     """
-    failed, waiting = bytearray(len(cells)), bytearray(b"\1" * len(cells))
-    rows = RowResults(project.store)
-    for entries in iterate_earlier(project):
-        left = (each for each in cells.places(entries.keys()) if waiting[each[0]])
-        for batch in in_batches(left):
-            found = find_cells(rows, entries, ((cell, cell.prompts) for _, cell in batch))
-            for (number, _), was in zip(batch, found, strict=True):
-                if was:
-                    waiting[number], failed[number] = 0, _has_failed(was[0])
-        if not any(waiting):
-            break
+    failed = bytearray(len(cells))
+    places = cells.places(project.reading.nodes)
+    for number, was in find_newest(project, ((number, (it, it.prompts)) for number, it in places)):
+        failed[number] = _has_failed(was)
     if cells and not any(failed):
         is_any = project.store.find_run_before()
         words = "nothing failed when it last ran" if is_any else "no runs yet"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import Comparison, Pair, sort_pair
@@ -22,13 +21,12 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.cells import Cell, SkippedPair, batches
-from evalstore.planning.earlier_results import find_cells, is_judged, iterate_earlier
+from evalstore.planning.earlier_results import Followed, find_newest, is_judged
 from evalstore.planning.estimate import PricePart
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import Plan, PlanItem
 from evalstore.planning.project import Project, Untrusted
 from evalstore.planning.results import CellResult, as_result, compute_results
-from evalstore.store.results import RowResults
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
@@ -492,10 +490,6 @@ class StoredOutcomes:
     """How many results were decided then, and are undecided now."""
 
 
-_Judged = tuple[Result, tuple[str | None, ...]]
-"""A result with a verdict, and the system prompts of its case."""
-
-
 def find_stored_outcomes(
     project: Project, plans: Iterable[Plan], files: Collection[str] | None = None
 ) -> StoredOutcomes:
@@ -504,48 +498,26 @@ def find_stored_outcomes(
     `plans` are those of all cells, batch by batch, in the order of files and rows. Only results of
     these test files count; None: of all. The newest 100 runs are searched.
     """
-    found, rows = StoredOutcomes(), RowResults(project.store)
-    known: list[Mapping[str, str]] = []
-    newer = iterate_earlier(project, files)
-    for plan in plans:
-        left = [*_judged_now(project, plan, files)]
-        for number in count() if left else ():
-            if number == len(known):
-                known += islice(newer, 1)
-            if not left or number == len(known):
-                break
-            left = _compare(rows, known[number], left, found)
-    return found
+    found = StoredOutcomes()
 
+    def read() -> Iterator[tuple[Result, Followed]]:
+        for plan in plans:
+            cells = [cell for cell in plan.cells if files is None or cell.file in files]
+            settled = Plan(cells, sessions=plan.sessions, votes=plan.votes)
+            for result in compute_results(settled, project.settings.verdict):
+                if result.verdict:
+                    now = as_result(result)
+                    yield now, (now, result.cell.case.prompts)
 
-def _judged_now(project: Project, plan: Plan, files: Collection[str] | None) -> Iterator[_Judged]:
-    """Yield the results that have a verdict."""
-    cells = [cell for cell in plan.cells if files is None or cell.file in files]
-    settled = Plan(cells, sessions=plan.sessions, votes=plan.votes)
-    for result in compute_results(settled, project.settings.verdict):
-        if result.verdict:
-            yield as_result(result), result.cell.case.prompts
-
-
-def _compare(
-    rows: RowResults, entries: Mapping[str, str], judged: list[_Judged], found: StoredOutcomes
-) -> list[_Judged]:
-    """Sort results by how they changed; returns those that the earlier run has not judged."""
-    left = []
-    earlier = find_cells(rows, entries, judged, is_judged)
-    for each, was in zip(judged, earlier, strict=True):
-        if was is None:
-            left.append(each)
-            continue
-        now = each[0]
-        pair = Pair(was[0], now)
+    for now, was in find_newest(project, read(), is_judged, files):
+        pair = Pair(was, now)
         change = sort_pair(pair, answers=False)
         found.undecided += pair.is_now_undecided
         if change == "broke":
             found.broke[now.file] += 1
         elif change == "fixed":
             found.fixed[now.file] += 1
-    return left
+    return found
 
 
 def has_edited_rows(workspace: WorkspaceFolder, comparison: Comparison) -> bool:

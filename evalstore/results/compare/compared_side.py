@@ -139,7 +139,8 @@ def fill_older_side(
 
     Only judged results are filled in: of cases that the newer side has, and of removed cases that
     the selection of the older run left out. `covers` tells whether a test file is selected, and
-    `before` returns the results of test files in earlier runs.
+    `before` returns the results of test files in earlier runs. Unlike `find_in_runs`, run by run
+    for all cells: which version of a case counts depends on the order of the runs.
     """
     missing = _find_missing(was, now, covers)
     filler = _Filler(store, was, now, covers)

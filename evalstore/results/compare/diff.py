@@ -32,7 +32,7 @@ from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.files.temporary_list import TemporaryMapping
-from evalstore.planning.earlier_results import EarlierRuns, find_cells, is_judged
+from evalstore.planning.earlier_results import EarlierRuns, find_in_runs
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
@@ -259,30 +259,22 @@ class FlipFinder:
         if not results:
             return {}
         prompts = SidePrompts(self._now, self._finder, results)
-        waiting: dict[Pair, tuple[Result, Iterable[str | None]]] = {}
-        waiting |= {
+        waiting: dict[Pair, tuple[Result, Iterable[str | None]]] = {
             pair: (pair.now, PromptsOfCase(prompts, pair.now)) for pair in pairs if pair.now
         }
-        rows = RowResults(self._store)
-        paths, found = {pair.either.file for pair in waiting}, dict[Pair, Pair]()
+        paths, found = {result.file for result in results}, dict[Pair, Pair]()
         history = PathHistory(self._store, self._folder, self._now.nodes, self._now.files)
         runs = EarlierRuns(self._store, history).before(self._newest, paths, limit=self._count)
-        for _, entries in runs:
-            here = [pair for pair in waiting if pair.either.file in entries]
-            self._left -= len(here)
+        for _, matches in find_in_runs(RowResults(self._store), runs, waiting, paths):
+            self._left -= len(matches)
             if self._left < 0:
                 self.is_cut = True
                 return {}
-            cells = [waiting[pair] for pair in here]
-            for pair, match in zip(here, find_cells(rows, entries, cells, is_judged), strict=True):
-                if match is None:
-                    continue
-                result, case = match
-                if (result.verdict == "pass") == (pair.either.verdict == "pass"):
-                    waiting[pair] = result, case.prompts
-                else:
-                    found[pair] = Pair(result, waiting.pop(pair)[0])
-            paths &= {pair.either.file for pair in waiting}
+            for pair, was in matches:
+                if was and (was.result.verdict == "pass") == (pair.either.verdict == "pass"):
+                    waiting[pair] = was
+                elif was:
+                    found[pair] = Pair(was.result, waiting.pop(pair)[0])
         rest = ((pair, Pair(pair.was, result)) for pair, (result, _) in waiting.items())
         return found | {pair: flip for pair, flip in rest if flip != pair}
 

@@ -26,11 +26,11 @@ from evalstore.files.temporary_list import SortedValues, keep_values
 from evalstore.planning.baseline import Baseline, GateRuns
 from evalstore.planning.earlier_results import (
     EarlierRuns,
+    FollowedResult,
     RecentRuns,
     RunFilter,
     every_run,
-    find_cells,
-    is_judged,
+    find_in_runs,
 )
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
@@ -69,13 +69,11 @@ class Regression(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    """A result that does not pass, and its case in the last run that was searched."""
+    """A result that does not pass, and what the runs that were searched tell of it."""
 
     result: Result
-    then: Result
-    """That of its case in the newest run searched so far that judged the case."""
     prompts: tuple[str | None, ...]
-    """The system prompts that the case had in that run."""
+    """The system prompts of its case."""
     passed_in: str | None = None
     """The newest complete run that judged the case, which passed."""
     partly: str | None = None
@@ -161,7 +159,7 @@ def has_case_without_verdict(
     newest = baseline.run if baseline else store.find_run_before()
     if newest is None:
         return True
-    failures = (_Failure(result, result, case.prompts) for result, case in cells)
+    failures = (_Failure(result, case.prompts) for result, case in cells)
     after = replace(newest, started=newest.started + 1, id="0" * 32)
     root = project.workspace.root
     counting = GateRuns(root, read_state(root), None)
@@ -197,43 +195,30 @@ def _search(
     paths of files before the run, and failures of a file are best next to each other. `leaves` are
     the results from which the failures are, by file: an earlier run with the same has the failure.
     """
-    rows, left, moved = RowResults(store), enumerate(failures), set[int]()
-    limit = store.count_runs()
+    rows, limit = RowResults(store), store.count_runs()
     recent = RecentRuns(store, run, limit)
-    for waiting in map(dict, in_batches(left)):
+    for waiting in map(dict, in_batches(enumerate(failures))):
+        cells = {it: FollowedResult(each.result, each.prompts) for it, each in waiting.items()}
         paths = {each.result.file for each in waiting.values()}
         runs = EarlierRuns(store, follow(), counts, recent, kind)
-        for place, (past, entries) in enumerate(runs.before(run, paths, limit=limit)):
-            here = {number: each for number, each in waiting.items() if each.result.file in entries}
-            if not here:
-                continue
-            others = {
-                number: each
-                for number, each in here.items()
-                if number in moved or entries[each.result.file] != leaves.get(each.result.file)
-            }
-            cells = ((each.then, each.prompts) for each in others.values())
-            found = dict(zip(others, find_cells(rows, entries, cells, is_judged), strict=True))
-            for number, failure in here.items():
-                was, prompts = failure.result, failure.prompts
-                if number in others:
-                    if (cell := found[number]) is None:
-                        continue
-                    moved.add(number)
-                    was, prompts = cell[0], cell[1].prompts
-                known = decide(failure, was, past)
-                if known is None:
-                    del waiting[number]
+        earlier = runs.before(run, paths, limit=limit)
+        found = find_in_runs(rows, earlier, cells, paths, leaves=leaves)
+        for place, (past, matches) in enumerate(found):
+            for number, was in matches:
+                if was is None:
                     continue
-                last = failure.last_pass or past.id * (was.verdict == "pass")
-                waiting[number] = known._replace(then=was, prompts=prompts, last_pass=last)
-                if known != failure or was[:_NAMES] != failure.then[:_NAMES]:
+                failure, then = waiting[number], cells[number].result
+                known = decide(failure, was.result, past)
+                if known is None:
+                    del waiting[number], cells[number]
+                    continue
+                if known != failure or was.result[:_NAMES] != then[:_NAMES]:
                     runs.forget(failure.result.file)
+                last = failure.last_pass or past.id * (was.result.verdict == "pass")
+                waiting[number], cells[number] = known._replace(last_pass=last), was
             for number in _judged_later(store, past, waiting):
+                del cells[number]
                 yield place, number, waiting.pop(number)
-            paths &= {each.result.file for each in waiting.values()}
-            if not paths:
-                break
         for number, failure in waiting.items():
             yield _OPEN, number, failure
 
@@ -323,7 +308,7 @@ def _find_failures(batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator
     for batch in batches:
         for result, case in batch:
             if result.verdict not in (None, "pass"):
-                yield _Failure(result, result, case.prompts)
+                yield _Failure(result, case.prompts)
 
 
 # --- finds the regressions of a run that broke in an earlier one, and names them for its reports

@@ -28,7 +28,13 @@ from evalstore.core.results import ComparedSession, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json
 from evalstore.files.temporary_list import keep_values
-from evalstore.planning.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
+from evalstore.planning.earlier_results import (
+    EarlierRuns,
+    FollowedResult,
+    RecentRuns,
+    find_cells,
+    is_judged,
+)
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory
@@ -46,18 +52,6 @@ from evalstore.results.names import name_prompts
 from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases, iterate_entries
 from evalstore.store.trees.tree_nodes import read_tree
-
-
-class _Current(NamedTuple):
-    """A result that is looked for in earlier runs."""
-
-    result: Result
-    prompts: tuple[str | None, ...]
-    """The current system prompts of its case."""
-
-
-_Match = tuple[_Current, "Result | None"]
-"""A result, and that of the same cell in an earlier run, if there is one."""
 
 
 class Outcome(NamedTuple):
@@ -194,7 +188,11 @@ def find_verdict_changes(
 
 
 class _Comparer:
-    """Compares the files of a run with earlier runs until all verdicts are compared."""
+    """Compares the files of a run with earlier runs until all verdicts are compared.
+
+    Unlike `find_in_runs`, run by run for all files: most results of a run may differ, and equal
+    nodes are not read. What waits for an older run is in temporary files.
+    """
 
     def __init__(
         self,
@@ -220,33 +218,24 @@ class _Comparer:
         """Whether the run to name is known: some files have not changed since the newest one."""
         self._compared = {newest.id} if self._is_dated else set[str]()
         """The runs that have earlier verdicts."""
-        self._unread = set(self._leaves)
-        """Files that are not compared yet."""
-        self._waiting: dict[str, Sequence[_Current]] = {}
-        """Judged or pending results that no earlier run had yet, by file."""
-        self._pairs: list[Pair] = []
-        """Pairs that are not sorted yet."""
+        self._waiting: dict[str, Sequence[FollowedResult] | None] = dict.fromkeys(self._leaves)
+        """Judged or pending results that no earlier run had yet, by file; None: no run has it."""
         self._versions = VersionReader(store)
-        self._since = newest.started
-        """When the earlier run started that is compared."""
 
     def compare(self) -> VerdictChanges:
         """Compare all files."""
-        paths = set(self._unread)
-        if paths:
+        if paths := {*self._waiting}:
             history = PathHistory(self._store, self._folder, self._run.snapshot, {})
             runs = EarlierRuns(self._store, history, recent=self._recent)
             for earlier, entries in runs.before(self._run, paths):
                 if entries and not self._is_dated:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
-                self._since = earlier.started
-                self._compare(earlier.id, entries)
-                paths &= self._unread | self._waiting.keys()
+                self._compare(earlier, entries)
+                paths.intersection_update(self._waiting)  # `before` has the same set
                 if not paths:
                     break
-        left = {path: self._leaves[path] for path in sorted(self._unread)}
-        for result, _ in self._join(left, self._waiting):
+        for result, _ in self._join(self._waiting):
             if result.verdict == "undecided":
                 self._changes.new_undecided.append(result)
                 self._changes.other_verdicts += 1
@@ -257,70 +246,66 @@ class _Comparer:
         self._changes.is_of_several = len(self._compared) > 1
         return self._changes
 
-    def _compare(self, earlier: str, entries: Mapping[str, str]) -> None:
+    def _compare(self, earlier: Run, entries: Mapping[str, str]) -> None:
         """Compare these files with their results in an earlier run."""
-        same = {path for path, leaf in entries.items() if leaf == self._leaves[path]}
-        self._unread -= same
-        for path in same:
-            self._waiting.pop(path, None)
-        others = {path: leaf for path, leaf in entries.items() if path not in same}
-        unread = {path: self._leaves[path] for path in others if path in self._unread}
-        waiting = {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
-        self._unread -= unread.keys()
+        waiting = {path: self._waiting.pop(path) for path in entries}
+        others = {path: leaf for path, leaf in entries.items() if leaf != self._leaves[path]}
         # Nodes of long files that both have are left out, as their results are unchanged.
-        equal = self._store.find_equal_leaves({it: (unread[it], others[it]) for it in unread})
-        if same or equal:
-            self._compared.add(earlier)
-        matches = self._find(self._join(unread, waiting, equal), others)
-        left = self._pair(matches, earlier)  # of all files, to read the answers of many together
-        for path, listed in groupby(left, lambda current: current.result.file):
-            self._waiting[path] = keep_values(listed, _pack, _unpack)
+        equal = self._store.find_equal_leaves(
+            {path: (self._leaves[path], others[path]) for path in others if waiting[path] is None}
+        )
+        if equal or len(others) < len(entries):
+            self._compared.add(earlier.id)
+        listed = self._join({path: waiting[path] for path in others}, equal)
+        left = self._pair(listed, others, earlier)  # of all files: many answers are read together
+        for path, of_file in groupby(left, lambda current: current.result.file):
+            self._waiting[path] = keep_values(of_file, _pack, _unpack)
 
-    def _pair(self, matches: Iterable[_Match], earlier: str) -> Iterator[_Current]:
-        """Yield the results without an earlier one, and sort the pairs of the others."""
-        for batch in in_batches(matches):
-            for current, was in batch:
-                if was is None:
-                    yield current
-                    continue
-                self._compared.add(earlier)
-                self._pairs.append(Pair(was, current.result))
-            self._sort()
+    def _pair(
+        self, listed: Iterator[FollowedResult], before: Mapping[str, str], earlier: Run
+    ) -> Iterator[FollowedResult]:
+        """Sort results with those of the same cells; yields those that have none.
 
-    def _find(self, listed: Iterator[_Current], before: Mapping[str, str]) -> Iterator[_Match]:
-        """Yield results with those of the same cells: of judged ones among the judged ones."""
+        Judged ones are looked for among the judged ones.
+        """
         for batch in in_batches(listed):
             judged = find_cells(self._rows, before, batch, is_judged)
             everything = judged
             if not all(is_judged(current.result) for current in batch):
                 everything = find_cells(self._rows, before, batch)
+            pairs = []
             for current, *both in zip(batch, judged, everything, strict=True):
-                found = both[not is_judged(current.result)]
-                yield current, found and found[0]
+                if was := both[not is_judged(current.result)]:
+                    pairs.append(Pair(was[0], current.result))
+                else:
+                    yield current
+            if pairs:
+                self._compared.add(earlier.id)
+                self._sort(pairs, earlier.started)
 
     def _join(
         self,
-        leaves: Mapping[str, str],
-        waiting: Mapping[str, Sequence[_Current]],
+        listed: Mapping[str, Sequence[FollowedResult] | None],
         without: Mapping[str, Collection[str]] = MappingProxyType({}),
-    ) -> Iterator[_Current]:
-        """Yield the judged and pending results of these files, and those that wait, by file.
+    ) -> Iterator[FollowedResult]:
+        """Yield the judged and pending results that wait in these files, by file.
 
         Those in some nodes are left out.
         """
-        known = (each for path in sorted(waiting) for each in waiting[path])
-        rows = self._rows_of_part
+        known = (each for path in sorted(listed) for each in listed[path] or ())
+        unread, rows = (it for it in listed if listed[it] is None), self._rows_of_part
         fresh = (
-            _Current(result, case.prompts)
-            for batch in iterate_entries(self._store, leaves, without)
+            FollowedResult(result, case.prompts)
+            for batch in iterate_entries(
+                self._store, {it: self._leaves[it] for it in unread}, without
+            )
             for result, case in batch
             if (result.verdict or result.is_missing) and (not rows or result.row in rows)
         )
         return merge(fresh, known, key=lambda current: current.result.file)
 
-    def _sort(self) -> None:
+    def _sort(self, pairs: Sequence[Pair], since: int) -> None:
         """Sort the pairs of an earlier result and the current one by how they changed."""
-        pairs, self._pairs = self._pairs, []
         unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
         sessions = self._store.find_compared(sessions_to_compare(unequal))
         changed = [it for it in unequal if sort_pair(it) == "changed" and it.has_same_verdict]
@@ -330,7 +315,7 @@ class _Comparer:
         others = [pair for pair in unequal if not pair.has_same_verdict]
         given: dict[tuple[Judgements, Judgements], int] = {}
         differences = judgement_changes(
-            self._store, self._versions, others, self._since, labels_given=given
+            self._store, self._versions, others, since, labels_given=given
         )
         for pair in others:
             assert pair.was
@@ -378,12 +363,12 @@ class _Comparer:
             self._changes.failed_again.append(now)
 
 
-def _pack(current: _Current) -> tuple[Any, ...]:
+def _pack(current: FollowedResult) -> tuple[Any, ...]:
     return tuple(current.result), current.prompts
 
 
-def _unpack(values: Sequence[Any]) -> _Current:
-    return _Current(unpack_result(values[0]), tuple(values[1]))
+def _unpack(values: Sequence[Any]) -> FollowedResult:
+    return FollowedResult(unpack_result(values[0]), tuple(values[1]))
 
 
 _COLOURS = {**FLIPS, "now pending": "pending", "now undecided": "undecided"}
@@ -467,24 +452,20 @@ def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, R
         for id in runs:
             run = store.load_run(id)
             changes = find_verdict_changes(store, folder, run)
-            found[id] = (
-                _describe(location, store, run, changes) if changes else RunDifferences(True)
+            if changes is None:
+                found[id] = RunDifferences(True)
+                continue
+            failing = Counter(result.file for result in chain(changes.broke, changes.new))
+            is_any = changes.is_any or changes.new
+            found[id] = RunDifferences(
+                broke=len(changes.broke),
+                fixed=len(changes.fixed),
+                others=changes.other_verdicts + len(changes.pending) + len(changes.new),
+                line=changes_line(changes, "the run before") if is_any else None,
+                names=tuple(_name(location, store, run, changes)),
+                new_failures=tuple(failing.most_common(_FILES)),
             )
     return found
-
-
-def _describe(
-    location: Location, store: Store, run: Run, changes: VerdictChanges
-) -> RunDifferences:
-    failing = Counter(result.file for result in chain(changes.broke, changes.new))
-    return RunDifferences(
-        broke=len(changes.broke),
-        fixed=len(changes.fixed),
-        others=changes.other_verdicts + len(changes.pending) + len(changes.new),
-        line=changes_line(changes, "the run before") if changes.is_any or changes.new else None,
-        names=tuple(_name(location, store, run, changes)),
-        new_failures=tuple(failing.most_common(_FILES)),
-    )
 
 
 def _name(

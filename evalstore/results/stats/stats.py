@@ -507,7 +507,8 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
 
     Previous answers are those of the latest run that lacks some of the present ones, had ended
     before these were asked for, and judged by the same instructions and checks. So an answer that
-    an undone edit brings back is compared with what came before it was made.
+    an undone edit brings back is compared with what came before it was made. Unlike
+    `find_in_runs`, of runs with equal results the earliest counts, and renames are not followed.
 
     Reads the newest 200 earlier runs, and about 200,000 results of files whose results
     have changed since; others are left out.
