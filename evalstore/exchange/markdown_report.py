@@ -28,7 +28,6 @@ from evalstore.core.errors import Problem
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
 from evalstore.exchange.exports.writers import code_block, code_span, cut
-from evalstore.planning.baseline import GateRuns
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
@@ -37,13 +36,14 @@ from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
+from evalstore.results.flips.broken_results import find_earlier_breaks
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.flips.result_history import find_history
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import Overview, earlier_title, make_overview
+from evalstore.results.stats.overview import Overview, make_overview
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_report import RunReport
@@ -78,34 +78,32 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         totals = None
         if any(run.verdicts.values()):  # before the comparison, which takes memory
             totals = collector.finish(rerolls=False)[0]
-        compared, regressions = compare_run(location, project, run, compare, answers=False)
+        compared = compare_run(location, project, run, compare, answers=False)
+        breaks = find_earlier_breaks(location, project, run, compared)
         flips = compared.flips.values() if compared else ()
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
         failing, new_prompts = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
-        quoted = [*(it.result for it in regressions[:_MOST_PAIRS]), *failing[:_MOST_PAIRS]]
+        quoted = [*(it.result for it in breaks[:_MOST_PAIRS]), *failing[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
         folder, rows = project.settings.paths["tests"], RowResults(store)
         earlier = {
-            result: f", {'; '.join(filter(None, (since, last)))}"
-            for result, passed_in in regressions[:_MOST_PAIRS]
+            result: f", {': '.join(filter(None, (broke, changes)))}"
+            for result, since, started in breaks[:_MOST_PAIRS]
+            for broke in [f"broke in run {_run_name(since, names)}, {minute(started)}"]
             for history in [find_history(store, folder, result, run, rows=rows)]
-            for since in [history.failing_text(code_span) if history else ""]
-            for last in [f"last passed in run {_run_name(passed_in, names)}"]
+            for changes in [history.changes_in(since, code_span) if history else ""]
         }
         is_labelled_later = any(describe_later_labels(store, run))
         spent = sum_spent(store, run)
         overview = make_overview(
-            *(run, totals, compared, regressions, _name),
+            *(run, totals, compared, breaks, _name),
             pending=run.verdicts.get("pending", 0),
             compare=collector.compare,
         )
         (edits,) = find_run_edits(location, store, [run])
-        counting = GateRuns(project.workspace.root, run.git, store, run.id)
-        is_failing = compared and not compare and set(run.verdicts) - {"pass"}
-        note = counting.describe(store, run, code_span)[1] if is_failing else ""
     new = {it: f", {n}" if (n := attempts.get(cell_of(it))) else "" for it in failing}
     prompts = compared.prompts if compared else {}
     later = f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}."
@@ -118,16 +116,11 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
                 else []
             ),
             *_candidates(overview),
-            *([f"{note}.", ""] if note else []),
             *_missing(run),
             *([later, ""] if is_labelled_later else []),
             *(_broken(compared, attempts) if compared else ()),
             *_failing(
-                earlier_title(regressions),
-                [it.result for it in regressions],
-                prompts,
-                earlier,
-                feedback,
+                *("Broke earlier", [it.result for it in breaks], prompts, earlier, feedback),
             ),
             *_failing(
                 "New and not passing" if compared else "Not passing",

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from evalstore.core.clock import minute
-from evalstore.core.display import WORKSPACE, plural, safe, short
+from evalstore.core.display import plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.runs import Run, RunCommit
 from evalstore.planning.earlier_results import RunFilter, every_run
@@ -101,24 +100,6 @@ class GateRuns:
         if self._commits is None:
             return True
         return run.git is not None and not run.git.dirty and run.git.commit in self._commits
-
-    def describe(
-        self, store: Store, run: Run, quote: Callable[[str], str] = safe
-    ) -> tuple[str, str]:
-        """Return which run tells whether a case broke, and a note if it is one, else none.
-
-        `quote` writes the message of a run.
-        """
-        if self._commits is None:
-            return "the newest complete run in which the case passed", ""
-        rule = "the newest complete run of a commit that this one builds on"
-        before = None if run.id == WORKSPACE else run
-        for each in store.find_recent_runs(before, store.count_runs()):
-            if self.is_complete(each) and self.is_accepted(each):
-                about = (*([quote(each.message)] if each.message else []), minute(each.started))
-                name = f"run {short(each.id)} ({', '.join(about)})"
-                return f"{name}: {rule}", f"“Broke earlier” compares with the baseline, {name}"
-        return rule, ""
 
     def is_complete(self, run: Run) -> bool:
         """Return whether a run counts, and is about all cases and complete."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.regressions import Regression
+    from evalstore.results.flips.broken_results import EarlierBreak
     from evalstore.results.growing_results import CellKey
     from evalstore.results.rendering import Token
     from evalstore.store import Store
@@ -75,12 +75,12 @@ class CaseData:
         explain: Callable[[ResultView], VerdictReasons],
         listed: Iterable[Result],
         labelled: Mapping[CellKey, str],
-        regressions: Iterable[Regression],
+        breaks: Iterable[EarlierBreak],
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
         `explain` says why a result has its verdict; `listed` are those whose texts the summary
-        quotes, `labelled` says how results were labelled after the run, `regressions` broke in
+        quotes, `labelled` says how results were labelled after the run, `breaks` broke in
         earlier ones.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
@@ -92,7 +92,7 @@ class CaseData:
         self._reasons_of: dict[CellKey, VerdictReasons] = {}
         """Those of the cases of a block that were explained."""
         self._listed, self._labelled = set(map(cell_of, listed)), labelled
-        self._pairs = ChangedPairs(diff, regressions)
+        self._pairs = ChangedPairs(diff, breaks)
         self._diff = diff
         self._undiffed = 0
         self._before: Mapping[str, str] = {}
@@ -193,7 +193,8 @@ class CaseData:
         was, since = self._before.get(before or "", ""), ""
         if not (has_flipped or (pair and pair.is_now_undecided)):
             history = self._explained_view(view).history
-            was, since = self._last_passed(view), history.failing_text() if history else ""
+            was, run = self._last_passed(view), self._pairs.broke_in(view.result)
+            since = history.changes_in(run) if history else ""
         return QuotedCell(
             _line(question, _QUOTED),
             _line(was, _QUOTED),
@@ -225,7 +226,8 @@ class CaseData:
         shown = self._explained_view(view).session
         at = sessions.index(shown) if shown in sessions else 0
         id = former.sessions[min(at, len(former.sessions) - 1)]
-        return self._reader.answers([id]).get(id, "")
+        text = self._reader.answers([id]).get(id, "")
+        return text if text != self._answer(view) else ""
 
     def _answer(self, view: ResultView) -> str:
         """Return the last turn of the answer; of several, that of one that decided the verdict."""
@@ -314,7 +316,7 @@ class CaseData:
         None for other results, and for one that was not explained.
         """
         reasons = self._reasons_of.get(cell_of(view.result))
-        if reasons is None or not self._pairs.change(view.result).endswith("earlier"):
+        if reasons is None or not self._pairs.broke_in(view.result):
             return None
         history, was = reasons.history, self._last_passed(view)
         if history is None or history.before is None or not was:
@@ -430,18 +432,16 @@ def _vote(vote: Judgement, texts: TextTable) -> Json:
 class ChangedPairs:
     """The pairs that changed, and the kind of each change, by the cell of the newer result."""
 
-    def __init__(self, diff: Diff | None, regressions: Iterable[Regression]) -> None:
-        self._earlier = {
-            digest_of_cell(it.result): CHANGES[-1 if it.result.verdict == "undecided" else -2]
-            for it in regressions
-        }
+    def __init__(self, diff: Diff | None, breaks: Iterable[EarlierBreak]) -> None:
+        self._earlier = {digest_of_cell(it.result): it.run for it in breaks}
+        """By the digest of a cell the run in which it broke, if that was an earlier one."""
         self._changes: dict[int, tuple[str, tuple[int, int]]] = {}
         """By the digest of a cell its change among `CHANGES`, and the numbers of its results."""
         self._read: dict[CellKey, Pair] = {}
         if diff is None:
             return
         self._sides = diff.comparison.sides
-        for name in CHANGES[:-2]:
+        for name in CHANGES[:-1]:
             for numbers in getattr(diff.comparison, name).numbers():
                 self._changes[self._sides.now.cell_digest(numbers[1])] = name, numbers
 
@@ -454,7 +454,12 @@ class ChangedPairs:
             return ""
         digest = digest_of_cell(result)
         change = self._changes.get(digest, ("", ()))[0]
-        return self._earlier.get(digest, change) if change in ("", "changed") else change
+        is_earlier = digest in self._earlier and change in ("", "changed")
+        return CHANGES[-1] if is_earlier else change
+
+    def broke_in(self, result: Result) -> str:
+        """Return the run in which a result broke earlier; empty of another."""
+        return self._earlier.get(digest_of_cell(result), "") if self._earlier else ""
 
     def read(self, results: Iterable[Result]) -> list[Pair]:
         """Read the pairs of these results for `pair`, and return those that changed."""

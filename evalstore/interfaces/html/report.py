@@ -27,12 +27,12 @@ from evalstore.interfaces.html.templates import (
     render,
     write_list_block,
 )
-from evalstore.planning.baseline import GateRuns
 from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
+from evalstore.results.flips.broken_results import find_earlier_breaks
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.names import name_prompts_of_run
@@ -48,7 +48,6 @@ from evalstore.runs.status.status import find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
-from evalstore.workspace.git import read_state
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
@@ -136,10 +135,11 @@ def build_report(
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff
             batches = workspace.batches(project)
-            regressions = workspace.regressions(project)
         else:
             run, batches = find_results(project, revision)
-            compared, regressions = compare_run(location, project, run, compare)
+            compared = compare_run(location, project, run, compare)
+        now = workspace.batches(project) if revision == WORK else ()
+        breaks = find_earlier_breaks(location, project, run, compared, now)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)
@@ -153,7 +153,7 @@ def build_report(
             told = f"run {short(last.id)} asked again (--refresh)"
             more_notes.append(f"{told}: in the workspace the oldest answers count")
         names_of = names_of_runs(project.store)
-        changes = [*list_changes(compared, regressions, names_of)] if compared else []
+        changes = [*list_changes(compared, breaks, names_of)] if compared else []
         data = CaseData(
             AnswerReader(project, run),
             compared,
@@ -162,7 +162,7 @@ def build_report(
             lambda view: explain_view(project, view, run, rows),
             (result for each in changes for result, _ in each["results"]),
             labelled,
-            regressions,
+            breaks,
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(collector.pass_on(batches))
@@ -183,14 +183,6 @@ def build_report(
             by_model = next(each for each in statistics if each.by == ("model",))
             spent = shared_cost_text(*sum_spent(project.store, stored))
             about = [("cost of all runs" + " up to this one" * bool(stored), spent)]
-            if compared and not compare:
-                root = project.workspace.root
-                git = stored.git if stored else read_state(root)
-                counting = GateRuns(root, git, project.store, run.id)
-                fact, note = counting.describe(project.store, run)
-                about.append(("baseline", fact))
-                failing = data.table.rows.words.total() - data.table.rows.words["pass"]
-                more_notes += [note] * bool(note and failing)
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
@@ -199,7 +191,7 @@ def build_report(
                 trend_until(location, project.store, by_model),
                 data.table,
                 collector.saved(),
-                regressions,
+                breaks,
                 changes,
                 names_of,
                 about,

@@ -38,7 +38,7 @@ from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
 )
-from evalstore.results.stats.overview import CandidateRow, earlier_title, make_overview
+from evalstore.results.stats.overview import CandidateRow, make_overview
 from evalstore.results.stats.trend import rate_texts, uncounted_text
 from evalstore.runs.run_text import scope_text
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.regressions import Regression
+    from evalstore.results.flips.broken_results import EarlierBreak
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun
 
@@ -70,7 +70,7 @@ def summarise_results(
     trend: Trend,
     table: CaseTable,
     saved: float,
-    regressions: Sequence[Regression],
+    breaks: Sequence[EarlierBreak],
     changes: Sequence[dict[str, Any]],
     names: Mapping[str, Sequence[str]],
     about: Iterable[tuple[str, str]],
@@ -80,13 +80,13 @@ def summarise_results(
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
-    in USD; `regressions` broke in earlier runs, `changes` are those of `list_changes`, `names` are
+    in USD; `breaks` broke in earlier runs, `changes` are those of `list_changes`, `names` are
     those that runs have, and `about` has more facts. `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
     missing = counts.get("pending", 0) + counts.get("no reply", 0)
-    overview = make_overview(run, totals, diff, regressions, pending=missing, compare=compare)
+    overview = make_overview(run, totals, diff, breaks, pending=missing, compare=compare)
     lists = [each | {"cases": _changed_cases(each["results"], table)} for each in changes]
     shown, is_now = {each["id"]: each for each in lists if each["cases"]}, run.id == WORKSPACE
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
@@ -202,7 +202,7 @@ def _about(
 
 
 def list_changes(
-    diff: Diff, regressions: Sequence[Regression], names: Mapping[str, Sequence[str]]
+    diff: Diff, breaks: Sequence[EarlierBreak], names: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
     """Yield what broke, is now undecided, was fixed, broke earlier or is new and does not pass.
 
@@ -210,11 +210,11 @@ def list_changes(
     `names` are those of runs.
     """
     broke = {*diff.broke.rows()}
-    again = [it for it in regressions if (it.result.file, hash(it.result[:2])) in broke]
-    earlier = [it for it in regressions if (it.result.file, hash(it.result[:2])) not in broke]
+    again = [it for it in breaks if (it.result.file, hash(it.result[:2])) in broke]
+    earlier = [it for it in breaks if (it.result.file, hash(it.result[:2])) not in broke]
 
-    def describe(listed: Iterable[Regression]) -> list[tuple[Result, PairFacts]]:
-        return [(it.result, _describe_regression(diff, it, names)) for it in listed]
+    def describe(listed: Iterable[EarlierBreak]) -> list[tuple[Result, PairFacts]]:
+        return [(it.result, _describe_break(diff, it, names)) for it in listed]
 
     def describe_pairs(pairs: PairGroup) -> list[tuple[Result, PairFacts]]:
         count = _count_listed([*pairs.rows()])
@@ -227,7 +227,7 @@ def list_changes(
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
     rows = [it.result[:2] for it in earlier]
     first = describe(earlier[: _count_listed(rows)])
-    yield _list("before", earlier_title(earlier), rows, first)
+    yield _list("before", "Broke earlier", rows, first)
     failing = diff.new.new_failures()
     yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
 
@@ -272,16 +272,16 @@ def _changed_cases(
     return [*cases.values()]
 
 
-def _describe_regression(
-    diff: Diff, regression: Regression, names: Mapping[str, Sequence[str]]
+def _describe_break(
+    diff: Diff, earlier: EarlierBreak, names: Mapping[str, Sequence[str]]
 ) -> PairFacts:
-    result, run = regression.result, regression.passed_in
+    result, run = earlier.result, safe(side_name(earlier.run, names.get(earlier.run, ())))
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return PairFacts(
         case_name(result.file, result.row, prompt),
         result.model,
         (SideVerdict(result.word or "answered"),),
-        ", ".join((f"last passed in {side_name(run)}", *names.get(run, ()))),
+        f"broke in {run}, {minute(earlier.started)}",
         prompt or "",
     )
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
@@ -68,7 +67,6 @@ from evalstore.results.compare.diff_sides import (
     workspace_side,
 )
 from evalstore.results.edits.edited_sources import RENAMED, EditedSources, Versions, find_edits
-from evalstore.results.flips.regressions import Regression, find_open_regressions
 from evalstore.results.judgement_changes import (
     differ_participants,
     judgement_changes,
@@ -648,18 +646,6 @@ class ComparedWorkspace:
 
         return in_batches(read())
 
-    def regressions(self, project: Project) -> Sequence[Regression]:
-        """Return what broke before, as the gate of a run of the workspace would count it.
-
-        There is nothing if it is not compared with the newest run.
-        """
-        before = project.store.find_run_before()
-        if self.diff is None or before is None or self.diff.was != before.id:
-            return []
-        after = replace(workspace_as_run(project), id="0" * 32)  # after all runs
-        batches = partial(self.batches, project)
-        return find_open_regressions(project, after, self.diff.comparison, batches)
-
 
 def compare_workspace(
     location: Location, project: Project, revision: str | None = None
@@ -674,15 +660,13 @@ def compare_workspace(
 
 def compare_run(
     location: Location, project: Project, run: Run, revision: str | None, *, answers: bool = True
-) -> tuple[Diff | None, Sequence[Regression]]:
-    """Compare a run with another, by default the one before it: then with what broke earlier."""
-    before = project.store.find_run_before(run)
-    was = revision or (before.id if before else None)
-    if was is None:
-        return None, []
+) -> Diff | None:
+    """Compare a run with another, by default the one before it; None if there is none."""
+    if revision is None:
+        before = project.store.find_run_before(run)
+        if before is None:
+            return None
+        revision = before.id
     # The files of the workspace are not read where the report is of a run.
-    opened = None if was == WORK else project
-    compared = diff(location, was, run.id, answers=answers, opened=opened)
-    if before is None or compared.was != before.id:
-        return compared, []
-    return compared, find_open_regressions(project, run, compared.comparison)
+    opened = None if revision == WORK else project
+    return diff(location, revision, run.id, answers=answers, opened=opened)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import numbers_now
-from evalstore.core.display import case_name
+from evalstore.core.display import WORKSPACE, case_name
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
@@ -22,12 +23,14 @@ from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels import LabelIndex, read_labels
 from evalstore.results.names import name_prompts
 from evalstore.store import Store
+from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+    from evalstore.results.compare.diff_result import Diff
 
 
 class ResultVersion(NamedTuple):
@@ -110,12 +113,14 @@ def find_broken_cases(
     workspace: WorkspaceFolder,
     now: Collection[Result] = (),
     project: Project | None = None,
+    until: Run | None = None,
 ) -> dict[CellKey, BrokenCase]:
     """Return the cases that broke in the newest runs and that no later run has passed.
 
     Those are left out, too, whose newest answer in these runs was labelled as a pass. First come
     those that broke `now`, since the last run. The keys are places in the newest run; with a
-    `project`, those in its files.
+    `project`, those in its files. With `until`, that run is the newest, and later labels do not
+    count.
     """
     broken: dict[CellKey, tuple[Run, Result]] = {}
     newest = {cell_of(result): result for result in now}
@@ -126,7 +131,8 @@ def find_broken_cases(
     with open_store(location) as store:
         places: _Places | None = None
         labels: LabelIndex | None = None
-        for run in store.find_recent_runs(limit=_RUNS):
+        earlier = store.find_recent_runs(before=until, limit=_RUNS)
+        for run in islice(chain([until] if until else [], earlier), _RUNS):
             if places is None:
                 places = _Places(store, folder, run, project)
                 known = read_tree(run.snapshot, store.load_nodes)
@@ -138,7 +144,8 @@ def find_broken_cases(
             cells = places.find(run, [cell_of(it) for it in (*failures, *changes.fixed)])
             for result, cell in zip(failures, cells, strict=False):
                 newest.setdefault(cell, result)
-            labels = labels or (read_labels(store) if changes.broke else None)
+            if changes.broke and not until:
+                labels = labels or read_labels(store)
             for result, cell in zip(changes.broke, cells, strict=False):
                 if labels and labels.word(newest[cell]) == "pass":
                     continue
@@ -160,6 +167,51 @@ def find_broken_cases(
         place = ("", 0) if cell in since else (run.id, run.started)
         cases[cell] = BrokenCase(name, *place, node, version)
     return cases
+
+
+class EarlierBreak(NamedTuple):
+    """A result that broke in an earlier run and is not fixed."""
+
+    result: Result
+    run: str
+    """The id of the run in which it broke."""
+    started: int
+    """When the run started: microseconds since 1970, UTC."""
+
+
+def find_earlier_breaks(
+    location: Location,
+    project: Project,
+    run: Run,
+    compared: Diff | None,
+    batches: Iterable[Sequence[tuple[Result, Case]]] = (),
+) -> list[EarlierBreak]:
+    """Return the results of a run, or of the workspace, that broke before and are not fixed.
+
+    What broke or became undecided as `compared`, with the run before, is left out. There are none
+    if it is with another run. `batches` are the results of the workspace.
+    """
+    store, stored = project.store, None if run.id == WORKSPACE else run
+    before = store.find_run_before(stored)
+    if compared is None or before is None or compared.was != before.id:
+        return []
+    opened = None if stored else project
+    cases = find_broken_cases(location, project.workspace, project=opened, until=stored)
+    for pair in chain(compared.broke, compared.comparison.now_undecided):
+        cases.pop(cell_of(pair.either), None)
+    if not cases:
+        return []
+    if stored:
+        files = sorted({file for file, *_ in cases})
+        batches = chain.from_iterable(iterate_cases(store, stored, file) for file in files)
+    labels, versions = read_labels(store), {cell: case.version for cell, case in cases.items()}
+    return [
+        EarlierBreak(result, cases[cell].run, cases[cell].started)
+        for batch in batches
+        for result, _ in batch
+        if (cell := cell_of(result)) in cases
+        if (result.verdict != "pass" if stored else is_broken(result, versions, labels))
+    ]
 
 
 class _Places:

@@ -14,7 +14,7 @@ from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from evalstore.comparison.comparison import Comparison, sort_pairs
+from evalstore.comparison.comparison import sort_pairs
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
@@ -36,7 +36,6 @@ from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs
-from evalstore.results.growing_results import cell_of
 from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases
 from evalstore.store.trees.tree_nodes import read_tree
@@ -311,59 +310,11 @@ def _find_failures(batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator
                 yield _Failure(result, case.prompts)
 
 
-# --- finds the regressions of a run that broke in an earlier one, and names them for its reports
+# --- names the runs in which they passed
 
 
 _NAMED = 3
 """The most runs that are named."""
-
-
-def find_open_regressions(
-    project: Project, run: Run, compared: Comparison, workspace: Workspace | None = None
-) -> Sequence[Regression]:
-    """Return the regressions of a run, as its gate counts them, that are older than the run.
-
-    Results that broke or became undecided since the run before are left out, and files that reach
-    their own threshold.
-    """
-    known = DigestSet()
-    undecided = (pair for pair in compared.changed if pair.is_now_undecided)
-    for pair in chain(compared.broke, undecided):
-        known.add(digest_of_value(cell_of(pair.either)))
-    regressions = keep_regressions(
-        regression
-        for regression in find_regressions(project, run, workspace=workspace)
-        if digest_of_value(cell_of(regression.result)) not in known
-    )
-    files = {regression.result.file for regression in regressions}
-    accepted = _find_accepted(project, run, files, workspace)
-    return without_files(regressions, accepted.__contains__)
-
-
-def _find_accepted(
-    project: Project, run: Run, files: set[str], workspace: Workspace | None
-) -> set[str]:
-    """Return the files that reach their own thresholds."""
-    if not files:
-        return set()
-    store, found = project.store, project.reading.files
-    if workspace is None:
-        nodes = read_tree(run.snapshot, store.load_nodes)
-        cases = store.load_case_files(list({nodes[file] for file in files}))
-        found = {file: cases[nodes[file]] for file in files}
-    thresholds = {file: found[file].threshold for file in files}
-    words = {
-        file: Counter[str]() for file, threshold in thresholds.items() if threshold is not None
-    }
-    for batch in (workspace() if workspace else iterate_cases(store, run)) if words else ():
-        for result, _ in batch:
-            if result.verdict and result.file in words:
-                words[result.file][result.verdict] += 1
-    return {
-        file
-        for file, counts in words.items()
-        if counts["pass"] / counts.total() >= (thresholds[file] or 0)
-    }
 
 
 def passed_in_text(regressions: Sequence[Regression]) -> str:

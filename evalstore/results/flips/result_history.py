@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from evalstore.checks.aggregation import judge_so_far
 from evalstore.comparison.comparison import CellIndex
-from evalstore.core.clock import minute
-from evalstore.core.display import side_name
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Verdict
@@ -121,16 +119,14 @@ class ResultHistory:
     is_pending: bool = False
     """Whether the result itself has no verdict, so that the newest one is that of an older run."""
 
-    def failing_text(self, quote: Callable[[str], str] = str) -> str:
-        """Return since when it does not pass, and what changed then; empty if it never passed.
+    def changes_in(self, run: str, quote: Callable[[str], str] = str) -> str:
+        """Return what changed in the run in which it broke; empty if it is not since that run.
 
         `quote` writes what changed.
         """
-        if self.passes or self.before is None:
-            return ""
         changed = ", ".join(it.text for it in self.changes)
-        first = f"not passing since {side_name(self.since.id)}, {minute(self.since.started)}"
-        return ": ".join([first, *([quote(changed)] if changed else [])])
+        is_since = self.before and not self.passes and self.since.id == run
+        return quote(changed) if changed and is_since else ""
 
 
 def find_history(

@@ -27,7 +27,7 @@ from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff_reasons import OLDER_ANSWERS
 from evalstore.results.compare.diff_result import Diff
-from evalstore.results.flips.regressions import Regression
+from evalstore.results.flips.broken_results import EarlierBreak
 from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged
 from evalstore.results.stats.stats import Stats
 
@@ -125,7 +125,7 @@ def make_overview(
     run: Run,
     totals: Stats | None,
     diff: Diff | None,
-    regressions: Sequence[Regression] = (),
+    breaks: Sequence[EarlierBreak] = (),
     quote: Callable[[str], str] = str,
     *,
     pending: int = 0,
@@ -133,13 +133,13 @@ def make_overview(
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
-    `diff` is the comparison with the run before, `regressions` are those that broke earlier, and
+    `diff` is the comparison with the run before, `breaks` are those that broke earlier, and
     `quote` writes the name of a candidate. Rates are those `so far` where results are `pending`.
     With `compare`, which compares two candidates, it says if the lead of the best may be chance.
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
-    before = earlier_text(diff, regressions)
+    before = earlier_text(diff, breaks)
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
@@ -294,29 +294,11 @@ def _changes_text(diff: Diff | None, earlier: str = "") -> str:
     return ", ".join(filter(None, [*first, *texts, earlier]))
 
 
-def earlier_text(diff: Diff | None, regressions: Sequence[Regression]) -> str:
-    """Return how many cases broke earlier, without those that broke again: `2 others broke …`.
-
-    Those of which no result is more than undecided did not break.
-    """
-    undecided: dict[tuple[str, int], bool] = {}
-    for result, _ in regressions:
-        case = result.file, hash(result[:2])
-        undecided[case] = result.verdict == "undecided" and undecided.get(case, True)
+def earlier_text(diff: Diff | None, breaks: Iterable[EarlierBreak]) -> str:
+    """Return how many cases broke earlier, without those that broke again: `2 others broke …`."""
     broke = {*diff.broke.rows()} if diff else set()
-    counts = Counter(is_so for case, is_so in undecided.items() if case not in broke)
-    noun = "other" if broke else "case"
-    words = (False, "broke"), (True, "became undecided")
-    return ", ".join(
-        f"{plural(counts[it], noun)} {word} earlier" for it, word in words if counts[it]
-    )
-
-
-def earlier_title(regressions: Iterable[Regression]) -> str:
-    """Return the title of what broke earlier, some or all of which is undecided."""
-    found = {each.result.verdict == "undecided" for each in regressions}
-    word = "Broke or became undecided" if len(found) > 1 else "Became undecided"
-    return f"{word if True in found else 'Broke'} earlier"
+    cases = {(it.result.file, hash(it.result[:2])) for it in breaks} - broke
+    return f"{plural(len(cases), 'other' if broke else 'case')} broke earlier" if cases else ""
 
 
 def _best_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -145,17 +144,3 @@ def test_a_shallow_clone_knows_the_parents_of_its_commit(
     (clone / ".evalstore").mkdir()
     (clone / ".evalstore/store.db").write_bytes(Path(".evalstore/store.db").read_bytes())
     assert main("-C", str(clone), *GATE).exit_code == 0
-
-
-def test_a_report_names_the_baseline_also_if_it_fails_alike(main: Evalstore) -> None:
-    git(Path(), "commit", "-q", "--allow-empty", "-m", "second")
-    main("run", "-q", "--message", "as before")
-    text = main("report", "--markdown").stdout
-    assert text.startswith("### evalstore: Nothing broke or was fixed. ")
-    assert ", as before) is complete: " in text
-    assert "“Broke earlier” compares with the baseline, run <short> (" in text
-    main("report", "@", "-o", "report.html")
-    page = Path("report.html").read_text(encoding="utf-8")
-    (first,) = re.findall(r"“Broke earlier” compares with the baseline, run (\w{8}) \(", page)
-    assert f"compared with run {first}</span>" in page
-    assert f'<dt>baseline</dt><dd dir="auto">run {first[:8]} (' in page

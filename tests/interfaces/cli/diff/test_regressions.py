@@ -61,9 +61,9 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
     assert ", compared with `<short>` (`worse`).\n" in text
     told = text.partition("#### Broke earlier\n\n")[2]
-    since = "fail, not passing since run <short>, "
+    since = "fail, broke in run `<short>` (`worse`), "
     assert told.startswith(f"- **`tests/t.md`** `scripted/one`: {since}")
-    assert " UTC: test changed; last passed in run `<short>` (`good`)\n\n" in told
+    assert " UTC: test changed\n\n" in told
     assert told.partition("\n\n")[2].startswith(
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     )
@@ -75,7 +75,7 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     assert text.startswith("### evalstore: Nothing broke or was fixed. ")
 
 
-def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
+def test_a_report_lists_what_is_broken_also_in_a_file_that_reaches_its_threshold(
     broken: Evalstore,
 ) -> None:
     path = Path("tests/t.md")
@@ -83,8 +83,9 @@ def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
     broken(*GATE)
     assert broken(*GATE).stdout.endswith("gate passed\n")
     assert broken("report", "--markdown").stdout.startswith(
-        "### evalstore: Nothing broke or was fixed. "
+        "### evalstore: Nothing broke or was fixed; 1 case broke earlier. "
     )
+    assert broken("ls", "results", "--broke").stdout.count("tests/t.md") == 1
 
 
 def test_no_number_of_runs_makes_a_regression_pass(

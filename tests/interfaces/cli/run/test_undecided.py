@@ -180,13 +180,16 @@ def test_regressions_that_are_undecided_as_before_are_counted_once(
     assert "before (--all" in evalstore("run").stdout
 
 
-def test_the_markdown_report_does_not_say_that_undecided_results_fail(
+def test_reports_list_what_broke_earlier_as_the_list_of_broken_results_does(
     undecided: Path, evalstore: Evalstore
 ) -> None:
     evalstore("run", "-q")
     text = evalstore("report", "--markdown").stdout
-    assert "#### Broke or became undecided earlier\n" in text
-    assert "still fail" not in text
+    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
+    told = text.partition("#### Broke earlier\n\n")[2]
+    assert told.startswith("- **`tests/t.md`** `one`: fail, broke in run ")
+    (row,) = evalstore("ls", "results", "--broke").stdout.splitlines()[1:]
+    assert row.startswith("fail     tests/t.md")
 
 
 def test_status_counts_what_is_undecided_without_a_call(
