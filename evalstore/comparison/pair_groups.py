@@ -592,11 +592,14 @@ def _sides(
     return was, now
 
 
-def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
-    """Return how many of `total` results changed by each cause, or the one cause of all of them.
+def cause_texts(causes: Iterable[tuple[str, int]], *numbers: int) -> list[str]:
+    """Return how many results changed by each cause, or the one cause of all of them.
 
-    The others changed by edits, which is said only beside other causes.
+    `numbers` are those of each kind of change. The others changed by edits, which is said only
+    beside other causes.
     """
+    total = sum(numbers)
+    of_these = f"of these {total:,}, " if sum(map(bool, numbers)) > 1 else ""
     counts, single = Counter[str](), dict[str, str]()
     for cause, count in causes:
         plural = (
@@ -615,8 +618,8 @@ def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
     rest = total - sum(count for _, count in listed)
     edited = [("by an edit" if rest == 1 else "by edits", rest)] if listed and rest > 0 else []
     return [
-        f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}"
-        for cause, count in (*edited, *listed)
+        f"{'' if number else of_these}{count:,} {f'as {OLDER}' if cause == OLDER else cause}"
+        for number, (cause, count) in enumerate((*edited, *listed))
     ]
 
 

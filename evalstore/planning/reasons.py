@@ -439,7 +439,7 @@ def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[V
     *first, last = names
     listed = f"{', '.join(first)} and {last}" if first else last
     used = "verdicts by {} are" if first or len(votes) > 1 else "verdict by {} is"
-    return reason.followed_by(f"if the checks pass, the {used.format(listed)} used again")
+    return reason.followed_by(f"if the checks pass, the {used.format(listed)} reused")
 
 
 def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = None) -> str:

@@ -87,7 +87,7 @@ def reuse_text(selection: SelectionOptions, survey: PlanTotals) -> str:
     else:
         return ""
     asked = survey.asks + survey.waiting
-    return f"{about}: {plural(asked, 'answer')} asked, {survey.reused:,} used again"
+    return f"{about}: {plural(asked, 'answer')} asked, {survey.reused:,} reused"
 
 
 def most_cost(project: Project, options: RunOptions) -> float | None:

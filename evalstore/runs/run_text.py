@@ -71,7 +71,7 @@ def summary_text(report: RunReport) -> str:
     saved = f"; saved {amount} by reuse" if report.saved else ""
     counts = run_counts_text(report, by_checks=report.judged_by_checks)
     if report.used_again:
-        counts += f", {plural(report.used_again, 'verdict')} used again"
+        counts += f", {plural(report.used_again, 'verdict')} reused"
     if report.labelled:
         by = "a label" if report.labelled == 1 else "labels"
         counts += f", {plural(report.labelled, 'result')} decided by {by}"
@@ -193,7 +193,7 @@ class ResultList:
         if not count:
             return ""
         counts = (
-            (self.more, "more"),
+            (self.more, f"more result{'s' * (self.more != 1)}"),
             (self.pending, "pending"),
             (self.failed_before, f"failure{'s' * (self.failed_before != 1)} as before"),
             (self.undecided_before, "undecided as before"),

@@ -376,7 +376,7 @@ def test_the_reason_is_that_of_the_checks_and_names_the_judge(bench: Bench) -> N
         (
             "checks",
             "check 1 changed: contains: Gree -> Green; "
-            "if the checks pass, the verdict by judge is used again",
+            "if the checks pass, the verdict by judge is reused",
         )
     }
 
@@ -505,7 +505,7 @@ def test_show_names_the_first_judgement(
     file_bench.run()
     case = f"{file_bench.root}/tests/t.md::what=moss"
     assert main(["-C", str(file_bench.root), "show", case]) == 0
-    assert re.search(r"by judge  taken from \w{8}", capsys.readouterr().out)
+    assert re.search(r"by judge  reused from \w{8}", capsys.readouterr().out)
     (session,) = {
         id for each in file_bench.judgements() for id in each["sessions"] if "takenFrom" in each
     } & {each["sessions"][0] for each in file_bench.judgements()[:1]}
@@ -615,11 +615,11 @@ def test_status_and_the_run_say_the_same_where_judgements_are_only_used_again(
     for dry in (["status"], ["run", "-n"]):
         assert main([*command, *dry]) == 0
         printed = capsys.readouterr().out
-        assert "=   tests/t.md  stored verdicts are used again\n" in printed
-        assert "2 stored verdicts are used again in tests/t.md, without a call: check 1" in printed
+        assert "=   tests/t.md  stored verdicts are reused\n" in printed
+        assert "2 stored verdicts are reused in tests/t.md, without a call: check 1" in printed
         assert "Nothing to do" not in printed
     main([*command, "run"])
-    assert "0 new verdicts, 2 verdicts used again" in capsys.readouterr().out
+    assert "0 new verdicts, 2 verdicts reused" in capsys.readouterr().out
     assert bench.api.status().used_again == ()
     bench.finish()
 
@@ -648,6 +648,6 @@ def test_where_checks_are_to_be_judged_they_alone_are_listed(bench: Bench) -> No
     bench.write("contains: Green")
     status = bench.api.status()
     assert (status.used_again, status.judge) == ((), 2)
-    assert "verdict by judge is used again" in status.items[0].reason
+    assert "verdict by judge is reused" in status.items[0].reason
     calls, report = bench.run()
     assert (calls, report.judged, report.used_again) == (0, 2, 2)

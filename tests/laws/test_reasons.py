@@ -61,7 +61,7 @@ EDITS = (
 )
 """What is edited before each run; every second edit of a part undoes the one before it."""
 AGAIN = re.compile(r"(.*) again as in run (\w{8}), so its answers are judged by the current (.*)")
-USED_AGAIN = "; if the checks pass, the verdict by scripted/judge is used again"
+USED_AGAIN = "; if the checks pass, the verdict by scripted/judge is reused"
 """How the reason of checks ends when the judge is not asked."""
 
 

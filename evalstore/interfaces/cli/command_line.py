@@ -286,7 +286,11 @@ def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
         return _explain_option(option, error.message, context)
     extra = re.fullmatch(r"Got unexpected extra arguments? ?(?:\(s\) )?\((.*)\)", error.message)
     if extra:
-        return EvalstoreError(f"unexpected argument '{extra[1]}'", hint=_usage(context))
+        hint = _usage(context)
+        if context and context.info_name == "show" and " " not in extra[1]:
+            place = f"{context.params['revision']}:{extra[1]}"
+            hint = f"a test file in a run is REV:FILE, such as '{place}'"
+        return EvalstoreError(f"unexpected argument '{extra[1]}'", hint=hint)
     return EvalstoreError(_plain(error.message), hint=_usage(context))
 
 

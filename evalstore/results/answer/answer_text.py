@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from evalstore.results.flips.result_history import JudgedAttempts, VerdictCounts
     from evalstore.results.labels import LabelIndex
 
-OTHER_VERSIONS = "verdicts by other instructions, checks or judges"
+OTHER_VERSIONS = "verdicts with other instructions, checks or judges"
 """The title of the judgements that are not about the shown version of the case."""
 REPEATED = "other verdicts by the same instructions, checks and judges"
 """The title of the judgements that were made again, or before."""
@@ -173,7 +173,7 @@ def judgement_title(judgement: Judgement) -> str:
     by = label_by(judgement.by) if judgement.is_person else f"by {judgement.by}"
     score = "" if judgement.score is None else f"  score {judgement.score:g}"
     choice = f"  choice {judgement.label}" if judgement.label else ""
-    again = f"  taken from {short(judgement.taken_from)}" if judgement.taken_from else ""
+    again = f"  reused from {short(judgement.taken_from)}" if judgement.taken_from else ""
     return safe(f"{by}{score}{choice}{again}")
 
 
@@ -553,9 +553,9 @@ def pass_counts_text(counts: VerdictCounts) -> str:
 
     It says what other versions of the case differ in, if there are some.
     """
-    *first, last = counts.differing or ("",)
+    *first, last = " and ".join(counts.differing).split(" and ")
     differing = " and ".join(filter(None, (", ".join(first), last)))
-    version = f"for the same {differing} only" if differing else "this version"
+    version = f"with the same {differing}" if differing else "this version"
     rounds = counts.rounds
     if len(rounds) < 2:
         labels = [_verdict_text(each) for each in rounds if each.labels]
@@ -576,8 +576,10 @@ def pass_counts_text(counts: VerdictCounts) -> str:
 
 def _verdict_text(judged: JudgedAttempts, *notes: str) -> str:
     """Return a verdict, and whether it is by labels, with another one before these and notes."""
-    by = " by labels" if judged.labels > 1 else " by a label" * judged.labels
-    before = f"{judged.before} before" if judged.before not in (None, judged.verdict) else ""
+    is_one = judged.labels == 1
+    by = " by a label" if is_one else " by labels" * bool(judged.labels)
+    without = f"{judged.before} without {'it' if is_one else 'them'}"
+    before = without if judged.before not in (None, judged.verdict) else ""
     listed = "; ".join(filter(None, (before, *notes)))
     return f"{judged.verdict}{by}" + f" ({listed})" * bool(listed)
 
@@ -595,8 +597,7 @@ def _run_text(run: Run, now: int | None) -> str:
     facts = [minute(run.started) if now is None else ago(run.started, now)]
     facts += [safe(run.author)] if run.author else []
     if run.git:
-        facts.append(f"commit {short(run.git.commit)}")
-        facts += ["with uncommitted changes"] if run.git.dirty else []
+        facts.append(f"git {short(run.git.commit)}{' + changes' * bool(run.git.dirty)}")
     return f"run {short(run.id)} ({', '.join(facts)})"
 
 

@@ -292,7 +292,7 @@ def _version(record: JudgedResult) -> dict[str, object]:
     judges = {judge.evaluator for judge in record.run.evaluators}
     return {
         "question": sorted(result.tests),
-        "instructions or checks": result.evaluation,
+        "instructions and checks": result.evaluation,
         "system prompt": result.prompt,
         "candidate": candidate and (candidate.model, candidate.temperature),
         "recorded answer": case.recorded,

@@ -130,7 +130,7 @@ class VerdictChanges:
     def outcome(self) -> Outcome:
         """Return how many results changed, and which without an edit."""
         counts = len(self.broke), len(self.fixed), len(self.undecided)
-        causes = tuple(cause_texts(sorted(self.flip_causes.items()), sum(counts)))
+        causes = tuple(cause_texts(sorted(self.flip_causes.items()), *counts))
         return Outcome(*counts[:2], causes, counts[2])
 
     def mark_causes(self) -> CellMarks:
@@ -397,7 +397,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
     causes = {OLDER: changes.older}
     causes |= {cause: len(rows) for cause, rows in sorted(changes.causes.items())}
-    listed = cause_texts(causes.items(), sum(count for count, _ in counts))
+    listed = cause_texts(causes.items(), *(count for count, _ in counts))
     spans += [StyledSpan(f" ({', '.join(listed)})")] if listed else []
     if changes.same_answer:
         spans += [StyledSpan(", ")] if len(spans) > 1 else []

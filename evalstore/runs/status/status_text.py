@@ -122,7 +122,7 @@ def settled_text(change: FileChange) -> str:
     """Return what became of edited cases that need nothing, and which of them fail."""
     text = "reverted to a stored version" if change.reverted else "answered and judged already"
     if change.used_again:
-        again = "stored verdicts are used again"
+        again = "stored verdicts are reused"
         text = f"{text}, {again}" if change.reverted else again
     now = _outcome_text(change)
     return f"{text} ({now})" if now else text
@@ -508,7 +508,7 @@ def nothing_text(status: Status) -> str:
 def used_again_texts(status: Status) -> list[str]:
     """Return for each reason how many stored judgements are used again without a call."""
     return [
-        f"{plural(each.count, 'stored verdict')} {'is' if each.count == 1 else 'are'} used again "
+        f"{plural(each.count, 'stored verdict')} {'is' if each.count == 1 else 'are'} reused "
         f"in {safe(each.file) if each.files == 1 else plural(each.files, 'file')}, without a call: "
         f"{safe(reason_text(each))}"
         for each in status.used_again

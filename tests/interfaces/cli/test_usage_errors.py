@@ -40,6 +40,10 @@ REPORTS = {
     "run --limit": ("'--limit' needs a value", "write '--limit N'"),
     "run --json=3": ("'--json' takes no value", "write '--json' alone"),
     "show a b c": ("unexpected argument 'b c'", "usage: evalstore show [OPTIONS] [REV]"),
+    "show @~1 tests/t.md": (
+        "unexpected argument 'tests/t.md'",
+        "a test file in a run is REV:FILE, such as '@~1:tests/t.md'",
+    ),
     "grep": ("PATTERN is missing", "usage: evalstore grep [OPTIONS] PATTERN"),
 }
 

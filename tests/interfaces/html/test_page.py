@@ -201,7 +201,7 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
         "user:",
         "- Hello",
     ]
-    assert lines[15] == "for the same question only: judged once"
+    assert lines[15] == "with the same question: judged once"
     assert lines[16].startswith("Since run ")
     lines = lines[9:]
     assert lines[8:12] == [

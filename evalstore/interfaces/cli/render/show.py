@@ -157,7 +157,7 @@ def _print_judgement(item: ShownItem) -> None:
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
-    taken = f"taken from verdict {output.short(made.taken_from)}" if made.taken_from else ""
+    taken = f"reused from verdict {output.short(made.taken_from)}" if made.taken_from else ""
     latency = _if("{:g} s", made.latency or None)
     last = _tokens(made.usage), cost, latency, made.origin, taken
     output.line(", ".join(output.safe(fact) for fact in last if fact))
@@ -382,10 +382,9 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     """
     now = time.time_ns() // 1000
     when = _ago(view.facts.started) if view.facts else ""
-    kind = output.paint("answer" if view.id else "case", "pending")
-    model = view.model or (explanation.result.model if explanation else "")
-    name = f"{kind} {output.short(view.id)}" if view.id else kind
-    output.line(f"{name}  {output.safe(model)}  {when}".rstrip())
+    if view.id:
+        name = f"{output.paint('answer', 'pending')} {output.short(view.id)}"
+        output.line(f"{name}  {output.safe(view.model)}  {when}".rstrip())
     several = len(view.places) > 1
     if explanation and not several:
         print_lines([explained_place(explanation)])

@@ -277,7 +277,7 @@ def test_what_judges_are_told_later_changes_nothing_that_a_label_decides(
     assert history(evalstore, rome)[2:] == [
         "what changed in between:",
         "  labelled by Ada",
-        "this version: judged once, fail by a label (pass before)",
+        "this version: judged once, fail by a label (pass without it)",
     ]
 
 

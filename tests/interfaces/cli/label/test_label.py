@@ -171,7 +171,7 @@ def test_a_label_on_an_edited_case_is_shown_before_a_run(
 def test_a_label_is_no_flip_of_a_verdict(ran: Any, evalstore: Evalstore) -> None:
     evalstore("run", "-q", "--refresh", OSLO)
     evalstore("label", OSLO, "pass", "--as", "Ada")
-    counts = "(newest first: fail, pass by a label (fail before; counts here))\n"
+    counts = "(newest first: fail, pass by a label (fail without it; counts here))\n"
     assert (
         f"this version: 1 of the last 2 verdicts passed {counts}"
         in evalstore("show", f"@work:{OSLO}").stdout
@@ -204,7 +204,9 @@ def test_people_who_disagree_leave_it_undecided(
     assert verdicts(documents("run"))["city=Oslo"] == "undecided"
     both = "by Ada (a person): pass · by Bob (a person): fail: too cold"
     assert both in evalstore("ls", "results", OSLO).stdout
-    assert ": judged once, undecided by labels (fail before)\n" in evalstore("show", OSLO).stdout
+    assert (
+        ": judged once, undecided by labels (fail without them)\n" in evalstore("show", OSLO).stdout
+    )
 
 
 def test_a_label_that_is_taken_back_counts_no_more(
@@ -628,9 +630,7 @@ def test_a_label_of_several_attempts_is_printed_once(
     mark = "(3 of 3 attempts labelled pass by Ada after the run)\n"
     assert evalstore("show", "@").stdout.count(mark) == 1
     page = evalstore("show", OSLO).stdout
-    assert (
-        "\n    this version: judged once, pass by labels (fail before), 3 of 3 attempts passed\n"
-        in page
-    )
+    counted = "judged once, pass by labels (fail without them), 3 of 3 attempts passed"
+    assert f"\n    this version: {counted}\n" in page
     evalstore("label", listed[1]["session"], "--remove", "--as", "Ada")
     assert [row["attempt"] for row in documents("ls", "labels")["labels"]] == [1, 3]

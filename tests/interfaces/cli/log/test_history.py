@@ -534,7 +534,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     assert shown.startswith(
         head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
     )
-    assert f"\nverdicts by other instructions, checks or judges:\n{earlier}\n$0.0300" in shown
+    assert f"\nverdicts with other instructions, checks or judges:\n{earlier}\n$0.0300" in shown
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout

@@ -64,7 +64,7 @@ def test_a_replaced_label_is_not_another_verdict_of_the_model(
         assert lines[3:] == [
             "  labelled by Ada",
             f"this version: judged once, {verdict} by a label"
-            + " (fail before)" * (verdict == "pass"),
+            + " (fail without it)" * (verdict == "pass"),
         ]
 
 
@@ -110,7 +110,7 @@ def test_attempts_before_an_edit_that_was_undone_count_again(
     assert counts(evalstore) == f"this version: {expected}"
     write("20 euros", "30 euros")
     evalstore("run", "-q")
-    version = "for the same question and instructions or checks only"
+    version = "with the same question, instructions and checks"
     assert counts(evalstore) == f"{version}: judged once"
     write()
     evalstore("run", "-q")

@@ -71,7 +71,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    for the same question only: judged once\n"
+        "    with the same question: judged once\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -131,7 +131,7 @@ def test_the_author_and_the_commit_of_the_first_failing_run_are_reported(
     evalstore("run", "-q")
     (line, *_) = history(evalstore, "tests/t.md")
     assert line == (
-        "failing since run <short> (<when>, Ada, commit <short>, with uncommitted changes), "
+        "failing since run <short> (<when>, Ada, git <short> + changes), "
         "the first run that judged it"
     )
 
@@ -164,7 +164,7 @@ HARSH = {
                 "    - The answer must be warm.",
                 "    + The answer must be warm{+ and wet+}.",
             ],
-            "instructions or checks",
+            "instructions and checks",
             id="instructions",
         ),
         pytest.param(
@@ -190,7 +190,7 @@ def test_what_changed_when_the_case_began_to_fail(
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        f"for the same {version} only: judged once",
+        f"with the same {version}: judged once",
     ]
 
 
@@ -307,7 +307,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "failed last in run <short> (<when>)",
         "what changed in between:",
         "  labelled by Ada",
-        "this version: judged once, pass by a label (fail before)",
+        "this version: judged once, pass by a label (fail without it)",
     ]
     assert "\nfail  tests/t.md  " in evalstore("show", "@:tests/t.md::").stdout
     assert "\npass  tests/t.md  " in evalstore("show", "tests/t.md").stdout

@@ -93,7 +93,7 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
         parts = ("\nuser\n", "\ninstructions\n", "\nIt is cold there.", "\nhistory\n")
         places = [*map(text.index, parts)]
         assert places == sorted(places)
-        others = text.index("\nverdicts by other instructions, checks or judges\n")
+        others = text.index("\nverdicts with other instructions, checks or judges\n")
         assert places[-1] < others < text.index("pass  by scripted/judge")
         assert text.count("by scripted/judge", 0, others) == 1
         await press(pilot, "b")
@@ -673,7 +673,7 @@ def test_a_judgement_that_is_used_again_names_the_one_it_is_taken_from(workspace
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
-        found = re.search(r"✗ fail  by scripted/judge  taken from (\w{8})\b", text)
+        found = re.search(r"✗ fail  by scripted/judge  reused from (\w{8})\b", text)
         assert found
         assert re.search(
             rf"✗ fail  by scripted/judge  \(older instructions or checks\).*  {found[1]}\b", text

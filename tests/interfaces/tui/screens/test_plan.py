@@ -75,7 +75,7 @@ def test_it_says_that_a_model_need_not_judge_again_when_only_a_check_changed(
         assert len(of_both) == 1
         assert " -> 80; if the checks pass, the verdict by scripted/judge " in of_both[0]
         by_checks_alone = next(line for line in lines if "hallo" in line)
-        assert "used again" not in by_checks_alone
+        assert "reused" not in by_checks_alone
 
     drive(scenario, size=(140, 40))
 
