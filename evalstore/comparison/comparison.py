@@ -232,20 +232,10 @@ class Comparison:
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""
+        groups = self.fixed, self.broke, self.changed, self.same_answer, self.gone, self.new
         return Comparison(
             self.sides.swapped(),
-            *(
-                group.swapped()
-                for group in (
-                    self.fixed,
-                    self.broke,
-                    self.changed,
-                    self.same_answer,
-                    self.gone,
-                    self.new,
-                    self.unchanged,
-                )
-            ),
+            *(group.swapped() for group in (*groups, self.unchanged)),
             equal=self.equal,
             by_verdict=self.by_verdict,
         )

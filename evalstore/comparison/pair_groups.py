@@ -182,16 +182,8 @@ def digest_of_cell(result: Result) -> int:
 
 def unpack_result(values: Sequence[Any]) -> Result:
     """Return a result that was kept as JSON."""
-    return Result._make(
-        (
-            *values[:10],
-            tuple(values[10]),
-            tuple(values[11]),
-            values[12],
-            tuple(values[13]),
-            values[14],
-        )
-    )
+    kept = *values[:10], *map(tuple, values[10:12]), values[12], tuple(values[13]), values[14]
+    return Result._make(kept)
 
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]

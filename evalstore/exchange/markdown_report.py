@@ -73,11 +73,11 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         store = project.store
         run = resolve_run(store, revision)
         collector = StatsCollector(project, run, [("model",)])
-        usd = collector.saved()
-        saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         totals = None
         if any(run.verdicts.values()):  # before the comparison, which takes memory
             totals = collector.finish(rerolls=False)[0]
+        usd = collector.saved
+        saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         compared = compare_run(location, project, run, compare, answers=False)
         breaks = find_earlier_breaks(location, project, run, compared)
         flips = compared.flips.values() if compared else ()

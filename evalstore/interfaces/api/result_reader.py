@@ -423,7 +423,9 @@ class ResultReader(OpenedWorkspace):
         selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
         with self._use() as location:
             sides = map(run_revision, (was, now))
-            return diff(location, *sides, selection=selection, answers=answers)
+            return diff(
+                location, *sides, selection=selection, answers=answers, lists_unchanged=True
+            )
 
     def diff_models(
         self,

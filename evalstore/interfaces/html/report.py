@@ -190,7 +190,7 @@ def build_report(
                 compared,
                 trend_until(location, project.store, by_model),
                 data.table,
-                collector.saved(),
+                collector.saved,
                 breaks,
                 changes,
                 names_of,

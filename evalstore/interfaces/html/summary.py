@@ -34,10 +34,7 @@ from evalstore.results.compare.diff_result import (
 )
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.growing_results import cell_of
-from evalstore.results.stats.groups import (
-    PARTLY_TEXT,
-    partly_judged,
-)
+from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
 from evalstore.results.stats.overview import CandidateRow, make_overview
 from evalstore.results.stats.trend import rate_texts, uncounted_text
 from evalstore.runs.run_text import scope_text
@@ -118,10 +115,7 @@ def summarise_results(
             for stats in statistics
             if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
-        "about": (
-            *_about(run, totals, table, saved),
-            *about,
-        ),
+        "about": (*_about(run, totals, table, saved), *about),
         "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(trend.runs)],
         "uncounted": uncounted_text(trend.runs),
         "lines": [*map(safe, short_names(lines))],

@@ -286,13 +286,15 @@ def diff(
     answers: bool = False,
     opened: Project | None = None,
     workspace: Side | None = None,
+    lists_unchanged: bool = False,
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
     The verdicts of the workspace follow from the stored answers and judgements. To compare two
     runs, only the store is read: errors of test files do not matter. `opened` is the project if
     it is open already, with its test files read where the workspace is compared. Its results
-    are those of `workspace`, if it is given.
+    are those of `workspace`, if it is given. `lists_unchanged` is of two runs: it also reads the
+    equal results of short files.
     """
     selection = selection or SelectionOptions()
     second = None if second == WORK else second
@@ -317,7 +319,7 @@ def diff(
         known += [each.id for run in runs for each in run.candidates]
         named = (match_models(name, known) or [name] for name in selection.models)
         selection = replace(selection, models=tuple(dict.fromkeys(chain(*named))))
-        was, now = read_sides(project, runs, selection, workspace)
+        was, now = read_sides(project, runs, selection, workspace, lists_unchanged=lists_unchanged)
         for model in selection.models:
             if not any(model in (side.models or ()) for side in (was, now)):
                 find_candidates(model, was, now)

@@ -57,18 +57,24 @@ from evalstore.workspace.reader import read_sources
 
 
 def read_sides(
-    project: Project, runs: Sequence[Run], selection: SelectionOptions, now: Side | None = None
+    project: Project,
+    runs: Sequence[Run],
+    selection: SelectionOptions,
+    now: Side | None = None,
+    *,
+    lists_unchanged: bool = False,
 ) -> tuple[Side, Side]:
     """Return the sides: the first run, and the second one or the workspace (`now`).
 
     The first one has the paths that its test files have on the second. Results that are equal on
-    both are not read, unless some cases or candidates are selected.
+    both are not read, unless some cases are selected; with `lists_unchanged`, just of long files.
     """
     store, folder = project.store, project.settings.paths["tests"]
     current = {each.name or each.id for each in project.settings.candidates}
     is_whole = not (selection.paths or selection.models)
     if len(runs) > 1:
-        return read_runs(store, folder, runs[0], runs[1], current, is_whole=is_whole)
+        equal_of = (StoredCases if lists_unchanged else object) if is_whole else None
+        return read_runs(store, folder, runs[0], runs[1], current, equal_of)
     nodes, files = _files_of_workspace(project)
     was = _of_run(store, runs[0], current)
     was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
@@ -85,16 +91,16 @@ def read_runs(
     first: Run,
     second: Run,
     current: Collection[str] = (),
-    *,
-    is_whole: bool = True,
+    equal_of: type | None = object,
 ) -> tuple[Side, Side]:
     """Return two runs as sides, as `read_sides` does.
 
     `folder` is that of the test files, and `current` are the candidates of the settings now.
+    Equal results are not read of files whose cases are of the class `equal_of`.
     """
     now = _of_run(store, second, current)
     was = follow_renames(store, folder, _of_run(store, first, current), now)
-    equal = _find_equal(store, was, now) if is_whole else EqualResults()
+    equal = _find_equal(store, was, now, equal_of) if equal_of else EqualResults()
     return _with_results(store, was, equal), _with_results(store, now, equal)
 
 
@@ -186,15 +192,12 @@ def side_of_candidates(project: Project, revision: str | None) -> Side:
 # --- results that both sides have
 
 
-def _find_equal(store: Store, was: Side, now: Side) -> EqualResults:
-    """Return the results of long files that two runs have in the same places.
-
-    Those of short ones are read, so that they can be listed as unchanged.
-    """
+def _find_equal(store: Store, was: Side, now: Side, equal_of: type) -> EqualResults:
+    """Return the results that two runs have in the same places, of files with such cases."""
     both = {
         path: (leaf, was.entries.get(path, ""))
         for path, leaf in now.entries.items()
-        if isinstance(now.files[now.nodes[path]].cases, StoredCases)
+        if isinstance(now.files[now.nodes[path]].cases, equal_of)
     }
     leaves = store.find_equal_leaves({path: each for path, each in both.items() if each[1]})
     counts: dict[str, list[VerdictsOfCases]] = {}

@@ -16,6 +16,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.display import interval_bar, known_price, percent
 from evalstore.core.results import Evaluation
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Json, Reply
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.base import SCRIPTED
@@ -277,27 +278,22 @@ class _Group:
 class GroupSums:
     """Makes the groups of the results whose sums it is given."""
 
-    def __init__(self, store: Store, sums: ResultSums, costs: CostReader, rule: str) -> None:
-        """`rule` combines votes."""
-        self._store, self._sums, self._costs, self._rule = store, sums, costs, rule
+    def __init__(self, store: Store, sums: ResultSums, costs: CostReader, run: Run) -> None:
+        self._store, self._sums, self._costs, self._run = store, sums, costs, run
+        self.saved = 0.0
+        """The cost of what began before the run, in USD."""
 
     def find(self, groupings: Collection[By]) -> dict[By, dict[Key, ResultGroup]]:
         """Return the groups of each grouping, which have no names yet."""
         found = {by: self._sum_cells(by) for by in groupings}
-        whole: _Group | None = None
-        for by, groups in found.items():
-            (only,) = groups.values() if len(groups) == 1 else (None,)
-            if only and whole:  # both are of all results
-                only.answers, only.judgements = whole.answers, whole.judgements
-                continue
-            self._sum_calls(by, {key: group.answers for key, group in groups.items()}, False)
-            self._sum_calls(by, {key: group.judgements for key, group in groups.items()}, True)
-            whole = whole or only
+        for are_judgements in (False, True):
+            self._sum_calls(found, are_judgements)
         for batch in in_batches(self._sums.attempted()):
             judged = self._store.find_judgements(id for cell in batch for id in cell.judgements)
             for cell in batch:
                 votes = [judged[id] for id in cell.judgements if id in judged]
-                attempts = judge_attempts(votes, cell.kind.get("judgedBy", MODELS), self._rule)
+                judged_by = cell.kind.get("judgedBy", MODELS)
+                attempts = judge_attempts(votes, judged_by, self._run.verdict_rule)
                 if len(attempts) != cell.attempts or cell.attempts < 2:
                     continue
                 passed = sum(word == "pass" for word, _ in attempts)
@@ -323,11 +319,17 @@ class GroupSums:
             group.undecided += cases.undecided
         return groups
 
-    def _sum_calls(self, by: By, groups: dict[Key, _Calls], are_judgements: bool) -> None:
+    def _sum_calls(self, found: Mapping[By, Mapping[Key, _Group]], are_judgements: bool) -> None:
         costs, later = self._costs, False
-        listed = self._sums.judgements(by) if are_judgements else self._sums.answers(by)
-        for some in listed:
-            calls = groups[some.key]
+
+        def calls_of(by: By, key: Key) -> _Calls:
+            group = found[by][key]
+            return group.judgements if are_judgements else group.answers
+
+        sums = self._sums.sum_calls(found, self._run.started, judgements=are_judgements)
+        self.saved += sum(some.earlier for some in sums.get((), ()))
+        for by, some in ((by, some) for by, listed in sums.items() for some in listed):
+            calls = calls_of(by, some.key)
             model = costs.model_of(some.maker, are_judgements=are_judgements)
             calls.count += some.calls
             calls.timed += some.timed
@@ -338,14 +340,15 @@ class GroupSums:
                     later = True
                 elif not costs.is_free(model):
                     calls.unpriced += some.calls - some.priced
-        unpriced = self._sums.unpriced(by, judgements=are_judgements) if later else iter(())
+        unpriced = self._sums.unpriced(found, judgements=are_judgements) if later else iter(())
         for batch in in_batches(unpriced):
             spent = {each.id: Spent(each.started, each.maker, None) for each in batch}
-            found = costs.costs_of(spent, are_judgements=are_judgements)
+            usd = costs.costs_of(spent, are_judgements=are_judgements)
             for each in batch:
                 if costs.has_price(costs.model_of(each.maker, are_judgements=are_judgements)):
-                    groups[each.key].unpriced += found[each.id] is None
-                    groups[each.key].cost += found[each.id] or 0.0
+                    for calls in (calls_of(*group) for group in each.groups):
+                        calls.unpriced += usd[each.id] is None
+                        calls.cost += usd[each.id] or 0.0
 
 
 def judge_attempts(

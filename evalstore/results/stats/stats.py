@@ -279,6 +279,8 @@ class StatsCollector:
         is_selected = not self._root or self._query is not None
         self._selected = TemporaryRows() if is_selected else None
         """The results that count, where they are not all results of a stored run."""
+        self.saved = 0.0
+        """The cost of the answers and judgements that the run reused, in USD, once it is summed."""
 
     def collect(self, batches: Iterator[list[tuple[Result, Case]]]) -> None:
         """Read those results of the run that are not asked of the store."""
@@ -323,13 +325,6 @@ class StatsCollector:
         with open_sums(self.project.store, self._root) as sums:
             yield sums
 
-    def saved(self) -> float:
-        """Return the cost of the answers and judgements that the run reused, in USD."""
-        with self.open_sums() as sums:
-            made = self.run.started
-            calls = chain(sums.answers((), made), sums.judgements((), made))
-            return round(sum(each.usd for each in calls), 8)
-
     def compare(self, first: str, second: str) -> RateChange:
         """Return how much more often the first of two candidates passes, over what both have."""
         by_file = defaultdict[str, Counter[ClusterSum]](Counter)
@@ -345,8 +340,9 @@ class StatsCollector:
         """
         run, chosen = self.run, self._query
         with self.open_sums() as sums:
-            groups_of = GroupSums(self.project.store, sums, self._costs, run.verdict_rule)
+            groups_of = GroupSums(self.project.store, sums, self._costs, run)
             found = groups_of.find([*self._groupings, ()])
+        self.saved = round(groups_of.saved, 8)
         prompts = name_prompts_of_run(
             self.project,
             (

@@ -10,9 +10,10 @@ import json
 import sqlite3
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from evalstore.core.hashing import canonical_json
@@ -60,24 +61,29 @@ _ORDINALS = """,
         SELECT max(length(r.{ids})) / 16 FROM leaf l JOIN result_rows r ON r.leaf = l.results))
 """
 _CALLS = """{leaves} {ordinals},
-    call (id {names}) AS (
-        SELECT substr(r.{ids}, 16 * o.n + 1, 16) {values} {cells}
-        CROSS JOIN ordinals o WHERE r.leaf = l.results AND o.n < length(r.{ids}) / 16
-        GROUP BY {places})
-    SELECT {columns} FROM call d {facts} {rest}
+    place (id, model, prompt, kind, file) AS (
+        SELECT DISTINCT substr(r.{ids}, 16 * o.n + 1, 16), r.model, p.prompt, c.kind, l.file
+        {cells} CROSS JOIN ordinals o WHERE r.leaf = l.results AND o.n < length(r.{ids}) / 16),
+    call AS (SELECT p.*, count(*) OVER (PARTITION BY id) AS places FROM place p),
+    made (shared, model, prompt, file, kind, id, maker, started, usd, seconds) AS (
+        SELECT CASE WHEN d.places > 1 THEN d.id END, d.model, d.prompt, d.file, d.kind,
+            d.id, {maker}, {started}, x.usd, x.seconds FROM call d {facts}),
+    found AS (SELECT shared, model, prompt, file, kind, {columns} FROM made {rest})
+    SELECT g.place, g.tag, f.* FROM found f LEFT JOIN kind_tags g ON g.kind = f.kind
+    ORDER BY f.shared
 """
-_ANSWERS = (
-    "sessions",
-    "x.model",
-    "x.started",
-    "CROSS JOIN answer_rows x WHERE x.id = d.id",
-)
-_JUDGEMENTS = (
-    "judgements",
-    "j.evaluator",
-    "j.started",
-    "CROSS JOIN evaluations j LEFT JOIN judgement_rows x ON x.id = d.id WHERE j.id = d.id",
-)
+_ANSWERS = {
+    "ids": "sessions",
+    "maker": "x.model",
+    "started": "x.started",
+    "facts": "CROSS JOIN answer_rows x WHERE x.id = d.id",
+}
+_JUDGEMENTS = {
+    "ids": "judgements",
+    "maker": "j.evaluator",
+    "started": "j.started",
+    "facts": "CROSS JOIN evaluations j LEFT JOIN judgement_rows x ON x.id = d.id WHERE j.id = d.id",
+}
 
 
 class EqualCases(NamedTuple):
@@ -106,15 +112,17 @@ class CallSum(NamedTuple):
     priced: int
     """How many of them have a cost."""
     usd: float
+    earlier: float
+    """The cost of those of them that began before a time, in USD."""
     timed: int
     """How many have a duration."""
     microseconds: float
 
 
 class Call(NamedTuple):
-    """An answer or a judgement of a group."""
+    """An answer or a judgement, and groups that it counts for."""
 
-    key: Key
+    groups: Sequence[tuple[By, Key]]
     id: str
     maker: str
     started: int
@@ -147,7 +155,8 @@ class ResultSums:
 
         Raises `StoreError` for a result without a case.
         """
-        values, names = _columns_of(by)
+        values = "".join(f"{_COLUMNS[name]} AS by_{name}, " for name in by)
+        names = "".join(f"by_{name}, " for name in by)
         counts = "judged, passed, unresolved"
         query = f"""{OF_RUNS}
             SELECT {names} file, {counts}, sum(undecided), sum(results), count(*), sum(cases)
@@ -188,52 +197,78 @@ class ResultSums:
             pairs, gain, rows = map(int, numbers)
             yield file, pairs, gain, rows
 
-    def answers(self, by: By, before: int | None = None) -> Iterator[CallSum]:
-        """Yield the sums of the answers; with `before`, of those that began before this time."""
-        return self._sum_calls(_ANSWERS, by, before)
+    def sum_calls(
+        self, groupings: Collection[By], before: int = 0, *, judgements: bool
+    ) -> dict[By, list[CallSum]]:
+        """Return the sums of the answers, or of the judgements, by each grouping.
 
-    def judgements(self, by: By, before: int | None = None) -> Iterator[CallSum]:
-        """Yield the sums of the judgements, as `answers` does."""
-        return self._sum_calls(_JUDGEMENTS, by, before)
-
-    def _sum_calls(
-        self, calls: tuple[str, str, str, str], by: By, before: int | None
-    ) -> Iterator[CallSum]:
-        _, maker, started, _ = calls
-        names = _columns_of(by)[1]
-        day = f"{started} / {_DAY}"
+        `before` is the time of `CallSum.earlier`.
+        """
         # Sums of whole numbers are the same in any order.
-        usd, times = (f"sum(round(x.{name} * 1e{zeros}))" for name, zeros in _WHOLE)
-        sums = f"count(*), count(x.usd), {usd}, count(x.seconds), {times}"
-        groups = ", ".join(map(str, range(1, len(by) + 3)))
-        limit = "" if before is None else f"AND {started} < ?"
-        query = _calls(calls, by, f"{names} {maker}, {day}, {sums}", f"{limit} GROUP BY {groups}")
-        for *key, who, days, count, priced, usd, timed, time in self._rows(
-            query, *([] if before is None else [before])
-        ):
-            found = (
-                as_digits(who),
-                days * _DAY,
-                count,
-                priced,
-                (usd or 0.0) / 1e12,
-                timed,
-                time or 0.0,
+        cost, duration = (f"round({name} * 1e{zeros})" for name, zeros in _WHOLE)
+        columns = (
+            f"maker, started / {_DAY}, count(*), count(usd), sum({cost}), "
+            f"sum(CASE WHEN started < ? THEN {cost} END), count(seconds), sum({duration})"
+        )
+        rest = "GROUP BY 1, 2, 3, 4, 5, 6, 7"
+        rows = self._calls(groupings, columns, rest, before, judgements=judgements)
+        sums: dict[tuple[bytes, int, By, Key], list[float]] = {}
+        for groups, (who, days, *numbers) in rows:
+            for group in groups:
+                known = sums.setdefault((who, days, *group), [0] * len(numbers))
+                known[:] = (old + (new or 0) for old, new in zip(known, numbers, strict=True))
+        found: dict[By, list[CallSum]] = {by: [] for by in groupings}
+        for who, days, by, key in sorted(sums, key=itemgetter(0, 1)):
+            count, priced, usd, earlier, timed, time = sums[who, days, by, key]
+            found[by].append(
+                CallSum(
+                    *(key, as_digits(who), days * _DAY, int(count), int(priced)),
+                    *(usd / 1e12, earlier / 1e12, int(timed), time),
+                )
             )
-            yield CallSum(_key(by, key), *found)
+        return found
 
-    def unpriced(self, by: By, *, judgements: bool) -> Iterator[Call]:
-        """Yield the answers, or the judgements, without a cost."""
+    def unpriced(self, groupings: Collection[By], *, judgements: bool) -> Iterator[Call]:
+        """Yield the answers, or the judgements, without a cost, at each of their places."""
+        columns, rest = "id, maker, started", "WHERE usd IS NULL"
+        for groups, each in self._calls(groupings, columns, rest, judgements=judgements):
+            id, maker, started = each
+            yield Call(groups, as_digits(id), as_digits(maker), started)
+
+    def _calls(
+        self, groupings: Collection[By], columns: str, rest: str, *values: Any, judgements: bool
+    ) -> Iterator[tuple[Sequence[tuple[By, Key]], Sequence[Any]]]:
+        """Yield the columns of calls, and the groups for which these were not yielded before."""
         calls = _JUDGEMENTS if judgements else _ANSWERS
-        _, maker, started, _ = calls
-        columns = f"{_columns_of(by)[1]} d.id, {maker}, {started}"
-        for *key, id, who, at in self._rows(_calls(calls, by, columns, "AND x.usd IS NULL")):
-            yield Call(_key(by, key), as_digits(id), as_digits(who), at)
+        query = _CALLS.format(
+            **calls,
+            leaves=OF_RUNS,
+            ordinals=_ORDINALS.format(ids=calls["ids"]),
+            cells=_cells_of(("prompt",)),
+            columns=columns,
+            rest=rest,
+        )
+        for shared, rows in groupby(self._rows(query, *values), key=itemgetter(2)):
+            known = set[tuple[By, Key]]()
+            for number, tag, _, model, prompt, file, _, *found in rows:
+                place = {"model": model, "prompt": prompt, "tag": tag, "file": file}
+                places = (
+                    (by, _key(by, [place[name] for name in by]))
+                    for by in groupings
+                    if not number or "tag" in by
+                )
+                groups = [group for group in places if group not in known]
+                known.update(groups if shared else ())
+                yield groups, found
 
     def judged_answers(self) -> Counter[tuple[tuple[str, str], ...]]:
         """Return how many answers have which evaluators, by id, with which verdicts."""
-        columns = "j.subject, j.evaluation, j.evaluator, j.verdict"
-        judged = _calls(_JUDGEMENTS, (), columns, "ORDER BY 1, 2, 3, 4")
+        judged = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")},
+            call AS (SELECT DISTINCT substr(r.judgements, 16 * o.n + 1, 16) AS id
+                FROM leaf l CROSS JOIN result_rows r CROSS JOIN ordinals o
+                WHERE r.leaf = l.results AND o.n < length(r.judgements) / 16)
+            SELECT j.subject, j.evaluation, j.evaluator, j.verdict
+            FROM call d CROSS JOIN evaluations j WHERE j.id = d.id ORDER BY 1, 2, 3, 4"""
         answers = groupby(self._rows(judged), key=lambda row: row[:2])
         return Counter(
             tuple((as_digits(id), verdict) for *_, id, verdict in rows) for _, rows in answers
@@ -288,31 +323,9 @@ def count_attempts(answers: int, conversations: int) -> int:
     return max(1, answers // max(1, conversations))
 
 
-def _columns_of(by: By) -> tuple[str, str]:
-    """Return the columns of a grouping with their tables, and without, each before a comma."""
-    values = "".join(f"{_COLUMNS[name]} AS by_{name}, " for name in by)
-    return values, "".join(f"by_{name}, " for name in by)
-
-
 def _cells_of(by: By) -> str:
     """Return the tables of a grouping."""
     return " ".join([CELLS, *(_JOINS[name] for name in by if name in _JOINS)])
-
-
-def _calls(calls: tuple[str, str, str, str], by: By, columns: str, rest: str) -> str:
-    ids, _, _, facts = calls
-    return _CALLS.format(
-        leaves=OF_RUNS,
-        ordinals=_ORDINALS.format(ids=ids),
-        ids=ids,
-        names="".join(f", by_{name}" for name in by),
-        values="".join(f", {_COLUMNS[name]}" for name in by),
-        cells=_cells_of(by),
-        places=", ".join(map(str, range(1, len(by) + 2))),
-        columns=columns,
-        facts=facts,
-        rest=rest,
-    )
 
 
 def _key(by: By, values: Sequence[Any]) -> Key:

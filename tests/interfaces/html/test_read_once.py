@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from evalstore.planning.options import Location
+from evalstore.results.compare.diff import diff
 from evalstore.store import Store, contents
 from evalstore.store.results import RowResults
 from evalstore.store.trees import tree_nodes
@@ -47,6 +49,22 @@ def test_an_answer_and_a_judgement_are_decoded_once(
     for table in ("sessions", "evaluations"):
         assert times[table][1] >= unchanged, times
         assert times[table].total() <= unchanged + edited_results, times
+
+
+def test_results_that_two_runs_have_in_common_are_counted_and_not_read(tmp_path: Path) -> None:
+    files = {f"tests/topic-{n}.md": TEST.replace("Hello", f"Hello {n}") for n in range(FILES)}
+    root = make_workspace(tmp_path, files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    edited = root / "tests/topic-3.md"
+    edited.write_text(files["tests/topic-3.md"].replace("Hello", "Goodbye"), encoding="utf-8")
+    assert call(root, "run", "--fail-on", "none") == 0
+    place = Location(root)
+    few, many = (diff(place, "@~1", "@", lists_unchanged=listed) for listed in (False, True))
+    assert len(few.comparison.sides.now) == len(many.comparison.sides.now) - 2 * FILES
+    assert (len(few.comparison.unchanged), len(many.comparison.unchanged)) == (0, 2 * FILES)
+    assert few.comparison.rates() == many.comparison.rates()
+    assert few.comparison.change() == many.comparison.change()
+    assert few.document() == many.document()
 
 
 def test_however_many_failures_were_judged_again_no_later_run_is_read(
