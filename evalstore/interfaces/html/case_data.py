@@ -160,12 +160,12 @@ class CaseData:
                 self._number("models", view.result.model): (
                     view.result.word or "answered",
                     self._pairs.change(view.result),
-                    _line(self._answer(view), _SNIPPET),
-                    "" if view.result.verdict == "pass" else _line(_reason(view), _SNIPPET),
+                    one_line_of(self._answer(view), _SNIPPET),
+                    one_line_of(_reason(view), _SNIPPET),
                 )
                 for view in views
             },
-            _line(question, _SNIPPET),
+            one_line_of(question, _SNIPPET),
         )
 
     def _number(self, kind: str, name: str) -> int:
@@ -196,12 +196,12 @@ class CaseData:
             was, run = self._last_passed(view), self._pairs.broke_in(view.result)
             since = history.changes_in(run) if history else ""
         return QuotedCell(
-            _line(question, _QUOTED),
-            _line(was, _QUOTED),
-            _line(next((text for text in shown if text), self._answer(view)), _QUOTED),
+            one_line_of(question),
+            one_line_of(was),
+            one_line_of(next((text for text in shown if text), self._answer(view))),
             list(
                 dict.fromkeys(
-                    (safe(vote.by), _line(": ".join(filter(None, (label, vote.feedback))), _QUOTED))
+                    (safe(vote.by), one_line_of(": ".join(filter(None, (label, vote.feedback)))))
                     for vote in _deciding(view)
                     for label in [f"labelled {vote.verdict}" if vote.is_person else ""]
                     if (label and verdict in (vote.verdict, "undecided"))
@@ -375,7 +375,7 @@ def _whole_cases(
         yield waiting
 
 
-def _line(text: str, most: int) -> str:
+def one_line_of(text: str, most: int = _QUOTED) -> str:
     """Return the start of a text in one line."""
     line = " ".join(text[: 4 * most].split())
     return safe(line if len(line) <= most else f"{line[: most - 1]}…")
@@ -396,7 +396,7 @@ def _deciding(view: ResultView) -> Sequence[Judgement]:
 
 
 def _reason(view: ResultView) -> str:
-    """Return why a result does not pass: who labelled it, in a tie how, else one judge's words."""
+    """Return who labelled a result, in a tie how, or else one judge's words on why it fails."""
     votes = _deciding(view)
     same = [vote for vote in votes if vote.verdict == view.result.verdict]
     people = (
@@ -405,7 +405,8 @@ def _reason(view: ResultView) -> str:
         if vote.is_person
     )
     reasons = (vote.feedback for vote in same or votes if vote.feedback)
-    return " · ".join(people) or next(chain(reasons, view.failures), "")
+    shown = () if view.result.verdict == "pass" else chain(reasons, view.failures)
+    return " · ".join(people) or next(iter(shown), "")
 
 
 def _vote(vote: Judgement, texts: TextTable) -> Json:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import chain
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import DigestSet, digest_of_value, subject_of
 from evalstore.core.values import AnswerRef
-from evalstore.interfaces.html.case_data import TextTable, shown_text
+from evalstore.interfaces.html.case_data import TextTable, one_line_of, shown_text
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import Drawing, data_block, read_script, render
 from evalstore.planning.results import as_result
@@ -90,7 +91,7 @@ class LabelPages:
         self._answers: dict[str, Sequence[AskedAnswer]] = {}
         """The answers offered, in order, by the words to which they are limited; then others."""
         self._current = DigestSet()
-        """The digests of all answers with the judging version of each."""
+        """The digests of all answers, also with the judging version of each."""
         self._state: object = None
         """What they depend on: cases, settings and runs."""
 
@@ -152,7 +153,8 @@ class LabelPages:
             ids = [*dict.fromkeys(file.id for turn in turns for file in turn.text_files)]
             files = project.store.load_files(ids[:_MOST_FILES]) if ids else {}
             contents = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
-        given = _by_person(stored_labels(self._location), answer)
+        labels = stored_labels(self._location)
+        given, former = _by_person(labels, answer), self._find_former(labels, person, only)
         people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
         own = given.pop(person, None)
         others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
@@ -186,6 +188,11 @@ class LabelPages:
             ),
             refused=why,
             others=others,
+            before=[
+                (label.verdict, shown_text(label.note))
+                for label in former
+                if label.sessions == answer.sessions and not own
+            ],
             counted_word=combine_votes(people).verdict if others else "",
             verdicts=[
                 (vote.verdict, judgement_title(vote), shown_text(vote.feedback))
@@ -220,12 +227,52 @@ class LabelPages:
         """Return the page for a person who has seen all answers, or where there are none."""
         agreed, finding = list[tuple[str, ...]](), ""
         with suppress(NothingSelectedError):  # no judge has judged
-            judges, finding = rank_judges(judge_stats(self._location, WORK).groups)
-            for name, pairs in ((safe(each.judge), each.people) for each in judges):
-                wrong = (false_verdicts(pairs, word) for word in ("pass", "fail"))
-                agreed += [(name, agreement(pairs), *wrong)] * bool(agreement(pairs))
+            judges, finding = rank_judges((table := judge_stats(self._location, WORK)).groups)
+            for each in judges * bool(table.labelled):
+                wrong = (false_verdicts(each.people, word) for word in ("pass", "fail"))
+                about = agreement(each.people), *wrong, table.coverage(each)
+                agreed.append((safe(each.judge), *about))
+        listed = dict(zip(("labels", "former"), self._list_labels(person, only), strict=True))
         shown = {"title": "", "session": "", "agreed": agreed, "finding": safe(finding)}
-        return self._render(only=only, person=person, **shown)
+        return self._render(only=only, person=person, **shown, **listed)
+
+    def _list_labels(self, person: str, only: str) -> tuple[list[Any], list[Any]]:
+        """Return the labels of a person with the answers, those first that a judge contradicts.
+
+        The other list is of labels that no longer count, with the titles that their answers have.
+        """
+        index, offered = stored_labels(self._location), self._offered(only)
+        given = ((each, _by_person(index, each).get(person)) for each in offered)
+        mine = [(each, label) for each, label in given if label and not each.missing]
+        former = self._find_former(index, person, only)
+        ids = {id for label in (*(label for _, label in mine), *former) for id in label.sessions}
+        titles: dict[tuple[str, ...], list[str]] = {}
+        for each in offered:
+            titles.setdefault(each.sessions, []).append(safe(each.title))
+        results = [(each.result, each.case) for each, _ in mine]
+        listed = list[tuple[bool, tuple[Any, ...]]]()
+        with open_revision(self._location, WORK) as project:
+            reader = AnswerReader(project, find_run(project, WORK))
+            reader.load(results)
+            answers = reader.answers(ids)
+
+            def texts_of(label: PersonLabel) -> tuple[str, ...]:
+                words = " … ".join(answers.get(id, "") for id in label.sessions)
+                return label.verdict, one_line_of(words), one_line_of(label.note, _LONGEST_NOTE)
+
+            for (each, label), view in zip(mine, reader.read(results), strict=True):
+                votes = [it for it in view.judgements if each.session in it.sessions]
+                said = [(it.verdict, safe(f"by {it.by}")) for it in votes if not it.is_person]
+                agrees = {label.verdict}.issuperset(word for word, _ in said)
+                listed.append((agrees, (each, safe(each.title), said, *texts_of(label))))
+        listed.sort(key=itemgetter(0))
+        lost = list[tuple[object, ...]]()
+        for label in former:
+            names = titles.get(label.sessions, ())
+            name = plural(len(names), "case") if names[1:] else "".join(names)
+            is_here = digest_of_value(label.sessions) in self._current
+            lost.append((name, is_here, *texts_of(label)))
+        return [about for _, about in listed], lost
 
     def own(self, session: str, place: str, person: str) -> PersonLabel | None:
         """Return the label of a person on an answer."""
@@ -283,16 +330,14 @@ class LabelPages:
         only, person = str(values["only"]), str(values["person"])
         offered, labels = self._offered(only), stored_labels(self._location)
         total = sum(not each.missing for each in offered)
-        found = ((each, _by_person(labels, each).get(person)) for each in offered[:total])
-        labelled = [(label.verdict, each, safe(each.title)) for each, label in found if label]
+        labelled = sum(person in _by_person(labels, each) for each in offered[:total])
         return render(
             "label.html",
             **values,
             shown_person=safe(person),
-            labelled=labelled,
-            left=total - len(labelled),
+            left=total - labelled,
             total=total,
-            edited=self._count_edited(labels, person, only),
+            edited=len(self._find_former(labels, person, only)),
             is_sample=total == MOST_ANSWERS,
             incomplete=sorted({safe(each.title) for each in offered if each.missing}),
             workspace=safe(self._name),
@@ -300,19 +345,20 @@ class LabelPages:
             script=Drawing(read_script("label.js")),
         )
 
-    def _count_edited(self, labels: LabelIndex, person: str, only: str) -> int:
-        """Return how many labels of a person are on these answers as they were judged before."""
+    def _find_former(self, labels: LabelIndex, person: str, only: str) -> list[PersonLabel]:
+        """Return the labels of a person that no longer count; with words, those on answers here."""
         here = {each.sessions for each in self._offered(only)}
         last = {
-            (evaluation, label.sessions): label.verdict
+            (evaluation, label.sessions): label
             for (evaluation, _), given in labels.by_place.items()
             for label in given
-            if label.person == person and label.sessions in here
+            if label.person == person and (not only or label.sessions in here)
         }
-        return sum(
-            word != "none" and digest_of_value(place) not in self._current  # cases may share one
-            for place, word in last.items()
-        )
+        return [
+            label
+            for place, label in last.items()
+            if label.verdict != "none" and digest_of_value(place) not in self._current
+        ]  # cases may share an answer
 
     def _find(self, session: str, place: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it, and its case.
@@ -370,6 +416,7 @@ class LabelPages:
                             for vote in plan.votes.get(subject_of(them), ())
                         )
                         self._current.add(digest_of_value((case.evaluation, them)))
+                        self._current.add(digest_of_value(them))
                         about = place, them, complete, case, title, words, 0
                         yield AskedAnswer(them[0], *about, is_judged)
                     if left := tuple(id for id in each.sessions if id not in used):

@@ -5,14 +5,26 @@
   const note = document.getElementById("note"), form = document.getElementById("give");
   const only = document.querySelector("#only [name=by]");
   const {base} = document.documentElement.dataset, draft = form && "note " + form.getAttribute("action").slice(base.length);
-  let stored = note && note.dataset.stored, isClick = false, sending = "";
+  let stored = note && note.dataset.stored, place = "", sending = "";
   addEventListener("beforeunload", (event) => { if (note && note.value !== stored) event.preventDefault(); });
-  addEventListener("click", (event) => { isClick = event.detail > 0; }, true);
+  let [x, y] = JSON.parse(sessionStorage.getItem("clicked") ?? "[]");
+  sessionStorage.removeItem("clicked");
+  const shown = performance.now();
+  addEventListener("click", (event) => {
+    const isSame = Math.hypot(event.screenX - x, event.screenY - y) < 5;
+    if (isSame && (event.detail > 1 || (event.detail && performance.now() - shown < 300))) {
+      event.preventDefault();  // a second click was meant for the page before
+      event.stopImmediatePropagation();
+      return;
+    }
+    [x, y] = [];
+    place = event.detail ? JSON.stringify([event.screenX, event.screenY]) : "";
+  }, true);
   addEventListener("submit", async (event) => {
     if (event.target.method !== "post") return;
     if (sending === "now") {
       if (event.target === form) stored = note.value;
-      if (isClick && event.submitter) sessionStorage.setItem("clicked", "yes");
+      if (place && event.submitter) sessionStorage.setItem("clicked", place);
       sessionStorage.removeItem(draft);
       sending = "sent";
       return;
@@ -30,8 +42,6 @@
     if (typed !== undefined && note.value === stored) note.value = before === stored ? typed : stored + "\n" + typed;
     note.addEventListener("input", () => sessionStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value])));
   }
-  if (sessionStorage.getItem("clicked")) document.documentElement.dataset.after = "click";  // a second click was meant for the page before
-  sessionStorage.removeItem("clicked");
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
   if (form) form.elements.by.addEventListener("change", (event) => {
