@@ -103,6 +103,8 @@ class VerdictChanges:
     """Other results with another verdict or another text as their answer."""
     same_answer: GrowingResults = field(default_factory=GrowingResults)
     """Results that were asked something else and have the same verdict and the same answer."""
+    first_judged: int = 0
+    """How many results with a verdict had none before."""
     other_verdicts: int = 0
     """How many of the changed and undecided results have another verdict than before."""
     pending: GrowingResults = field(default_factory=GrowingResults)
@@ -236,6 +238,7 @@ class _Comparer:
                 if not paths:
                     break
         for result, _ in self._join(self._waiting):
+            self._changes.first_judged += result.verdict is not None
             if result.verdict == "undecided":
                 self._changes.new_undecided.append(result)
                 self._changes.other_verdicts += 1
@@ -434,13 +437,15 @@ class RunDifferences(NamedTuple):
     """`since the run before: 1 broke, 2 fixed`, as `run` says it; None if nothing differs."""
     names: tuple[tuple[str, str], ...] = ()
     """The first of those that broke, or were fixed: which of the two, and the case."""
+    first_judged: int = 0
+    """How many results with a verdict had none before."""
     new_failures: tuple[tuple[str, int], ...] = ()
     """Files with how many of their results broke, or fail and are new; those with most first."""
 
     @property
     def is_hidden(self) -> bool:
         """Return whether a difference of pass rates does not show all of them."""
-        return bool((self.broke and self.fixed) or self.others)
+        return bool((self.broke and self.fixed) or self.others or self.first_judged)
 
 
 def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, RunDifferences]:
@@ -463,6 +468,7 @@ def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, R
                 others=changes.other_verdicts + len(changes.pending) + len(changes.new),
                 line=changes_line(changes, "the run before") if is_any else None,
                 names=tuple(_name(location, store, run, changes)),
+                first_judged=changes.first_judged,
                 new_failures=tuple(failing.most_common(_FILES)),
             )
     return found

@@ -493,8 +493,10 @@ class Rerolls:
         if not self.passed_after_fail:
             return ""
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes failed before they were asked again: "
-            f"a new answer may pass by chance. Results asked again after a pass: {self.passes:,}."
+            f"{self.passed_after_fail:,} of {passed:,} passes failed before they were asked again "
+            f"(asked again: {self.fails:,} that failed, {self.passes:,} that passed). "
+            "A new answer may pass by chance, so the rate may be too high; "
+            "'evalstore run --refresh' asks all again."
         )
 
 

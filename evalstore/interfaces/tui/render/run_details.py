@@ -72,6 +72,8 @@ STOPPED = {
 """The signs and the meanings of the states of runs that are not complete."""
 STAR = "*"
 """The sign of a change in points that does not show all that differs."""
+FIRST = 20
+"""Runs that are compared with those before them at once, the others when they are drawn."""
 _NAMED = "the previous run of all cases,"
 _LISTED = 20
 """What was edited, of which more are only counted."""
@@ -88,15 +90,21 @@ def workspace_lines(
     runs: Sequence[RunLine],
     others: Sequence[RunInProgress],
     with_keys: Callable[[str], str],
+    find: Callable[[str], RunDifferences | None],
 ) -> Iterator[StyledLine]:
     """Yield what the figures above the list have no room for: what broke, and what was edited.
 
-    If `runs` are of scripted models, also that their costs are simulated. At the end are the runs
-    in progress of `others`.
+    If `runs` are of scripted models, also that their costs are simulated; and what a star means,
+    if the first ones have any by what `find` returns. At the end are the runs in progress of
+    `others`.
     """
     yield heading("the workspace")
     if runs or (dashboard and dashboard.problem):
         yield from _state_lines(dashboard, runs, with_keys)
+        first = range(min(len(runs), FIRST))
+        if any(STAR in change_cell(runs, number, find).text for number in first):
+            text = f"{STAR} More differs than the change shows: the details of that run list it."
+            yield from text_lines(text, "faint")
     else:
         yield from text_lines(with_keys(_NEVER))
     yield from other_run_lines(others)
@@ -192,9 +200,13 @@ def _difference_lines(
     if run.edits:
         yield from text_lines(f"edits: {'; '.join(run.edits)}", "faint")
     is_whole = run.rate is not None and not run.is_partial
-    if is_whole and before and (basis := other_basis(run, before)):
-        yield from text_lines(f"{STAR} {basis}", "faint")
     differences = find(run.id)
+    new = differences.first_judged if differences else 0
+    if is_whole and before and (basis := other_basis(run, before, new)):
+        yield from text_lines(f"{STAR} {basis}", "faint")
+    if is_whole and new:
+        text = f"{new:,} of {plural(run.counted, 'result')} had no verdict before"
+        yield from text_lines(f"{STAR} {text}: the change leaves them out", "faint")
     if differences and differences.line:
         star = f"{STAR} " if differences.is_hidden and is_whole else ""
         yield StyledLine((StyledSpan(star), *differences.line.spans))
@@ -205,12 +217,12 @@ def _difference_lines(
             yield from text_lines(f"… {more:,} more", "faint", 2)
 
 
-def other_basis(run: RunLine, before: RunLine) -> str:
-    """Return how the basis of the rates of two runs differs; empty if it does not."""
+def other_basis(run: RunLine, before: RunLine, new: int) -> str:
+    """Return how the basis of the rates of two runs differs, but for `new` results; else empty."""
     differences = []
     if set(run.models) != set(before.models):
         differences.append("had other candidates")
-    if run.counted != before.counted:
+    if run.counted - new != before.counted:
         differences.append(f"judged {plural(before.counted, 'result')}, not {run.counted:,}")
     if not differences:
         return ""
@@ -435,12 +447,12 @@ def change_cell(
     if run.is_partial:
         return StyledCell("partial", "faint")
     differences = find(run.id)
-    if not run.counted or differences is None or differences.is_first:
+    new = differences.first_judged if differences else 0
+    if run.counted == new or differences is None or differences.is_first:
         return StyledCell("")
-    points = round(100 * (differences.fixed - differences.broke) / run.counted, 1)
+    points = round(100 * (differences.fixed - differences.broke) / (run.counted - new), 1)
     before = run_before(runs, number)
-    is_hidden = differences.is_hidden or (before is not None and bool(other_basis(run, before)))
-    star = STAR * is_hidden
+    star = STAR * (differences.is_hidden or bool(before and other_basis(run, before, new)))
     if not points:
         return StyledCell(f"0.0{star}", "faint")
     return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")

@@ -19,6 +19,7 @@ from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.charts import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
+    FIRST,
     STOPPED,
     STRIP,
     change_cell,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import RunDifferences
     from evalstore.runs.status.dashboard import Dashboard, RunFiles
 
-_FIRST = 20
-"""Runs that are compared with those before them at once, the others when they are drawn."""
 _PARTIAL = "~"
 """The sign of a run of a selection."""
 _NO_RUNS = "no runs yet: {page.run} makes one"
@@ -61,7 +60,7 @@ fail), the price, its names, and the message, or what was edited since the run b
 run, of some cases, has ~; one that did not complete has ■ interrupted, $ at limit or ! incomplete,
 and {page.run} continues it. 'change' is the change of the share in points, by results
 that broke or were fixed since the last verdict on each case; 0.0 if no verdict differs. * means
-that some broke and others were fixed, that some failures are new, or that the run before had
+that some broke and others were fixed, that some had no verdict before, or that the run before had
 other cases or candidates. Details of the run under the cursor, with its verdicts in each test file,
 are below, or at the right in a wide terminal. A line below the title (▶) names each run that
 another program carries out.
@@ -169,7 +168,7 @@ class RunsPage(ActionsPage):
         if not grid.has_focus and self.focused is None:
             grid.focus()
         self.dashboard.follow(runs)
-        for number in range(min(len(runs), _FIRST)):
+        for number in range(min(len(runs), FIRST)):
             change_cell(runs, number, self._find_differences)
 
     @on(Grid.Marked, "#runs")
@@ -251,7 +250,7 @@ class RunsPage(ActionsPage):
         find, number = self._find_differences, self.grid.cursor - 1
         if not 0 <= number < len(self._runs):
             state, others = self.dashboard.state, self.query_one(OtherRuns).runs
-            lines = [*workspace_lines(state, self._runs, others, self.with_keys)]
+            lines = [*workspace_lines(state, self._runs, others, self.with_keys, find)]
             files = state.files if state else None
         else:
             lines = [*run_lines(self._runs, number, find, self.with_keys)]

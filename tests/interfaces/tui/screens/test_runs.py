@@ -620,6 +620,30 @@ def test_the_names_of_a_run_are_in_the_list_and_in_its_details(workspace: Path) 
     drive(scenario)
 
 
+def test_a_change_leaves_out_results_without_an_earlier_verdict_and_its_star_is_explained(
+    workspace: Path,
+) -> None:
+    main(["run", "--quiet"])
+    greeting = (workspace / "tests/greeting.md").read_text()
+    (workspace / "tests/new.md").write_text(greeting.replace("hello", "arm"))
+    main(["label", "tests/weather.md::Rome", "fail", "--model", "scripted/one"])
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        assert page._cells(1)[5].text == "-16.7*", "1 of 6 results broke, and 2 are new"
+        assert (
+            "* More differs than the change shows: the d"
+            in page.query_one("#details", TextView).text
+        )
+        await press(pilot, "down")
+        text = page.query_one("#details", TextView).text
+        assert "* 2 of 8 results had no verdict before: the change leaves them out" in text
+
+    drive(scenario)
+
+
 def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: Path) -> None:
     file = workspace / "tests/greeting.md"
     file.write_text(file.read_text().replace("hello", "arm"))
