@@ -82,10 +82,7 @@ def find_result_changes(
     needed for a result of the workspace.
     """
     pair, label = Pair(was.result, now.result), _label(store, was, now)
-    is_kept, words = was.result.sessions == now.result.sessions, [label] if label else []
-    if judging_causes(pair, (), words, has_same_answer=False):
-        yield ResultChange(label)
-        return
+    is_kept = was.result.sessions == now.result.sessions
     edits, judges = [*_edits(store, was, now, project)], [*_evaluators(store, was, now, project)]
     candidates = [*_candidates(store, was, now, project)]
     asked = SYSTEM, SHOWN, RECORDED_ANSWER
@@ -93,16 +90,15 @@ def find_result_changes(
     has_same_answer = is_kept or bool(find_same_answers(store, [pair]))
     texts = [each.text for each in judged]
     is_judged_alone = is_kept or (has_same_answer and not _shows_question(store, was, now, project))
-    if judging_causes(pair, texts, words, has_same_answer=is_judged_alone):
-        changes, candidates = judged, []
-    else:
-        changes = [*edits, *candidates, *judges]
+    words = [label] if label else []
+    causes = judging_causes(pair, texts, words, has_same_answer=is_judged_alone)
+    shown = [each for each in judged if each.text in causes]
+    changes = shown if causes else [*edits, *candidates, *judges]
     asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)
-    if changes and asks_the_same and not (candidates or has_same_answer or label):
+    is_other_answer = asks_the_same and not (candidates or has_same_answer)
+    if not causes and (is_other_answer or not (changes or (label and is_kept))):
         yield from _other_results(store, was, now)
-    yield from changes or _other_results(store, was, now)
-    if changes and label:
-        yield ResultChange(label)
+    yield from (*changes, *map(ResultChange, words))
 
 
 def _edits(
@@ -178,7 +174,7 @@ def _reader(store: Store, project: Project | None) -> VersionReader:
 def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
     """Yield another answer to the same question, another number of them, or another judgement."""
     if was.result.sessions == now.result.sessions:
-        yield ResultChange(_label(store, was, now) or OTHER_JUDGEMENT)
+        yield ResultChange(OTHER_JUDGEMENT)
         return
     attempts = [each.result.required_answers // len(each.result.tests) for each in (was, now)]
     if attempts[0] != attempts[1]:
@@ -205,8 +201,6 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
             why = f": run {short(was.run.id)} had asked again" * ("refresh" in was.run.selection)
             words = f"same question, and an older answer counts{why}"
         yield ResultChange(words, hunks)
-    if label := _label(store, was, now):
-        yield ResultChange(label)
     models = [{reply.resolved_model for reply in side} - {None} for side in replies]
     if all(models) and models[0].isdisjoint(models[1]):
         names = [", ".join(sorted(map(str, side))) for side in models]

@@ -200,3 +200,16 @@ def test_a_pass_by_a_label_on_an_older_answer_is_told(answers: Any, evalstore: E
         "    + {+20+} euros",
         "  labelled by Ada",
     ]
+    write("How?", "euros")
+    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
+    evalstore("run", "-q")
+    told = history(evalstore, "tests/t.md")
+    assert told[told.index("what changed since then, up to run <short> (<when>):") + 1 : -1] == [
+        "  same question, and an older answer counts: run <short> had asked again",
+        "    - [-10-] euros",
+        "    + {+20+} euros",
+        "  checks changed",
+        "    - - contains: [-10-] euros",
+        "    + - contains: euros",
+        "  labelled by Ada",
+    ]
