@@ -86,7 +86,9 @@ def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float 
 
 
 def sum_usage(replies: Sequence[Reply]) -> Usage:
-    """Return the sum of the tokens of several replies."""
+    """Return the sum of the tokens of replies."""
+    if len(replies) == 1:
+        return replies[0].usage
 
     def total(name: str) -> int | None:
         known = [value for reply in replies if (value := getattr(reply.usage, name)) is not None]
