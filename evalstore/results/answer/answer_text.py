@@ -531,9 +531,8 @@ def _history_lines(
         yield StyledLine((StyledSpan("what changed in between:"),), _SECTION_INDENT)
         for change in history.changes:
             yield from _change_lines(change, explanation.prompt_name)
-    if history.later and history.later_run:
-        by = "in the workspace" if history.later_run.id == WORKSPACE else ""
-        by = by or f"up to {_run_text(history.later_run, now)}"
+    if history.later and (run := history.later_run):
+        by = "in the workspace" if run.id == WORKSPACE else f"up to {_run_text(run, now)}"
         yield StyledLine((StyledSpan(f"what changed since then, {by}:"),), _SECTION_INDENT)
         for change in history.later:
             yield from _change_lines(change, explanation.prompt_name)

@@ -179,7 +179,9 @@ def find_history(
     votes = (cast[id].vote for id in records[0].result.evaluations if id in cast)
     keeps_label = any(vote.human and vote.verdict != "none" for vote in votes)
     is_told = not keeps_label and (before or not _passes(since))
-    later = _find_later(records, since) if is_told else None
+    newest = records[0].result.evaluations
+    same = [record for record in records[:until] if record.result.evaluations == newest]
+    later = same[-1] if is_told and same[-1] is not since else None
     other = next((each for each in records if each not in alike), None)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
@@ -198,18 +200,6 @@ def find_history(
         is_pending=current.verdict is None,
         attempts=attempts.get(records[0].result.evaluations, ()),
     )
-
-
-def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedResult | None:
-    """Return the first result that is about the same as the newest, if `since` is about another.
-
-    `records` are the newest first.
-    """
-    newest = records[0]
-    if since.result.evaluations == newest.result.evaluations:
-        return None
-    until = records[: records.index(since)]
-    return [each for each in until if each.result.evaluations == newest.result.evaluations][-1]
 
 
 class _Search:

@@ -192,7 +192,10 @@ def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(
     where = Location(judged)
     dashboard = read_dashboard(where)
     assert len(dashboard.broken or ()) == 22
-    lines = [it.text.strip() for it in workspace_lines(dashboard, list_runs(where), (), str)]
+    lines = [
+        it.text.strip()
+        for it in workspace_lines(dashboard, list_runs(where), (), str, lambda _: None)
+    ]
     assert lines[lines.index("{history.broken} lists them.") + 22] == "… 2 more"
 
 
