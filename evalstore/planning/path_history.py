@@ -205,8 +205,8 @@ class PathHistory:
             was, now = read_trees([(snapshot, newer), (newer, snapshot)], load)
         else:
             was, now = read_tree(snapshot, load), dict(newer)
-        equal = was.items() & now.items()
-        return dict(was.items() - equal), dict(now.items() - equal)
+        equal = was.items() & now.items()  # sorted: of equal files, the first is the renamed one
+        return dict(sorted(was.items() - equal)), dict(sorted(now.items() - equal))
 
 
 def follow_file(

@@ -345,3 +345,15 @@ def test_the_cause_of_another_recorded_answer_is_its_text(
     evalstore("run", "-q")
     edited = "      recorded answer changed\n        - Oslo\n        + Bergen\n"
     assert f"what changed in between:\n{edited}" in evalstore("show", "tests/a.md").stdout
+
+
+def test_of_copies_of_a_file_that_is_gone_the_first_is_the_renamed_one(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    path = workspace / "tests/weather.md"
+    tree(workspace, {f"tests/copy{number}.md": path.read_text() for number in range(9)})
+    path.unlink()
+    assert "renamed: tests/weather.md -> tests/copy0.md\n" in evalstore("diff").stdout
+    evalstore("run", "-q")
+    assert "renamed: tests/weather.md -> tests/copy0.md\n" in evalstore("diff", "@~1", "@").stdout
