@@ -205,10 +205,17 @@ class Comparison:
         return change
 
     def findings(self, change: RateChange) -> Mapping[str, str]:
-        """Return the result of the test of `change`, of all candidates, in words, by an empty name.
+        """Return the results of `tests` in words; by an empty name if there is none."""
+        tests = self.tests(change)
+        too_few = f"too few {change.unit}s changed for a significance test of any candidate"
+        return {name: test.finding for name, test in tests.items()} or {"": too_few}
+
+    def tests(self, change: RateChange) -> Mapping[str, RateChange]:
+        """Return `change`, of all candidates, by an empty name.
 
         Where some candidates got better and others worse, which would cancel out, that of each:
         the p-values of those that can be significant are corrected for their number (Holm).
+        Nothing if none of them can be.
         """
         was, now = self.sides.was, self.sides.now
         places, names = now.files if change.unit == "file" else now.rows, [*now.model_names]
@@ -219,16 +226,16 @@ class Comparison:
                 gains[names[now.models[new]]][places[new]] += gain
         totals = {name: counted.total() for name, counted in gains.items() if any(counted.values())}
         if not min(totals.values(), default=0) < 0 < max(totals.values(), default=0):
-            return {"": change.finding}
+            return {"": change}
         each = {name: [ClusterSum(1, gain) for gain in gains[name].values()] for name in totals}
         tests = {name: change_of(sums, change.unit) for name, sums in each.items()}
         able = sorted((test.p, name) for name, test in tests.items() if test.can_be_significant)
         if not able:
-            return {"": f"too few {change.unit}s changed for a significance test of any candidate"}
+            return {}
         holm = accumulate((min(1.0, p * (len(able) - at)) for at, (p, _) in enumerate(able)), max)
         for (_, name), p in zip(able, holm, strict=True):
             tests[name] = replace(tests[name], low=None, p=p, tests=len(able))
-        return {name: test.finding for name, test in tests.items()}
+        return tests
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -137,24 +137,24 @@ class Diff:
         return {"broke": self.broke, "now undecided": undecided, "fixed": self.fixed}
 
     @cached_property
-    def other_causes(self) -> Counter[tuple[str, str, int]]:
-        """Return how many results have another verdict without a new answer.
+    def other_causes(self) -> tuple[Counter[tuple[str, str, int]], int]:
+        """Return how many results have another verdict without a new answer, and of how many cases.
 
         By cause, candidate, and what that adds to its passes: 1, 0 or -1.
         """
-        pairs = chain(self.broke, self.fixed, self.comparison.changed)
-        return Counter(
-            (cause, now.model, (now.verdict == "pass") - (was.verdict == "pass"))
-            for pair in pairs
-            if (cause := self.reasons.other_cause(pair)) and (was := pair.was) and (now := pair.now)
-        )
+        counts, cases = Counter[tuple[str, str, int]](), set[int]()
+        for pair in chain(self.broke, self.fixed, self.comparison.changed):
+            cause, was, now = self.reasons.other_cause(pair), pair.was, pair.now
+            if cause and was and now:
+                counts[cause, now.model, (now.verdict == "pass") - (was.verdict == "pass")] += 1
+                cases.add(hash(now[:2]))
+        return counts, len(cases)
 
-    def count_causes(self, told: Container[str] = ()) -> Counter[str]:
-        """Return these numbers by cause, without changes of the rates of candidates in `told`."""
+    def count_causes(self) -> Counter[str]:
+        """Return these numbers by cause."""
         causes = Counter[str]()
-        for (cause, model, gain), count in self.other_causes.items():
-            if not gain or model not in told:
-                causes[cause] += count
+        for (cause, *_), count in self.other_causes[0].items():
+            causes[cause] += count
         return causes
 
     @property

@@ -56,6 +56,11 @@ class Shift(NamedTuple):
         return "better" if self.now > self.was else "worse"
 
     @property
+    def verb(self) -> str:
+        """Return whether it `got better` or `got worse`; `rose` or `fell` not by new answers."""
+        return f"got {self.word}" if self.is_said else "rose" if self.now > self.was else "fell"
+
+    @property
     def text(self) -> str:
         """Return the change in points: `+23.1`; `0` without one."""
         points = 100 * (self.now - self.was)
@@ -158,23 +163,21 @@ def make_overview(
         for row in rows
     }
     so_far = " so far" * bool(pending)
-    moved = [(name, shift) for name, shift in shifts.items() if shift.is_said]
-    moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     by_name = {each.name: so_far * (each.rate.judged < each.results) for each in groups}
-    shifted = [_shift_text(names[it], shift, by_name[it]) for it, shift in moved[:_MOST_NAMED]]
-    rest = Counter(shift.word for _, shift in moved[_MOST_NAMED:])
-    shifted += [f"{plural(rest[word], 'other')} got {word}{so_far}" for word in rest]
+    shifted = _shift_texts(diff, shifts, names, by_name, so_far) if diff else []
     failing = _failing_text(diff, [row.group.rate for row in rows])
-    others = diff.count_causes(dict(moved[:_MOST_NAMED])) if diff else Counter[str]()
-    told = _causes_text(others)
+    causes = diff.count_causes() if diff else Counter[str]()
+    told = _causes_text(causes)
     if shifted or not told:
         changes = [*shifted, _changes_text(diff, before), failing, told]
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
     else:
         is_all = all(shift.changed == shift.others.total() for shift in shifts.values())
+        cases = diff.other_causes[1] if diff else 0
+        several = f" ({plural(cases, 'case')})" * (cases < causes.total())
         flips = _changes_text(diff)
-        found = f"{told[0].upper()}{told[1:]}{so_far}: {flips}".removesuffix(": ")
+        found = f"{told[0].upper()}{told[1:]}{several}{so_far}: {flips}".removesuffix(": ")
         changes = [found, before, failing] if is_all else [flips, before, failing, told]
     best = _best_text(rows, names, so_far, compare, is_first=diff is None)
     told = "; ".join(filter(None, changes))
@@ -249,7 +252,7 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
             shared = both if judged[each.name] else 0
             others, gain = Counter[str](), gained[each.name]
             own = gain
-            for (cause, model, points), count in diff.other_causes.items():
+            for (cause, model, points), count in diff.other_causes[0].items():
                 if model == each.name and points:
                     others[cause] += count
                     own -= points * count
@@ -258,17 +261,46 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
     return shifts
 
 
+def _shift_texts(
+    diff: Diff,
+    shifts: Mapping[str, Shift],
+    names: Mapping[str, str],
+    so_far: Mapping[str, str],
+    rest_so_far: str,
+) -> list[str]:
+    """Return how the rates changed, most first; nothing if none did by new answers."""
+    moved = [(name, shift) for name, shift in shifts.items() if shift.now != shift.was]
+    if not any(shift.is_said for _, shift in moved):
+        return []
+    moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
+    tests = diff.comparison.tests(diff.change)
+
+    def chance(name: str, shift: Shift) -> str:
+        """Return that the change of a candidate by new answers may be chance, if so."""
+        test = tests.get(name) or tests.get("")
+        return " (may be chance)" * (shift.is_said and not (test and test.is_significant))
+
+    texts = [
+        _shift_text(names[name], shift, so_far[name]) + chance(name, shift)
+        for name, shift in moved[:_MOST_NAMED]
+    ]
+    rest = Counter((each[1].verb, chance(*each)) for each in moved[_MOST_NAMED:])
+    return texts + [
+        f"{plural(count, 'other')} {verb}{rest_so_far}{why}" for (verb, why), count in rest.items()
+    ]
+
+
 def _shift_text(name: str, shift: Shift, so_far: str) -> str:
-    """Return whether a candidate got better or worse, and how many of its changes are others'."""
+    """Return how the rate of a candidate changed, and by what if not by new answers."""
     rates = whole_percent(shift.was), whole_percent(shift.now)
     if rates[0] == rates[1]:
         rates = percent(shift.was), percent(shift.now)
     text = f", {' to '.join(rates)}"
     if shift.shared:  # their rates are not those that a table of all results shows
         text = f" by {half_up(abs(100 * (shift.now - shift.was)))} points"
-    others = f"{shift.others.total():,} of {plural(shift.changed, 'change')}"
-    causes = f" ({others} by {' and '.join(shift.others)})" if shift.others else ""
-    return f"{name} got {shift.word}{so_far}{text}{causes}"
+    is_others = not shift.is_said and shift.others.total() == shift.changed
+    causes = f", by {' and '.join(shift.others)}" * is_others
+    return f"{name} {shift.verb}{so_far}{text}{causes}"
 
 
 def _causes_text(causes: Counter[str]) -> str:

@@ -97,7 +97,7 @@ def test_the_summary_is_at_the_top(changed: Path, page: Page) -> None:
     assert page.value("document.title").startswith("desk: ")
     sentence = page.value("document.querySelector('h1').textContent")
     best = "Best: first, 99%; its lead over second may be chance."
-    assert sentence == f"second got better, 0% to 1%; 1 case fixed. {best}"
+    assert sentence == f"second got better, 0% to 1% (may be chance); 1 case fixed. {best}"
     bottom = "document.querySelector('#candidates').getBoundingClientRect().bottom"
     assert 0 < page.value(bottom) < 500
     plot = "document.querySelector('.trend-chart').getBoundingClientRect().height"

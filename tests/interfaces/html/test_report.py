@@ -213,7 +213,8 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
     assert summary[:3] == [
-        "first got worse, 100% to 0%; second got better, 0% to 100%; 1 case broke, 1 fixed. "
+        "first got worse, 100% to 0% (may be chance); "
+        "second got better, 0% to 100% (may be chance); 1 case broke, 1 fixed. "
         "Best: second, 100%; its lead over first may be chance.",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
         "second 100.0% 1 of 1 20.7% to 100.0% +100.0 $0",
@@ -243,7 +244,7 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
     told = "1 case broke, none fixed; 2 of 2 new results fail"
-    change = f"first got worse by 100.0 points; {told}. Both candidates pass 0%."
+    change = f"first got worse by 100.0 points (may be chance); {told}. Both candidates pass 0%."
     assert summary[0] == change
     assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
     assert summary[3] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
@@ -403,7 +404,8 @@ def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Pat
         return summary_of(root / "report.html")[0], compared[1] if compared else ""
 
     was, now = ([*log(Location(root)).entries][at].run.id[:8] for at in (1, 0))
-    told = "first got worse, 100% to 0%; 1 case broke, none fixed. Both candidates pass 0%."
+    told = "first got worse, 100% to 0% (may be chance); 1 case broke, none fixed."
+    told += " Both candidates pass 0%."
     assert written() == (told, was)
     for verdict in ("fail", "pass"):  # also one that agrees with the judge
         call(root, "label", "tests/hello.md", verdict, "--model", "first", "--as", "Ada")
@@ -745,10 +747,11 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     edit(root, "Bye", "Goodbye", "tests/bye.md")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, *_ = summary_of(report(root))
-    told = "second got better, 0% to 50%; 1 case broke, 1 fixed; people's labels changed 1 result."
+    told = "first fell, 100% to 50%, by people's labels; second got better, 0% to 50% "
+    told += "(may be chance); 1 case broke, 1 fixed; people's labels changed 1 result. "
     assert headline.startswith(told)
-    text = markdown_report(Location(root))
-    assert f": {told.replace('second', '`second`')} " in text
+    quoted = re.sub("(first|second) (fell|got)", r"`\1` \2", told)
+    assert f": {quoted}" in markdown_report(Location(root))
     outcome = log(Location(root), limit=1).entries[0].outcome
     assert outcome
     assert outcome.causes == ("of these 2, 1 by an edit", "1 by a label")
@@ -760,14 +763,17 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert call(root, "label", "tests/bye.md", "fail", "--model", "second", "--as", "Ada") == 0
     edit(root, "Good day", "Hello")
     headline, *_ = summary_of(report(root, "@work"))
-    told = "second got worse, 100% to 0% (1 of 2 changes by people's labels); 2 cases broke, none"
+    told = (
+        "second got worse, 100% to 0% (may be chance); 2 cases broke, none fixed; people's labels "
+    )
+    told += "changed 1 result."
     assert headline.startswith(told)
 
 
 def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path) -> None:
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Hi."}))
     assert call(root, "run", "--refresh") == 0
-    told = "second got better, 0% to 100%; 1 case fixed. Both candidates pass 100%."
+    told = "second got better, 0% to 100% (may be chance); 1 case fixed. Both candidates pass 100%."
     assert summary_of(report(root))[0] == told
     assert call(root, "report", "-o", "report.html") == 0  # older answers count: not an edit
     assert summary_of(root / "report.html")[0] == told
@@ -784,7 +790,7 @@ def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path)
     assert summary_of(report(root))[0].startswith("Edits of tests changed 1 result: 1 case broke,")
     (root / "models/judge.yaml").write_text(judge("Nothing") + "extraIdentifier: mild\n")
     assert call(root, "run", "--fail-on", "none") == 0
-    told = "Judges changed 2 results: 1 case fixed. Both candidates pass 100%."
+    told = "Judges changed 2 results (1 case): 1 case fixed. Both candidates pass 100%."
     assert summary_of(report(root))[0] == told
 
 
@@ -793,7 +799,7 @@ def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
     assert call(root, "run", "--refresh") == 0
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     assert call(root, "run", "--fail-on", "none") == 0
-    told = "People's labels changed 1 result, 1 changed because older answers count now: "
+    told = "People's labels changed 1 result, 1 changed because older answers count now (1 case): "
     assert summary_of(report(root))[0].startswith(f"{told}1 case broke, none fixed. ")
 
 
@@ -825,16 +831,31 @@ def test_candidates_that_are_not_named_are_counted(tmp_path: Path) -> None:
     for name in names:
         anew(root, name, {"answer": "Hi." if name in "de" else "Go away."})
     assert call(root, "run", "--fail-on", "none") == 0
-    told = "got worse, 100% to 0%; {} got worse, 100% to 0%; 1 other got worse; 2 others got better"
+    told = (
+        "got worse, 100% to 0% (may be chance); {} got worse, 100% to 0% (may be chance); "
+        "1 other got worse (may be chance); 2 others got better (may be chance)"
+    )
     assert summary_of(report(root))[0].startswith(f"a {told.format('b')}; 1 case broke, 1 fixed. ")
     assert f": `a` {told.format('`b`')}; 1 case broke, 1 fixed. " in markdown_report(Location(root))
+
+
+def test_every_candidate_whose_rate_changed_is_named_and_each_result_is_counted_once(
+    root: Path,
+) -> None:
+    anew(root, "second", {"answer": "Hi."})
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
+    headline = summary_of(report(root, "@work", "--compare", "@~1"))[0]
+    told = "first fell, 100% to 0%, by people's labels; second got better, 0% to 100% "
+    told += "(may be chance); 1 case broke, 1 fixed; people's labels changed 1 result. "
+    assert headline.startswith(told)
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
         ("Go away.", "Labels that no longer count changed 1 result: 1 case broke, none fixed."),
-        ("Go away!", "second got worse, 100% to 0%; 1 case broke, none fixed."),
+        ("Go away!", "second got worse, 100% to 0% (may be chance); 1 case broke, none fixed."),
         ("", "Labels that no longer count changed 1 result: 1 case broke, none fixed."),
     ],
 )
@@ -868,8 +889,8 @@ def test_only_changes_of_the_rate_are_counted_with_those_by_labels(tmp_path: Pat
     assert call(root, "run", "--fail-on", "none") == 0
     assert call(root, "label", "tests/hello.md", "pass", "--as", "Ada") == 0
     headline = summary_of(report(root, "@work", "--compare", "@~1"))[0]
-    told = "first got better, 0% to 67% (1 of 2 changes by people's labels); "
-    told += "1 case now undecided, 2 fixed."
+    told = "first got better, 0% to 67% (may be chance); 1 case now undecided, 2 fixed; "
+    told += "people's labels changed 1 result."
     assert headline == told
 
 
@@ -882,7 +903,8 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     anew(root, "second", {"when": "Bye", "answer": "Go away!"}, {"answer": "Hi."}, version="v3")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, *lines = summary_of(report(root))
-    told = "second got worse, 100% to 50%; 1 case broke, none fixed, 1 other broke earlier. "
+    told = "second got worse, 100% to 50% (may be chance); 1 case broke, none fixed, "
+    told += "1 other broke earlier. "
     assert headline.startswith(told)
     place = lines.index("Broke earlier (1 case)")
     since = "tests/hello.md first ✗ fail (broke in run #"

@@ -281,7 +281,8 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
     assert (
         re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "<time>", ran.stdout)
         == f"""\
-### evalstore: `one` got worse, 50% to 0%; 1 case broke, none fixed. The run cost $0.0600 simulated.
+### evalstore: `one` got worse, 50% to 0% (may be chance); 1 case broke, none fixed. \
+The run cost $0.0600 simulated.
 
 Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
@@ -441,7 +442,7 @@ def test_texts_of_models_are_inert_in_the_report(
     evalstore("run", "--refresh")
     text = evalstore("report", "--markdown").stdout
     assert text.startswith(
-        "### evalstore: `one` got worse, 100% to 0%; 1 case broke, none fixed.\n"
+        "### evalstore: `one` got worse, 100% to 0% (may be chance); 1 case broke, none fixed.\n"
     )
     rest = outside_of_code(text)
     for mark in ("<", "@", "](", "http", "www.", "#1", "\x1b", "\u202e", "x" * 1_100):

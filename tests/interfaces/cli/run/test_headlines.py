@@ -67,7 +67,9 @@ def test_the_report_of_the_workspace_says_what_the_last_whole_run_changed(
     write("20 euros")
     evalstore("run", "-q")
     evalstore("report", "-o", "r.html")
-    assert "one got worse, 100% to 0%; 1 case broke, none fixed." in summary_of(Path("r.html"))
+    assert "one got worse, 100% to 0% (may be chance); 1 case broke, none fixed." in summary_of(
+        Path("r.html")
+    )
 
 
 def test_a_run_of_what_failed_has_counts_and_no_interval(partly: Evalstore, documents: Any) -> None:
