@@ -16,7 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, compress
 from math import ceil
@@ -35,8 +35,7 @@ Subject = tuple[str, ...]
 """Ids of the sessions that are judged together, in the order of their conversations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A model that answers, with the facts that a plan needs."""
 
     id: str
@@ -56,8 +55,7 @@ class Candidate:
     """The id of the model, if it is not called only because its application is not trusted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(NamedTuple):
     """A model that judges with one evaluator prompt."""
 
     id: str
@@ -169,7 +167,7 @@ class PlacedCase(NamedTuple):
     """The number of the case in its file."""
     case: Case
     candidates: Sequence[_Choice]
-    """Those that its tags suit."""
+    """Those that its tags suit; for a recorded answer, that of a case like it."""
     judges: tuple[Judge, ...]
 
 
@@ -232,8 +230,6 @@ def place_cases(
                 last, made_of = alike, finder.find(alike, case)
             if made_of is not None:
                 choices, of_case = made_of
-                if case.recorded:
-                    choices = [(_recorded(case.recorded), lacks) for _, lacks in choices]
                 yield PlacedCase(path, attempts, number, case, choices, of_case)
 
 
@@ -296,7 +292,9 @@ class _Finder:
 def cells_with(placed: PlacedCase, candidate: Candidate, attempts: int | None) -> list[Cell]:
     """Return the cells of a case with a candidate that lacks nothing for it."""
     path, of_file, number, case, _, judges = placed
-    times = 1 if case.recorded else attempts or of_file or candidate.attempts
+    times = attempts or of_file or candidate.attempts
+    if case.recorded:
+        candidate, times = _recorded(case.recorded), 1
     cells = []
     for of_case, prompt in enumerate(case.prompts):
         asked = ask_all(case, prompt, candidate)
@@ -334,7 +332,7 @@ def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
     """Return the judge with each of these prompts, or with its own when there are none."""
     voices = [model_that_judges(judge.model, prompt, judge.temperature) for prompt in prompts]
     return tuple(
-        replace(judge, prompt=prompt, evaluator=hashing.evaluator_id(voice))
+        judge._replace(prompt=prompt, evaluator=hashing.evaluator_id(voice))
         for prompt, voice in zip(prompts, voices, strict=True)
     ) or (judge,)
 

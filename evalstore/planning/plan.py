@@ -568,7 +568,9 @@ class SummedItems(PackedSequence[PlanItem]):
         super().__init__(self._add_up(listed), _values_of, _item_of)
 
     def _add_up(self, items: Iterable[PlanItem]) -> Iterator[PlanItem]:
-        for (kind, *_), same in groupby(items, _cell_of):
+        for (kind, *_), same in groupby(
+            items, attrgetter("kind", "file", "row", "prompt", "model")
+        ):
             listed = list(same)
             if kind != self.kind:
                 continue
@@ -579,8 +581,3 @@ class SummedItems(PackedSequence[PlanItem]):
                 self.files[item.file] = None
                 self.models |= dict.fromkeys(filter(None, (item.model, item.evaluator)))
                 yield item
-
-
-def _cell_of(item: PlanItem) -> tuple[str, str, str, str | None, str]:
-    """Return the kind of an item and its cell."""
-    return item.kind, item.file, item.row, item.prompt, item.model

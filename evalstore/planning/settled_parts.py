@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Sequence, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,7 +242,5 @@ class Contexts:
 
 def _describe(participant: Candidate | Judge) -> dict[str, object]:
     return {
-        each.name: getattr(participant, each.name)
-        for each in fields(participant)
-        if each.name not in _NOT_OF_PLANS
+        name: value for name, value in participant._asdict().items() if name not in _NOT_OF_PLANS
     }

@@ -64,7 +64,8 @@ class PlanTotals:
         self.judgements += plan.judge_count
         self.by_checks += count_by_checks(plan)
         self.may_judge_less = self.may_judge_less or may_judge_less(plan)
-        self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
+        asked = (ask.cell for ask in plan.asks if not ask.cell.case.recorded)
+        self.candidates |= {cell.candidate.id: cell.candidate for cell in asked}
         self.judges |= {
             judgement.judge.evaluator: judgement.judge
             for judgement in plan.judgements

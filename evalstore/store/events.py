@@ -225,16 +225,17 @@ class SessionQueries(NodeQueries):
         evaluations: Mapping[str, str] | None = None,
         failures: Sequence[Failure] = (),
         leases: LeaseChange | None = None,
+        described: Mapping[str, Json] | None = None,
         *,
         wait: bool = True,
     ) -> None:
         """Append facts in one transaction; the contents of sessions and evaluations are by id.
 
-        `leases` are taken and released in the same transaction.
+        `leases` change in the same transaction. `described` has the values of some contents by id.
         """
         rows_by_table = (
-            (SESSIONS, make_rows(sessions or {})),
-            (EVALUATIONS, make_rows(evaluations or {})),
+            (SESSIONS, make_rows(sessions or {}, described)),
+            (EVALUATIONS, make_rows(evaluations or {}, described)),
             (FAILURES, make_rows(describe_failures(failures))),
         )
 

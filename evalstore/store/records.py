@@ -301,11 +301,16 @@ class IdSnapshot:
             yield bytes.fromhex(digits), decoded
 
 
-def make_rows(contents: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the rows of contents by id, each with its `parsed` content; not those of files."""
+def make_rows(
+    contents: Mapping[str, str], described: Mapping[str, Json] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the rows of contents by id, each with its `parsed` content; not those of files.
+
+    Those that are `described` by id are not parsed.
+    """
     rows: dict[str, dict[str, Any]] = {}
     for id, text in contents.items():
-        content = json.loads(text)
+        content = (described and described.get(id)) or json.loads(text)
         columns = derive_columns(content["kind"], content)
         rows[id] = {"id": id, "content": text, "parsed": content, **columns}
     return rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
@@ -123,7 +122,7 @@ def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
 
 
 def test_a_judge_with_several_names_has_one_voice() -> None:
-    twin, other = replace(JUDGE, id="twin"), Judge("other", "e2", "p1")
+    twin, other = JUDGE._replace(id="twin"), Judge("other", "e2", "p1")
     (cell,) = cells_of(case(), judges=(JUDGE, twin, other))
     assert cell.judges == (JUDGE, other)
     cast = [vote("e1", "pass"), vote("e2", "fail")]
@@ -150,13 +149,13 @@ def test_a_person_who_takes_a_label_back_has_no_word() -> None:
 
 
 def test_a_file_can_name_a_judge_by_any_of_its_names() -> None:
-    twin = replace(JUDGE, id="twin")
+    twin = JUDGE._replace(id="twin")
     (cell,) = cells_of(case(), judges=(JUDGE, twin), evaluators=("twin",))
     assert cell.judges == (twin,)
 
 
 def test_a_model_with_two_prompts_is_two_judges() -> None:
-    strict = replace(JUDGE, evaluator="e2", prompt="p2")
+    strict = JUDGE._replace(evaluator="e2", prompt="p2")
     (cell,) = cells_of(case(), judges=(JUDGE, strict), evaluators=("judge",))
     assert cell.judges == (JUDGE, strict)
 
@@ -212,7 +211,7 @@ def test_answers_that_files_bring_are_not_asked() -> None:
 
 
 def test_candidates_of_the_same_version_share_their_answers() -> None:
-    cells = cells_of(case(), candidates=(FIRST, replace(FIRST, id="twin")))
+    cells = cells_of(case(), candidates=(FIRST, FIRST._replace(id="twin")))
     assert plan_of(cells).ask_count == 1
 
 
@@ -235,14 +234,14 @@ def test_a_cut_answer_counts_only_while_the_limit_has_not_been_raised() -> None:
 
 
 def test_a_cut_answer_is_named_as_the_reason_even_beside_a_whole_one() -> None:
-    (cell,) = cells_of(case(), candidates=(replace(FIRST, limit=800),), attempts=2)
+    (cell,) = cells_of(case(), candidates=(FIRST._replace(limit=800),), attempts=2)
     stored = [Sample(1, "cut", 400), Sample(2, "whole", None)]
     (ask,) = plan_of([cell], {cell.questions[0]: stored}).asks
     assert (ask.count, ask.cut_at) == (1, 400)
 
 
 def test_the_highest_limit_of_the_answers_that_were_cut_off_is_the_reason() -> None:
-    (cell,) = cells_of(case(), candidates=(replace(FIRST, limit=800),), attempts=3)
+    (cell,) = cells_of(case(), candidates=(FIRST._replace(limit=800),), attempts=3)
     limits = (400, 600, 900, None)
     stored = [Sample(started, str(limit), limit) for started, limit in enumerate(limits)]
     plan = plan_of([cell], {cell.questions[0]: stored})
@@ -251,7 +250,7 @@ def test_the_highest_limit_of_the_answers_that_were_cut_off_is_the_reason() -> N
 
 
 def test_a_test_has_its_own_limit() -> None:
-    (cell,) = cells_of(case(limit=100), candidates=(replace(FIRST, limit=800),))
+    (cell,) = cells_of(case(limit=100), candidates=(FIRST._replace(limit=800),))
     assert plan_of([cell], {cell.questions[0]: [Sample(1, "cut", 100)]}).asks == []
 
 
@@ -310,7 +309,7 @@ def test_votes_under_another_evaluation_or_by_another_judge_do_not_count() -> No
 
 
 def test_more_judgements_are_wanted_when_the_number_is_raised() -> None:
-    (cell,) = cells_of(case(), judges=(replace(JUDGE, times=3),))
+    (cell,) = cells_of(case(), judges=(JUDGE._replace(times=3),))
     samples = {cell.questions[0]: [Sample(1, "s", None)]}
     (judgement,) = plan_of([cell], samples, {"s": [vote()]}).judgements
     assert judgement.count == 2
@@ -365,7 +364,7 @@ def test_of_two_votes_the_one_that_decides_counts() -> None:
     ]
     undecided = [vote(verdict="undecided")._replace(started=at, id=f"v{at}") for at in (1, 2, 3)]
     assert counted_votes(cell, undecided) == undecided[2:], "the newest"
-    (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
+    (cell,) = cells_of(case(), judges=(JUDGE._replace(times=2),))
     assert counted_votes(cell, undecided) == undecided[1:], "in the order of their times"
 
 
@@ -376,7 +375,7 @@ def test_of_too_many_votes_the_oldest_count() -> None:
 
 
 def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
-    (cell,) = cells_of(case(judged_by=("checks", "models")), judges=(replace(JUDGE, times=2),))
+    (cell,) = cells_of(case(judged_by=("checks", "models")), judges=(JUDGE._replace(times=2),))
     stored = [
         vote("e1", "undecided"),
         vote(CHECKS, "error"),
@@ -430,7 +429,7 @@ def test_what_is_complete_is_judged_and_the_rest_when_it_comes() -> None:
 
 @pytest.mark.parametrize("tests", [("a", "b"), ("a", "b", "c"), ("a", "a", "b")])
 def test_answers_that_will_not_come_are_not_to_be_judged(tests: tuple[str, ...]) -> None:
-    far = replace(FIRST, reachable=False)
+    far = FIRST._replace(reachable=False)
     (cell,) = cells_of(together(*tests), candidates=(far,), attempts=2)
     samples = {
         question: [Sample(number, f"{question}/{number}", None) for number in range(4)]
@@ -443,7 +442,7 @@ def test_answers_that_will_not_come_are_not_to_be_judged(tests: tuple[str, ...])
 
 
 def test_a_conversation_that_is_held_twice_needs_two_answers_for_each_judgement() -> None:
-    far = replace(FIRST, reachable=False)
+    far = FIRST._replace(reachable=False)
     (cell,) = cells_of(together("a", "a", "b"), candidates=(far,), attempts=2)
     twice, once = cell.questions[0], cell.questions[2]
     samples = {
@@ -555,7 +554,7 @@ def test_verdicts_that_are_repeated_are_those_from_before_the_run() -> None:
 
 
 def test_a_vote_on_the_bound_counts_and_is_not_a_reason() -> None:
-    (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
+    (cell,) = cells_of(case(), judges=(JUDGE._replace(times=2),))
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
     plan_judgements(plan, {"s": [replaced(started=2)]}, AgeLimit(2, "old"))
@@ -580,8 +579,8 @@ def test_the_newest_vote_in_the_place_is_the_reason() -> None:
 
 
 def test_what_may_not_be_called_is_left_and_counted() -> None:
-    far = replace(FIRST, id="far", model="m2", reachable=False)
-    judge = replace(JUDGE, evaluator="e2", reachable=False)
+    far = FIRST._replace(id="far", model="m2", reachable=False)
+    judge = JUDGE._replace(evaluator="e2", reachable=False)
     cells = cells_of(case(), candidates=(FIRST, far), judges=(JUDGE, judge), attempts=2)
     plan = plan_of(cells)
     assert [(ask.cell.candidate.id, ask.count) for ask in plan.asks] == [("first", 2)]
@@ -591,8 +590,8 @@ def test_what_may_not_be_called_is_left_and_counted() -> None:
 
 
 def test_what_is_left_of_all_cells_is_counted_together() -> None:
-    far = replace(FIRST, reachable=False)
-    judge = replace(JUDGE, reachable=False)
+    far = FIRST._replace(reachable=False)
+    judge = JUDGE._replace(reachable=False)
     cells = cells_of(case("t1"), case("t2"), candidates=(far,), judges=(judge,), attempts=2)
     samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
     plan = plan_of(cells, samples)
@@ -623,7 +622,7 @@ def test_judgements_by_files_that_are_not_trusted_wait_and_so_do_those_that_foll
     assert (blocked, "e1") in [
         (judgement.cell, judgement.evaluator) for judgement in checked.judgements
     ]
-    judges = (replace(JUDGE, times=5),)
+    judges = (JUDGE._replace(times=5),)
     cells = cells_of(both, both._replace(tests=("t2",)), judges=judges)
     twice = Plan(cells=cells, blocked={"e"})
     plan_asks(twice, {})
@@ -680,7 +679,9 @@ files = st.lists(
 settings = st.tuples(
     st.lists(
         st.builds(
-            Candidate,
+            lambda id, model, temperature, attempts: Candidate(
+                id, model, temperature, attempts=attempts
+            ),
             id=st.sampled_from(["a", "b", "c"]),
             model=st.sampled_from(["m1", "m2"]),
             temperature=st.sampled_from([0.0, 1.0]),
@@ -691,7 +692,9 @@ settings = st.tuples(
     ),
     st.lists(
         st.builds(
-            Judge, st.just("j"), st.sampled_from(["e1", "e2"]), st.just("p"), st.integers(1, 3)
+            lambda evaluator, times: Judge("j", evaluator, "p", times),
+            st.sampled_from(["e1", "e2"]),
+            st.integers(1, 3),
         ),
         min_size=1,
         max_size=3,

@@ -44,8 +44,6 @@ class CandidateCaller:
         `newest` is when the newest stored session of the question started.
         """
         cell, question = ask.cell, ask.question
-        if cell.case.recorded:
-            return self._take_recorded(question, newest)
         endpoint = self._endpoints[cell.candidate.id]
         limit = limit_of(cell)
         options = provider_options(endpoint.version)
@@ -90,7 +88,7 @@ class CandidateCaller:
                 if not self._modes.step_down(model, mode, failed.error):
                     raise
 
-    def _take_recorded(self, question: Question, newest: int) -> Session:
+    def take_recorded(self, question: Question, newest: int) -> Session:
         """Return the session of answers that a test file contains, without calling a model."""
         answers = self._contents.content("model", question.model)["options"]["answers"]
         return Session(

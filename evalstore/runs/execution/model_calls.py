@@ -17,11 +17,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from evalstore.core import batches, clock
+from evalstore.core import clock
 from evalstore.core.display import money
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import (
-    RECORDED,
     Json,
     ModelVersion,
     OutgoingMessage,
@@ -339,9 +338,7 @@ class ModelCaller:
         if account.name not in self._limiters:
             limits = self._limits
             self._limiters[account.name] = RateLimiter(
-                4 * batches.SIZE
-                if account.place == RECORDED
-                else min(limits.concurrency, account.concurrency or limits.concurrency),
+                min(limits.concurrency, account.concurrency or limits.concurrency),
                 account.requests_per_minute or limits.requests_per_minute,
                 account.tokens_per_minute or limits.tokens_per_minute,
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
@@ -26,7 +25,6 @@ from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session
-from evalstore.core.values import RECORDED
 from evalstore.planning.cells import Cell, Judge, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.content_cache import JudgementInput
@@ -39,6 +37,12 @@ from evalstore.runs.execution.writer import BurstLimit, run_in_thread
 from evalstore.store.leases import OfferedItem, WorkRows
 
 T = TypeVar("T")
+
+
+_CLAIMED_AT_ONCE = 16
+"""The number of subjects that are claimed together: their checks may be slow."""
+_LOOK_SECONDS = 0.2
+"""Seconds until it is checked again whether other runners have made their checks."""
 
 
 class PlanExecution:
@@ -54,8 +58,8 @@ class PlanExecution:
         self._judgements = JudgementQueue(resources, self._progress)
         self._finished = asyncio.Event()
         self._checking: asyncio.Task[None] | None = None
-        """The task that makes missing checks of stored sessions; None before the plan is begun."""
-        self._items = self._item_source(plan)
+        """The task that does what needs no call; None before the plan is begun."""
+        self._take = self._item_source(plan)
         accounts = {
             endpoint.account.name: endpoint.account for endpoint in resources.endpoints.all()
         }
@@ -63,7 +67,7 @@ class PlanExecution:
             name: AccountQueue(
                 resources.calls.rate_limiter(account),
                 self._work,
-                self._fetcher(name),
+                partial(self._fetch, name),
                 self._finish_if_done,
             )
             for name, account in accounts.items()
@@ -77,7 +81,7 @@ class PlanExecution:
         It ends early when one of these tasks ends. When it is cancelled, calls in flight are
         cancelled, and finished results are stored.
         """
-        checking = self._checking = asyncio.create_task(self._check_stored())
+        checking = self._checking = asyncio.create_task(self._check())
         checking.add_done_callback(lambda _: self._finish_if_done())
         sharing = asyncio.create_task(self._take_over())
         finished = asyncio.create_task(self._finished.wait())
@@ -135,23 +139,26 @@ class PlanExecution:
 
     # --- filling the queues
 
-    def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[Job] | None]]:
-        """Return a function that claims up to a number of next items, None if none are left."""
+    async def _fetch(self, account: str, count: int) -> list[Job] | None:
+        """Claim up to a number of next items of an account; returns None if none are left."""
+        batch = await self._take(account, count)
+        return await self._claim(batch) if batch else None
 
-        async def fetch(count: int) -> list[Job] | None:
-            batch = await self._items.take(account, count)
-            return await self._claim(batch) if batch else None
-
-        return fetch
-
-    def _item_source(self, plan: Plan) -> OwnOrder | WorkSource:
-        resources, sharing = self._resources, self._resources.sharing
+    def _item_source(self, plan: Plan) -> Callable[[str, int], Awaitable[list[Item]]]:
+        """Return a function that takes up to so many items of an account, and none at the end."""
+        resources, sharing, progress = self._resources, self._resources.sharing, self._progress
         planned = group_by_account(plan, resources.endpoints.account_of)
-        if not sharing.store.is_remote:
-            return OwnOrder(sharing, self._progress, planned)
-        accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
-        halted = resources.calls.is_halted
-        return WorkSource(sharing, self._progress, planned, accounts.__getitem__, halted)
+        if sharing.store.is_remote:
+            accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
+            halted = resources.calls.is_halted
+            return WorkSource(sharing, progress, planned, accounts.__getitem__, halted).take
+        part = sharing.starting_place()
+        left = {name: progress.take_open(_rotate(each, part)) for name, each in planned.items()}
+
+        async def take(account: str, count: int) -> list[Item]:
+            return [*islice(left.get(account, iter(())), count)]
+
+        return take
 
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
         """Claim items; returns jobs for those that are open and that no other run works on."""
@@ -161,13 +168,18 @@ class PlanExecution:
         self._resources.contents.add(claimed.contents)
         self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
         jobs: list[Job] = []
+        recorded: list[Job] = []
         for item in claimed.items:
             self._progress.begin(lease_key_of(item), item.count)
-            jobs += [self._leases.job(item, sleeps=sleeps)] * item.count
+            is_recorded = isinstance(item, PlannedAsk) and item.cell.case.recorded
+            listed = recorded if is_recorded else jobs
+            listed += [self._leases.job(item, sleeps=sleeps)] * item.count
             if isinstance(item, PlannedJudgement):
                 self._judgements.add(item)
         for key in claimed.done:
             self._writer.release_lease(key)
+        if recorded:
+            await self._take_recorded(recorded)
         judgements = await self._judgements.judge_others(claimed.sessions)
         await self._judge_groups()
         return jobs + (await self._claim(judgements) if judgements else [])
@@ -192,11 +204,67 @@ class PlanExecution:
             self._put(jobs)
             self._finish_if_done()
 
-    async def _check_stored(self) -> None:
-        """Make the missing checks of stored sessions, and queue the judgements of models."""
-        checks = StoredChecks(self._resources, self._judgements, self._progress)
-        async for judgements in checks.make():
-            self._put(await self._claim(judgements))
+    async def _check(self) -> None:
+        """Store recorded answers, make missing checks, and queue the judgements of models."""
+        sharing, is_halted = self._resources.sharing, self._resources.calls.is_halted
+        asks = [ask for ask in self._progress.plan.asks if ask.cell.case.recorded]
+        part = sharing.starting_place() if asks else 0.0
+        for batch in batches.in_batches(self._progress.take_open(_rotate(asks, part))):
+            if not is_halted():
+                self._put(await self._claim(batch))
+        at_once = _CLAIMED_AT_ONCE if sharing.is_expected else batches.SMALL_SIZE
+        left: dict[Subject, list[Cell]] = {}
+        for due in self._judgements.stored_due(at_once, sharing.starting_place):
+            if not is_halted():
+                await self._check_stored(due, left)
+        while left and not is_halted():
+            await asyncio.sleep(_LOOK_SECONDS)
+            due, left = left, {}
+            await self._check_stored(due, left)
+
+    async def _check_stored(self, due: DueSubjects, left: dict[Subject, list[Cell]]) -> None:
+        """Make the checks of stored sessions; those that other runners make are added to left.
+
+        Those of a runner whose process is stopped stay as they are.
+        """
+        sharing, granted = self._resources.sharing, set[str]()
+        if sharing.is_expected:
+            named = {f"{hashing.subject_of(subject)} {CHECKS}": subject for subject in due}
+            keys = {hashing.hash_content(name): subject for name, subject in named.items()}
+            granted, held = await sharing.claim_subjects([*keys])
+            left |= {keys[key]: due[keys[key]] for key in held}
+            due = {keys[key]: due[keys[key]] for key in keys if key in granted}
+            subjects = map(hashing.subject_of, due)
+            sharing.find_new_votes({each: self._progress.votes(each) for each in subjects})
+        judgements = await self._judgements.judge_stored(due) if due else []
+        for key in granted:
+            self._writer.release_lease(key)
+        self._put(await self._claim(judgements))
+
+    async def _take_recorded(self, jobs: Sequence[Job]) -> None:
+        """Store recorded answers that were claimed; their slow checks are made side by side."""
+        slow: list[asyncio.Task[None]] = []
+        try:
+            for job in jobs:
+                self._leases.enter(job)
+                assert isinstance(job.item, PlannedAsk)
+                if self._resources.calls.is_halted():
+                    break
+                if not await self._leases.is_ours():
+                    await self._claim_again(job)
+                    continue
+                question = job.item.question_id
+                newest = self._progress.plan.newest.get(question, 0)
+                session = self._resources.candidates.take_recorded(job.item.question, newest)
+                if self._judgements.may_take_time(question, session):
+                    slow.append(asyncio.create_task(self._add_answer(question, session)))
+                else:
+                    await self._add_answer(question, session)
+            await asyncio.gather(*slow)
+        finally:
+            for task in slow:
+                task.cancel()
+        await self._writer.flush()
 
     async def _judge_groups(self) -> None:
         """Judge the groups whose answers are complete now."""
@@ -254,19 +322,23 @@ class PlanExecution:
             self._accounting.add_failure(failed, question=question, model=model)
         else:
             if ask.count == 1 and self._leases.has_slept_since(job):
-                if session.origin != RECORDED:
-                    # The answer is paid, so it is kept, but does not replace that of the other run.
-                    started = max(self._resources.environment.now(), newest + 1)
-                    self._accounting.add_surplus_session(replace(session, started=started))
+                # The answer is paid, so it is kept, but does not replace that of the other run.
+                started = max(self._resources.environment.now(), newest + 1)
+                self._accounting.add_surplus_session(replace(session, started=started))
                 await self._claim_again(job)
                 return
             try:
-                if session.origin != RECORDED:
-                    await self._bursts.wait()
+                await self._bursts.wait()
             finally:  # the answer is paid, so it is stored even when the run is cancelled
-                id = self._accounting.add_session(question, session)
-                judgements = await self._judgements.judge_new(question, id, session)
-                self._put_unclaimed(judgements, session)
+                await self._add_answer(question, session)
+            return
+        self._finish_call(question)
+
+    async def _add_answer(self, question: str, session: Session) -> None:
+        """Store an answer, make its checks, and queue the judgements that are left to models."""
+        id = self._accounting.add_session(question, session)
+        judgements = await self._judgements.judge_new(question, id, session)
+        self._put_unclaimed(judgements, session)
         self._finish_call(question)
 
     async def _claim_again(self, job: Job) -> None:
@@ -303,91 +375,11 @@ async def wait_uninterrupted(work: Awaitable[T]) -> T:
                 raise
 
 
-# --- makes the missing checks of stored sessions; runners of one run divide them
-
-
-_CLAIMED_AT_ONCE = 16
-"""The number of subjects that are claimed together: their checks may be slow."""
-_LOOK_SECONDS = 0.2
-"""Seconds until it is checked again whether other runners have made their checks."""
-
-
-class StoredChecks:
-    """The checks of stored sessions in one plan."""
-
-    def __init__(
-        self, resources: RunResources, judgements: JudgementQueue, progress: PlanProgress
-    ) -> None:
-        self._sharing = resources.sharing
-        self._writer = resources.accounting.writer
-        self._is_halted = resources.calls.is_halted
-        self._judgements = judgements
-        self._progress = progress
-
-    async def make(self) -> AsyncIterator[list[PlannedJudgement]]:
-        """Make the checks, some at a time; yields the judgements that are left to models."""
-        if not self._sharing.is_expected:
-            for due in self._judgements.stored_due(batches.SMALL_SIZE):
-                if self._is_halted():
-                    return
-                yield await self._judgements.judge_stored(due)
-            return
-        left: dict[Subject, list[Cell]] = {}
-        for due in self._judgements.stored_due(_CLAIMED_AT_ONCE, self._sharing.starting_place):
-            if self._is_halted():
-                return
-            yield await self._make_claimed(due, left)
-        while left and not self._is_halted():
-            await asyncio.sleep(_LOOK_SECONDS)
-            due, left = left, {}
-            yield await self._make_claimed(due, left)
-
-    async def _make_claimed(
-        self, due: DueSubjects, left: dict[Subject, list[Cell]]
-    ) -> list[PlannedJudgement]:
-        """Make the checks of subjects that no other runner works on; the others are added to left.
-
-        Those of a runner whose process is stopped stay as they are.
-        """
-        named = {f"{hashing.subject_of(subject)} {CHECKS}": subject for subject in due}
-        keys = {hashing.hash_content(name): subject for name, subject in named.items()}
-        granted, held = await self._sharing.claim_subjects([*keys])
-        left |= {keys[key]: due[keys[key]] for key in held}
-        ours = {keys[key]: due[keys[key]] for key in keys if key in granted}
-        if not ours:
-            return []
-        subjects = [hashing.subject_of(ids) for ids in ours]
-        self._sharing.find_new_votes(
-            {subject: self._progress.votes(subject) for subject in subjects}
-        )
-        judgements = await self._judgements.judge_stored(ours)
-        for key in granted:
-            self._writer.release_lease(key)
-        return judgements
-
-
 # --- hands out the items of a plan to the queues of accounts, in an order that several runners sh
 
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until the store is checked again for items that others have taken."""
-
-
-class OwnOrder:
-    """The items of a plan in its order, or from a place in the middle on."""
-
-    def __init__(
-        self, sharing: WorkSharing, progress: PlanProgress, planned: Mapping[str, Sequence[Item]]
-    ) -> None:
-        """`planned` are the items by account."""
-        part = sharing.starting_place()
-        self._items: dict[str, Iterator[Item]] = {
-            account: progress.take_open(_rotate(items, part)) for account, items in planned.items()
-        }
-
-    async def take(self, account: str, count: int) -> list[Item]:
-        """Return up to `count` items of an account; none when none are left."""
-        return list(islice(self._items.get(account, iter(())), count))
 
 
 def _rotate(items: Sequence[Item], part: float) -> Sequence[Item]:
@@ -515,9 +507,7 @@ class JudgementQueue:
 
     # --- checks
 
-    def stored_due(
-        self, at_once: int, find_start: Callable[[], float] = lambda: 0.0
-    ) -> Iterator[DueSubjects]:
+    def stored_due(self, at_once: int, find_start: Callable[[], float]) -> Iterator[DueSubjects]:
         """Yield the stored sessions without checks, this many at a time.
 
         `find_start` returns the part of them after which to begin, if there are any.
@@ -601,6 +591,11 @@ class JudgementQueue:
         self._progress.answers[id] = session
         await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
         return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
+
+    def may_take_time(self, question: str, session: Session) -> bool:
+        """Return whether some checks of a new answer run Python or may be slow."""
+        cells = self._progress.single_cells(question)
+        return any(self._checks.may_take_time(cell, (session,)) for cell in cells)
 
     def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
         """Make the checks of one of the oldest answers; returns the judgements left to models."""
@@ -717,7 +712,7 @@ class CheckRunner:
         evaluations = {
             cell.case.evaluation
             for cell in cells
-            if cell.case.evaluation is not None and self._may_take_time(cell, sessions)
+            if cell.case.evaluation is not None and self.may_take_time(cell, sessions)
         }
         if not evaluations:
             return
@@ -775,11 +770,11 @@ class CheckRunner:
         evaluation = cell.case.evaluation
         assert evaluation is not None
         must_be_prepared = cell.case.code or (
-            self._is_halted() and self._may_take_time(cell, sessions)
+            self._is_halted() and self.may_take_time(cell, sessions)
         )
         return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
 
-    def _may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
+    def may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
         """Return whether the checks of a cell run Python or may be slow for another reason."""
         evaluation = cell.case.evaluation
         return bool(cell.case.code) or (

@@ -183,7 +183,7 @@ class PlanProgress:
 
 
 def group_by_account(plan: Plan, account_of: Callable[[Item], str]) -> dict[str, list[Item]]:
-    """Return the items of a plan that can begin at once, by account: judgements, then questions."""
+    """Return the calls of a plan that can begin at once, by account: judgements, then questions."""
     to_check = {
         (judgement.sessions, judgement.cell.case.evaluation)
         for judgement in plan.judgements
@@ -197,5 +197,6 @@ def group_by_account(plan: Plan, account_of: Callable[[Item], str]) -> dict[str,
             continue  # whether a model judges depends on the checks
         items.setdefault(account_of(judgement), []).append(judgement)
     for ask in plan.asks:
-        items.setdefault(account_of(ask), []).append(ask)
+        if not ask.cell.case.recorded:
+            items.setdefault(account_of(ask), []).append(ask)
     return items

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from evalstore.core import hashing
 from evalstore.core.errors import StoreLockedError
 from evalstore.core.results import Evaluation, Failure, Session
+from evalstore.core.values import Json
 from evalstore.store import Store
 from evalstore.store.events import LeaseChange
 
@@ -113,6 +114,8 @@ class Writer:
         self._runner = runner
         self._sessions: dict[str, str] = {}
         self._evaluations: dict[str, str] = {}
+        self._described: dict[str, Json] = {}
+        """The values of which they are the texts, by id; one that lacks is read from its text."""
         self._failures: list[Failure] = []
         self._taken_leases: list[str] = []
         self._released_leases: list[str] = []
@@ -126,15 +129,15 @@ class Writer:
     def put_session(self, session: Session) -> str:
         """Store a session with the next commit; returns its id."""
         self._delay = min(session.turns[-1].latency / _LATENCY_PER_DELAY, _LONGEST_DELAY)
-        id, content = hashing.identify(hashing.describe_session(session))
-        self._sessions[id] = content
-        self._wake.set()
-        return id
+        return self._put(self._sessions, hashing.describe_session(session))
 
     def put_evaluation(self, evaluation: Evaluation) -> str:
         """Store an evaluation with the next commit; returns its id."""
-        id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
-        self._evaluations[id] = content
+        return self._put(self._evaluations, hashing.describe_evaluation_result(evaluation))
+
+    def _put(self, contents: dict[str, str], described: Json) -> str:
+        id, contents[id] = hashing.identify(described)
+        self._described[id] = described
         self._wake.set()
         return id
 
@@ -181,6 +184,7 @@ class Writer:
 
     async def _commit_all(self) -> None:
         batch = (self._sessions, self._evaluations, self._failures)
+        described, self._described = self._described, {}
         taken, released = self._taken_leases, self._released_leases
         waiting, self._waiting = self._waiting, []
         self._sessions, self._evaluations, self._failures = {}, {}, []
@@ -189,7 +193,7 @@ class Writer:
             counts = self.describe_counts() if self.describe_counts else None
             change = LeaseChange(self._runner, taken, released, counts, self._offers)
             if any(batch) or taken or released:
-                await self._record(*batch, change)
+                await self._record(*batch, change, described)
             self.note_stored()
             for future in waiting:
                 if not future.done():
@@ -212,9 +216,10 @@ class Writer:
         evaluations: dict[str, str],
         failures: list[Failure],
         leases: LeaseChange,
+        described: Mapping[str, Json],
     ) -> None:
         """Commit; while another program has locked a file, retry a limited number of times."""
-        facts = (sessions, evaluations, failures, leases)
+        facts = (sessions, evaluations, failures, leases, described)
         for tries_left in reversed(range(_TRIES)):
             try:
                 await run_short_transaction(

@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstore.core.batches import in_weighed_batches
 from evalstore.core.errors import StoreError
-from evalstore.core.hashing import canonical_json, hash_content
+from evalstore.core.hashing import canonical_json, digest_bytes, hash_content
 from evalstore.core.runs import restore_run
 from evalstore.core.values import Json
 from evalstore.store.contents import ID_BYTES, decode_row
@@ -90,14 +90,15 @@ class RowBuilder:
         firsts = accumulate(counts, initial=0)
         for place, (part, first) in enumerate(zip(content.get("parts", ()), firsts, strict=False)):
             yield PARTS, (id, place, _id(part), first)
-        kinds = self._kinds.copy()
+        kinds, kind, last = self._kinds.copy(), b"", None
         for number, case in enumerate(content.get("cases", ())):
             described = {name: value for name, value in case.items() if name not in _OF_CASES}
-            content_of_kind = canonical_json(described)
-            kind = bytes.fromhex(hash_content(content_of_kind))
-            if kind not in kinds:
-                kinds.add(kind)
-                yield from self._kind(kind, content_of_kind, described)
+            if described != last:  # most cases are like the one before
+                last, content_of_kind = described, canonical_json(described)
+                kind = bytes.fromhex(hash_content(content_of_kind))
+                if kind not in kinds:
+                    kinds.add(kind)
+                    yield from self._kind(kind, content_of_kind, described)
             evaluation = case.get("evaluation")
             yield (
                 CASE_ROWS,
@@ -226,7 +227,8 @@ def _joined(ids: Iterable[str]) -> bytes:
 
 def hash_name(name: str) -> int:
     """Return the number by which a case with this key or label is found."""
-    return number_of(bytes.fromhex(hash_content(name)))
+    number = digest_bytes(name.encode())
+    return number - 2**64 if number >> 63 else number
 
 
 def number_of(id: bytes) -> int:

@@ -7,13 +7,16 @@ import json
 import os
 import signal
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
+from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks
 from evalstore.core.values import Reply, Request
 from evalstore.interfaces.cli.progress import TerminalProgress
 from evalstore.providers.script import ScriptedProvider
+from evalstore.runs.execution import evaluators
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit
@@ -170,6 +173,42 @@ def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
     assert (
         "\nstopped at the first failing verdict (-x)\n" in refreshed
     )  # a plain run does not continue it
+
+
+RECORDED = {
+    "tests/many.md": "---\ndataset: rows.jsonl\nanswer: '{{item.reply}}'\n---\n\n# 👤\n\nCity {{n}}"
+    "?\n\n---\n\n~~~checks\n- contains: Oslo\n~~~\n",
+    "tests/rows.jsonl": "".join(
+        json.dumps({"n": n, "reply": f"{'Rome' if n == 7 else 'Oslo'} {n}"}) + "\n"
+        for n in range(30)
+    ),
+}
+
+
+def test_x_stores_no_recorded_answer_after_the_first_failure(
+    many: Path, evalstore: Evalstore
+) -> None:
+    tree(many, RECORDED)
+    code, actual = report(evalstore, "-x", "tests/many.md")
+    assert (code, actual["recorded"], actual["judged"]) == (1, 8, 8)
+    code, actual = report(evalstore, "tests/many.md")
+    assert (code, actual["recorded"], actual["judged"]) == (1, 22, 22)
+
+
+def test_slow_checks_of_recorded_answers_are_made_side_by_side(
+    many: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(many, RECORDED)
+    together, judge = Barrier(2, timeout=120), judge_by_checks
+
+    def wait(*arguments: Any) -> ChecksVerdict:
+        together.wait()
+        return judge(*arguments)
+
+    monkeypatch.setattr(evaluators, "judge_by_checks", wait)
+    monkeypatch.setattr(evaluators, "is_cheap_check", lambda *_: False)
+    code, actual = report(evalstore, "tests/many.md")
+    assert (code, actual["recorded"], actual["judged"]) == (1, 30, 30)
 
 
 def test_a_failure_in_the_last_case_stops_nothing(many: Path, evalstore: Evalstore) -> None:
