@@ -61,6 +61,8 @@ class PersonLabel:
     at: int
     """Microseconds since 1970, UTC."""
     sessions: tuple[str, ...]
+    evaluation: str
+    """The id of the evaluation version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,12 @@ class LabelIndex:
         given = (label for label in last.values() if label.verdict != "none")
         return [label for label in given if session in (None, *label.sessions)]
 
+    def last(self) -> list[PersonLabel]:
+        """Return the last label of each person on each answer, without those that were removed."""
+        given = chain.from_iterable(self.by_place.values())
+        last = {(label.person, label.evaluation, label.sessions): label for label in given}
+        return [label for label in last.values() if label.verdict != "none"]
+
     def later(self, result: Result) -> list[PersonLabel]:
         """Return the labels that were added after the run and do not count in its verdict."""
         return [label for label in self.of(result) if label.id not in result.evaluations]
@@ -138,19 +146,12 @@ def read_labels(store: Store) -> LabelIndex:
     for label in store.find_labels():
         evaluation = label.evaluation
         said = evaluation.verdict, evaluation.feedback
-        person_label = PersonLabel(label.id, label.person, *said, label.at, evaluation.sessions)
+        subject = evaluation.sessions, evaluation.evaluation
         place = evaluation.evaluation, evaluation.sessions[0]
-        labels_of.setdefault(place, []).append(person_label)
+        labels_of.setdefault(place, []).append(
+            PersonLabel(label.id, label.person, *said, label.at, *subject)
+        )
     return LabelIndex(labels_of)
-
-
-def current_labels(store: Store) -> list[Evaluation]:
-    """Return the last label of each person on each answer, without those that were removed."""
-    labels = {
-        (label.person, label.evaluation.evaluation, label.evaluation.sessions): label.evaluation
-        for label in store.find_labels()
-    }
-    return [label for label in labels.values() if label.verdict != "none"]
 
 
 def count_labelled(store: Store, root: str) -> int:

@@ -216,11 +216,11 @@ class LabelPages:
         raise RevisionError(f"the question has no file '{id}'")
 
     @contextmanager
-    def _open(self, answer: AskedAnswer) -> Iterator[tuple[Project, AnswerReader]]:
-        """Return what reads an answer, which is loaded."""
+    def _open(self, *answers: AskedAnswer) -> Iterator[tuple[Project, AnswerReader]]:
+        """Return what reads answers, which are loaded."""
         with open_revision(self._location, WORK) as project:
             reader = AnswerReader(project, find_run(project, WORK))
-            reader.load([(answer.result, answer.case)])
+            reader.load([(each.result, each.case) for each in answers])
             yield project, reader
 
     def end(self, person: str, only: str) -> bytes:
@@ -245,34 +245,26 @@ class LabelPages:
         given = ((each, _by_person(index, each).get(person)) for each in offered)
         mine = [(each, label) for each, label in given if label and not each.missing]
         former = self._find_former(index, person, only)
-        ids = {id for label in (*(label for _, label in mine), *former) for id in label.sessions}
-        titles: dict[tuple[str, ...], list[str]] = {}
-        for each in offered:
-            titles.setdefault(each.sessions, []).append(safe(each.title))
-        results = [(each.result, each.case) for each, _ in mine]
-        listed = list[tuple[bool, tuple[Any, ...]]]()
-        with open_revision(self._location, WORK) as project:
-            reader = AnswerReader(project, find_run(project, WORK))
-            reader.load(results)
-            answers = reader.answers(ids)
+        with self._open(*(each for each, _ in mine)) as (_, reader):
+            views = [*reader.read([(each.result, each.case) for each, _ in mine])]
+            labels = chain((label for _, label in mine), former)
+            answers = reader.answers({id for label in labels for id in label.sessions})
 
-            def texts_of(label: PersonLabel) -> tuple[str, ...]:
-                words = " … ".join(answers.get(id, "") for id in label.sessions)
-                return label.verdict, one_line_of(words), one_line_of(label.note, _LONGEST_NOTE)
+        def texts_of(label: PersonLabel) -> tuple[str, ...]:
+            words = " … ".join(answers.get(id, "") for id in label.sessions)
+            return label.verdict, one_line_of(words), one_line_of(label.note, _LONGEST_NOTE)
 
-            for (each, label), view in zip(mine, reader.read(results), strict=True):
-                votes = [it for it in view.judgements if each.session in it.sessions]
-                said = [(it.verdict, safe(f"by {it.by}")) for it in votes if not it.is_person]
-                agrees = {label.verdict}.issuperset(word for word, _ in said)
-                listed.append((agrees, (each, safe(each.title), said, *texts_of(label))))
-        listed.sort(key=itemgetter(0))
-        lost = list[tuple[object, ...]]()
+        listed, lost = list[tuple[bool, Any]](), []
+        for (each, label), view in zip(mine, views, strict=True):
+            votes = (it for it in view.judgements if each.session in it.sessions)
+            said = [(it.verdict, safe(f"by {it.by}")) for it in votes if not it.is_person]
+            agrees = {label.verdict}.issuperset(word for word, _ in said)
+            listed.append((agrees, (each, safe(each.title), said, *texts_of(label))))
         for label in former:
-            names = titles.get(label.sessions, ())
-            name = plural(len(names), "case") if names[1:] else "".join(names)
-            is_here = digest_of_value(label.sessions) in self._current
-            lost.append((name, is_here, *texts_of(label)))
-        return [about for _, about in listed], lost
+            names = {safe(each.title) for each in offered if each.sessions == label.sessions}
+            name = plural(len(names), "case") if len(names) > 1 else "".join(names)
+            lost.append((name, digest_of_value(label.sessions) in self._current, *texts_of(label)))
+        return [about for _, about in sorted(listed, key=itemgetter(0))], lost
 
     def own(self, session: str, place: str, person: str) -> PersonLabel | None:
         """Return the label of a person on an answer."""
@@ -348,17 +340,12 @@ class LabelPages:
     def _find_former(self, labels: LabelIndex, person: str, only: str) -> list[PersonLabel]:
         """Return the labels of a person that no longer count; with words, those on answers here."""
         here = {each.sessions for each in self._offered(only)}
-        last = {
-            (evaluation, label.sessions): label
-            for (evaluation, _), given in labels.by_place.items()
-            for label in given
-            if label.person == person and (not only or label.sessions in here)
-        }
         return [
             label
-            for place, label in last.items()
-            if label.verdict != "none" and digest_of_value(place) not in self._current
-        ]  # cases may share an answer
+            for label in labels.last()
+            if label.person == person and (not only or label.sessions in here)
+            if digest_of_value((label.evaluation, label.sessions)) not in self._current
+        ]
 
     def _find(self, session: str, place: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it, and its case.

@@ -40,7 +40,7 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import evaluator_names
 from evalstore.planning.selection import suits
 from evalstore.results.edits.edited_sources import find_equal_run
-from evalstore.results.labels import current_labels
+from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.groups import CostReader, GroupSums, ResultGroup, judge_attempts
@@ -797,7 +797,7 @@ def _labelled_answers(
     Of each judge its last judgements count, as many `times` as it judges an answer.
     """
     labels: dict[str, dict[str, list[tuple[Verdict, None]]]] = {}
-    for label in current_labels(store):
+    for label in read_labels(store).last():
         if label.verdict != "none":
             given = labels.setdefault(hashing.subject_of(label.sessions), {})
             given.setdefault(label.evaluation, []).append((label.verdict, None))

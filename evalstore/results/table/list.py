@@ -37,7 +37,7 @@ from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
 from evalstore.results.answer.judgements import has_attempts
-from evalstore.results.labels import current_labels, read_labels
+from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts_of_cases, prompt_label
 from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test
@@ -226,7 +226,7 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
             }
             rows.append(row)
     columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")
-    return Listing("labels", rows, columns, unlisted=len(current_labels(project.store)) - len(ids))
+    return Listing("labels", rows, columns, unlisted=len(labels.last()) - len(ids))
 
 
 _LISTS: dict[str, Callable[[Project, SelectionOptions, bool], Listing]] = {

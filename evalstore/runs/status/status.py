@@ -56,7 +56,7 @@ from evalstore.results.judgement_changes import (
     find_runs_since,
     with_all_candidates,
 )
-from evalstore.results.labels import NewLabels, current_labels
+from evalstore.results.labels import NewLabels, read_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
 from evalstore.store import Store
@@ -398,7 +398,7 @@ def find_lost_labels(project: Project) -> list[tuple[str, str]]:
     labels. What the newest runs left out was judged by the run before them.
     """
     store, finder = project.store, CaseFinder(project.store)
-    labels = current_labels(store)
+    labels = read_labels(store).last()
     if not labels:
         return []
     questions = {

@@ -509,6 +509,9 @@ def test_the_row_of_a_result_names_all_people_who_decided_it(root: Path) -> None
     page = " ".join(re.sub("<[^>]+>", " ", report(root, "@work").read_text("utf-8")).split())
     assert " Good morning! by Ada (a person): fail · by Eve (a person): pass " in page
     assert " by Ada (a person): No reason. · by Eve (a person): No reason. " in page
+    call(root, "label", "tests/hello.md", "pass", "--model", "first", "--as", "Ada", "-m", "Kind.")
+    page = " ".join(re.sub("<[^>]+>", " ", report(root, "@work").read_text("utf-8")).split())
+    assert " Good morning! by Ada (a person): Kind. · by Eve (a person) " in page
 
 
 def test_a_partial_run_says_so(root: Path) -> None:
