@@ -165,23 +165,16 @@ def count_labelled(store: Store, root: str) -> int:
 # --- counts the labels on planned cases that were given, or removed, since a run
 
 
-_Subject = tuple[str, tuple[str, ...]]
-"""An evaluation version, and the sessions that are judged by it."""
-
-
 class NewLabels:
     """Counts them in the plans of all cells, batch by batch."""
 
     def __init__(self, store: Store, since: int) -> None:
         """`since` is when the run ended."""
+        given = list(chain.from_iterable(read_labels(store).by_place.values()))
         self._since = since
-        self._labels = store.find_labels()
-        if not self._labels or self._labels[-1].at <= since:
-            self._labels = []
-        self._places: set[_Subject] = {
-            (label.evaluation.evaluation, label.evaluation.sessions) for label in self._labels
-        }
-        self._planned: set[_Subject] = set()
+        self._labels = given if any(label.at > since for label in given) else []
+        self._places = {(label.evaluation, label.sessions) for label in self._labels}
+        self._planned = set[tuple[str, tuple[str, ...]]]()
 
     def add(self, plan: Plan) -> None:
         """Add the plan of a batch."""
@@ -194,15 +187,10 @@ class NewLabels:
 
     def count(self) -> int:
         """Return how many labels there are, after all plans were added."""
-        before: dict[tuple[str, str, tuple[str, ...]], str] = {}
-        now = before.copy()
-        for label in self._labels:
-            place = label.evaluation.evaluation, label.evaluation.sessions
-            if place in self._planned:
-                now[label.person, *place] = "" if label.evaluation.verdict == "none" else label.id
-                if label.at <= self._since:
-                    before |= now
-        return sum(before.get(key, "") != last for key, last in now.items())
+        here = [it for it in self._labels if (it.evaluation, it.sessions) in self._planned]
+        before = LabelIndex({("", ""): [it for it in here if it.at <= self._since]}).last()
+        changed = {*before}.symmetric_difference(LabelIndex({("", ""): here}).last())
+        return len({(label.person, label.evaluation, label.sessions) for label in changed})
 
 
 LABELLED_LATER = (
