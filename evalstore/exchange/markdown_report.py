@@ -192,7 +192,9 @@ def _headline(
     versus = ", with no earlier run to compare with"
     if compared:
         versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
-    told = ", ".join([minute(run.started), *([code_span(run.message)] if run.message else [])])
+    message = code_span(run.message or "")
+    quoted = message if message.startswith("`") else f"“{message}”"
+    told = ", ".join([minute(run.started), *([quoted] if message else [])])
     name = f"{_run_name(run.id, names)} ({told})"
     yield from (f"Run {name} is {run_counts_text(run)}{about}{versus}.", "")
 

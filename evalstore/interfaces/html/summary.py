@@ -127,7 +127,7 @@ def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:
     if run.id != WORKSPACE:
         yield minute(run.started)
         if run.message:
-            yield safe(run.message)
+            yield f"“{safe(run.message)}”"
     if since:
         yield f"compared with {since}{diff.filled_text if diff else ''}"
     elif run.id != WORKSPACE:
@@ -159,7 +159,7 @@ def _notes(
     if totals and totals.total.cost:
         cost = known_price(totals.total.cost, totals.total.unpriced, brief=True)
         priced = simulated(cost) if totals.is_simulated else cost
-        yield f"all answers and verdicts shown cost {priced}"
+        yield f"cost of all answers and verdicts shown: {priced}"
 
 
 def _about(
@@ -167,7 +167,8 @@ def _about(
 ) -> Iterable[tuple[str, str]]:
     if run.id != WORKSPACE:
         yield "run", run.id
-        yield "status", status_word(run.status)
+        status = status_word(run.status)
+        yield "status", "partial" if is_partial(run) and status == "complete" else status
     if run.git:
         changed = {True: ", with changes", False: "", None: ""}[run.git.dirty]
         yield "commit", f"{run.git.commit[:12]}{changed}"
@@ -312,9 +313,9 @@ def _group_table(stats: Stats) -> dict[str, Any]:
 
 
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
-    """Return what changed in a run, as `log` says it: `4 broke`, `(by a label)`; `-`: unknown."""
+    """Return what changed in a run, as `log` says it: `4 broke`, `(by a label)`."""
     if outcome is None:
-        return (("-", "same"),)
+        return (("not counted", "same"),)
     broke, fixed, causes, undecided = outcome
     texts = (
         (f"{broke:,} broke" * bool(broke), "worse"),

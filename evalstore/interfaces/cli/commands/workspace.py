@@ -345,11 +345,16 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells of a run, with its time relative to now and a short commit."""
+    """Return the cells of a run, with its time relative to now and a short commit.
+
+    The status of a complete run of some cases is that it is partial.
+    """
+    cases, status = row.get("cases"), status_word(row["status"])
+    is_of_some = cases and cases["selected"] < cases["total"]
     started = datetime.fromisoformat(row["started"]).timestamp()
     return {
         **row,
-        "status": status_word(row["status"]),
+        "status": "partial" if is_of_some and status == "complete" else status,
         "started": clock.local_minute(round(started * 1e6)),
         "gitCommit": output.short(row.get("gitCommit") or ""),
     }

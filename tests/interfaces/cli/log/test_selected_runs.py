@@ -100,7 +100,7 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
     )
     header, row = evalstore("ls", "runs").stdout.splitlines()
     assert header.split()[-3:] == ["AUTHOR", "COMMIT", "MESSAGE"]
-    assert re.match(r"<short>  \d{4}-\d\d-\d\d \d\d:\d\d  complete ", row)
+    assert re.match(r"<short>  \d{4}-\d\d-\d\d \d\d:\d\d  partial ", row)
     assert "1 of 2" in row
     assert row.endswith(f"{ONE}  Ada     <short>")
     for document in (documents("log"), documents("ls", "runs")):
