@@ -73,7 +73,7 @@ def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -
     path.write_text(path.read_text().replace("Hello", "Bye"))
     call(root, "run")
     last = trend_of(root).runs[-1]
-    assert last.outcome == Outcome(1, 1, ("1 by an edit", "1 as older answers count"))
+    assert last.outcome == Outcome(1, 1, ("of these 2, 1 by an edit", "1 as older answers count"))
     assert last.edits == ("tests/bye.md changed",)
     assert last.reasons == ()
 
