@@ -257,7 +257,7 @@ def test_a_signal_to_go_on_is_not_a_second_start(workspace: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals")
-def test_a_terminal_that_is_closed_without_a_signal_ends_the_browser(workspace: Path) -> None:
+def test_the_start_is_announced_and_a_closed_terminal_ends_the_browser(workspace: Path) -> None:
     """A process without a controlling terminal gets no `SIGHUP`."""
     outside, inside = os.openpty()
     browser = subprocess.Popen(
@@ -272,6 +272,7 @@ def test_a_terminal_that_is_closed_without_a_signal_ends_the_browser(workspace: 
     shown = b""
     while b"evalstore" not in shown:
         shown += os.read(outside, 4096)
+    assert shown.startswith(b"opening the browser\r\x1b[K")
     os.close(outside)
     try:
         assert browser.wait(timeout=60) == 0

@@ -99,12 +99,19 @@ def _browse(
     revision: str | None, look: Appearance, *, offline: bool, max_cost: float | None
 ) -> None:
     """Show the browser until the user leaves it, then print what it could not show."""
+    is_of_web = "TEXTUAL_DRIVER" in os.environ
+    if not is_of_web:  # the next line replaces it
+        sys.stdout.write("opening the browser\r")
+        sys.stdout.flush()
     from evalstore.interfaces.tui.app import Browser
     from evalstore.interfaces.tui.data_source import WorkspaceSource
 
     warnings: list[str] = []  # the screen belongs to the browser until it ends
     location = replace(here(), warn=warnings.append)
     browser = Browser(WorkspaceSource(location, offline=offline, max_cost=max_cost), revision, look)
+    if not is_of_web:
+        sys.stdout.write("\x1b[K")
+        sys.stdout.flush()
     with _drawing_on_a_terminal():
         browser.run()
     for warning in warnings:

@@ -100,18 +100,20 @@ def workspace_lines(
     """
     yield heading("the workspace")
     if runs or (dashboard and dashboard.problem):
-        yield from _state_lines(dashboard, runs, with_keys)
         first = range(min(len(runs), FIRST))
-        if any(STAR in change_cell(runs, number, find).text for number in first):
-            text = f"{STAR} More differs than the change shows: the details of that run list it."
-            yield from text_lines(text, "faint")
+        is_star = any(STAR in change_cell(runs, number, find).text for number in first)
+        yield from _state_lines(dashboard, runs, with_keys, is_star=is_star)
     else:
         yield from text_lines(with_keys(_NEVER))
     yield from other_run_lines(others)
 
 
 def _state_lines(
-    dashboard: Dashboard | None, runs: Sequence[RunLine], with_keys: Callable[[str], str]
+    dashboard: Dashboard | None,
+    runs: Sequence[RunLine],
+    with_keys: Callable[[str], str],
+    *,
+    is_star: bool,
 ) -> Iterator[StyledLine]:
     if dashboard and dashboard.problem:
         yield from text_lines(problem_text(dashboard.problem), "error")
@@ -123,6 +125,9 @@ def _state_lines(
         )
     if any(run.is_simulated for run in runs):
         yield from text_lines(f"{SIMULATED}.", "faint")
+    if is_star:
+        text = f"{STAR} More differs than the change shows: the details of that run list it."
+        yield from text_lines(text, "faint")
     if dashboard is None:
         return
     if dashboard.verdicts:

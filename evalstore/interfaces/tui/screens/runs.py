@@ -136,7 +136,7 @@ class RunsPage(ActionsPage):
 
     def on_mount(self) -> None:
         """Read the runs."""
-        self.set_title("evalstore", "runs")
+        self.set_title("evalstore", READING)
         self.reload()
 
     def reload(self) -> None:
