@@ -591,7 +591,7 @@ class DatedPage(CaseActionsPage):
                 word = newer.result.word or "answered"
                 sign = f"{SIGNS[word]} " if word in SIGNS else ""
                 text = f"run {short(newer.run)} has a newer result, {sign}{word}"
-            line.update(Content(safe(f"{text}: {self.with_keys(self.NEWER)}")))
+            line.update(Content(safe(f"{text}: the key {self.with_keys(self.NEWER)}")))
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

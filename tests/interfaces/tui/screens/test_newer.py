@@ -25,12 +25,12 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "G", "enter")
-        assert second(pilot) == "the partial run ######## is newer: @ shows its cases"
+        assert second(pilot) == "the partial run ######## is newer: the key @ shows its cases"
         await press(pilot, "n", "n", "enter")
         page = pilot.app.screen
         assert isinstance(page, AnswerPage)
         assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "fail")
-        assert second(pilot) == "run ######## has a newer result, ✓ pass: @ shows it"
+        assert second(pilot) == "run ######## has a newer result, ✓ pass: the key @ shows it"
         await press(pilot, "@")
         assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "pass")
         assert "newer" not in screen(pilot), "the newest run has not got this case"
@@ -38,7 +38,7 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
         assert "1 case" in screen(pilot).splitlines()[0]
         assert "newer" not in screen(pilot)
         await press(pilot, "@", "escape", "k", "d")
-        assert second(pilot) == "the partial run ######## is newer: @ compares with it"
+        assert second(pilot) == "the partial run ######## is newer: the key @ compares with it"
         assert pilot.app.screen.query_one(Grid).row_count == 1
         await press(pilot, "@")
         assert "newer" not in screen(pilot)
