@@ -207,7 +207,7 @@ class Comparison:
     def findings(self, change: RateChange) -> Mapping[str, str]:
         """Return the results of `tests` in words; by an empty name if there is none."""
         tests = self.tests(change)
-        too_few = f"too few {change.unit}s changed for a significance test of any candidate"
+        too_few = f"too few {change.unit}s changed to test whether it is chance"
         return {name: test.finding for name, test in tests.items()} or {"": too_few}
 
     def tests(self, change: RateChange) -> Mapping[str, RateChange]:

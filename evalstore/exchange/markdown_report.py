@@ -40,7 +40,7 @@ from evalstore.results.flips.broken_results import find_earlier_breaks
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.flips.result_history import find_history
 from evalstore.results.growing_results import CellKey, cell_of
-from evalstore.results.labels import LABELLED_LATER, describe_later_labels
+from evalstore.results.labels import find_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, make_overview
@@ -96,7 +96,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             for history in [find_history(store, folder, result, run, rows=rows)]
             for changes in [history.changes_in(since, code_span) if history else ""]
         }
-        is_labelled_later = any(describe_later_labels(store, run))
+        note, _ = find_later_labels(location, store, run)
         spent = sum_spent(store, run)
         overview = make_overview(
             *(run, totals, compared, breaks, _name),
@@ -106,7 +106,6 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         (edits,) = find_run_edits(location, store, [run])
     new = {it: f", {n}" if (n := attempts.get(cell_of(it))) else "" for it in failing}
     prompts = compared.prompts if compared else {}
-    later = f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}."
     return _join(
         [
             *_headline(run, compared, overview, names),
@@ -117,7 +116,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             ),
             *_candidates(overview),
             *_missing(run),
-            *([later, ""] if is_labelled_later else []),
+            *([f"{note[0].upper()}{note[1:]}.", ""] if note else []),
             *(_broken(compared, attempts) if compared else ()),
             *_failing(
                 *("Broke earlier", [it.result for it in breaks], prompts, earlier, feedback),
@@ -188,7 +187,9 @@ def _headline(
 ) -> Iterator[str]:
     yield from (f"{MARK.decode()}{overview.sentence}", "")
     scope = scope_text(run)
-    about = f", {'partial:' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
+    counts, about = run_counts_text(run), f", with {code_span(scope)}" if scope else ""
+    if is_partial(run) and counts.startswith("complete"):
+        counts = f"partial{counts.removeprefix('complete')}"
     versus = ", with no earlier run to compare with"
     if compared:
         versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
@@ -196,7 +197,7 @@ def _headline(
     quoted = message if message.startswith("`") else f"“{message}”"
     told = ", ".join([minute(run.started), *([quoted] if message else [])])
     name = f"{_run_name(run.id, names)} ({told})"
-    yield from (f"Run {name} is {run_counts_text(run)}{about}{versus}.", "")
+    yield from (f"Run {name} is {counts}{about}{versus}.", "")
 
 
 def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
@@ -206,23 +207,23 @@ def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
 
 def _candidates(overview: Overview) -> Iterator[str]:
     """Yield a table of the candidates, and what to know of it."""
-    if not overview.candidates:
+    if not (rows := overview.candidates):
         return
-    yield "| candidate | passed | 95% interval | results | change | 100 answers | latency |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
-    for row in overview.candidates:
-        cells = (
-            _name(row.name).replace("|", "\\|"),
-            row.rate,
-            " to ".join(map(percent, row.interval)) if row.interval else "",
-            row.counts,
-            f"{row.shift.text} {row.shift.part}".rstrip() if row.shift else "",
-            row.cost,
-            row.latency,
-        )
-        yield f"| {' | '.join(cells)} |"
+    columns = {
+        "candidate": [_name(row.name).replace("|", "\\|") for row in rows],
+        "passed": [row.rate for row in rows],
+        "95% interval": [" to ".join(map(percent, row.interval or ())) for row in rows],
+        "results": ["" if row.is_counted else row.counts for row in rows],
+        "change": [f"{it.text} {it.part}".rstrip() if (it := row.shift) else "" for row in rows],
+        "100 answers": [row.cost for row in rows],
+        "latency": [row.latency for row in rows],
+    }
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
+    yield f"| {' | '.join(shown)} |"
+    yield f"|---|{'---:|' * (len(shown) - 1)}"
+    yield from (f"| {' | '.join(cells)} |" for cells in zip(*shown.values(), strict=True))
     yield ""
-    notes = [overview.note, PARTLY_TEXT * any(row.is_partly for row in overview.candidates)]
+    notes = [overview.note, PARTLY_TEXT * any(row.is_partly for row in rows)]
     for note in filter(None, notes):
         yield from (f"{note}.", "")
 

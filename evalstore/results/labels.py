@@ -20,7 +20,7 @@ from itertools import chain
 
 from evalstore.checks.aggregation import combine_votes
 from evalstore.core import hashing
-from evalstore.core.display import kind_word
+from evalstore.core.display import kind_word, plural
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Evaluation, Result
 from evalstore.core.runs import Run
@@ -193,10 +193,22 @@ class NewLabels:
         return len({(label.person, label.evaluation, label.sessions) for label in changed})
 
 
-LABELLED_LATER = (
-    "some labels were added, changed or removed after this run; the workspace counts them, "
-    "unless an edit came later"
-)
+def find_later_labels(location: Location, store: Store, run: Run) -> tuple[str, dict[Result, str]]:
+    """Return a note on how many results were labelled after their run and what of it counts.
+
+    With it, of each such result, how it was labelled and by whom. The note is empty without any.
+    """
+    told = dict(describe_later_labels(store, run))
+    counted = with_later_labels(location, store, told)
+    if not told:
+        return "", told
+    number = {0: "none of them", len(told): "them"}.get(len(counted), f"those of {len(counted):,}")
+    note = f"labels of {plural(len(told), 'result')} were added, changed or removed after this run"
+    texts = {
+        it: f"{text}; {'' if it in counted else 'not '}counted when this report was made"
+        for it, text in told.items()
+    }
+    return f"{note}; the workspace counted {number} when this report was made", texts
 
 
 def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]]:

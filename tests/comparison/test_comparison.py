@@ -220,7 +220,7 @@ def test_candidates_that_move_in_opposite_directions_are_tested_one_by_one() -> 
     assert compare(was, two).findings(compare(was, two).change()) == {"a": test, "b": few}
     three = [*swapped[:3], *was[3:7], *swapped[7:10], *was[10:]]
     change = compare(was, three).change()
-    few = "too few files changed for a significance test of any candidate"
+    few = "too few files changed to test whether it is chance"
     assert (change.moved, compare(was, three).findings(change)) == (0, {"": few})
 
 

@@ -8,7 +8,7 @@ JavaScript.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -157,6 +157,11 @@ def _dates(texts: Sequence[str], x: Callable[[int], float]) -> Iterator[str]:
         yield (f'<text x="{x(place):.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor}">{text}</text>')
 
 
+def with_arrows(edits: Iterable[str]) -> str:
+    """Return edits as a text of a page: `temperature 0.3 → 0.5`."""
+    return ", ".join(edits).replace(" -> ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
+
+
 def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[str]:
     """Yield a mark at each run in which edits broke results, and where there is room the reasons.
 
@@ -168,12 +173,13 @@ def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[s
     for before, number in reversed([*zip([0, *marked], marked, strict=False)]):
         run = trend.runs[number]
         place = f"{x(number):.2f}%"
-        title = escape(safe(", ".join(run.reasons)))
+        text = safe(with_arrows(run.reasons))
+        title = escape(text)
         yield (
             f'<line class="edit" x1="{place}" x2="{place}" y1="{_TOP - 8}"'
             f' y2="{bottom:.1f}"><title>{title}</title></line>'
         )
-        start, text = _WIDTH * x(number) / 100, safe(", ".join(run.reasons))
+        start = _WIDTH * x(number) / 100
         rooms = (free - start) // _LETTER, min(free, start - _WIDTH * x(before) / 100) // _LETTER
         is_start = rooms[0] >= min(len(text), max(rooms[1], _FEWEST))
         anchor, room = ("start", rooms[0]) if is_start else ("end", rooms[1])

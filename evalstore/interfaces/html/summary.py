@@ -23,7 +23,7 @@ from evalstore.core.display import (
     status_word,
 )
 from evalstore.interfaces.html.case_table import QuotedCell
-from evalstore.interfaces.html.charts import trend_chart
+from evalstore.interfaces.html.charts import trend_chart, with_arrows
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_result import (
     PairFacts,
@@ -90,7 +90,7 @@ def summarise_results(
     lines = [line.candidate for line in trend.lines]
     edits = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
-    marks = "; ".join(f"{at} {safe(', '.join(reasons))}" for at, reasons in edits if reasons)
+    marks = "; ".join(f"{at} {safe(with_arrows(reasons))}" for at, reasons in edits if reasons)
     return {
         "name": safe(name),
         "is_now": is_now,
@@ -104,6 +104,7 @@ def summarise_results(
             *map(safe, more_notes),
         ),
         "candidates": overview.candidates,
+        "edits": next((safe(with_arrows(it.edits)) for it in trend.runs if it.id == run.id), ""),
         "trend": trend_chart(trend),
         "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
         "fixed": shown.pop("fixed", None),
@@ -143,7 +144,8 @@ def _notes(
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
-        yield f"{missing:,} of {plural(total, 'result')} pending"
+        hint = "; 'evalstore status' says what they will cost" * (run.id == WORKSPACE)
+        yield f"{missing:,} of {plural(total, 'result')} pending{hint}"
     new = len(diff.comparison.now_undecided) if diff else 0
     decided = f", {new:,} decided before" * bool(new)
     for word, more in (("undecided", decided), ("error", "")):
@@ -335,6 +337,6 @@ def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> d
         "status": "" if run.status == "complete" else status_word(run.status),
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
         "changes": run_changes(run.outcome),
-        "text": ", ".join(run.edits).replace(" -> ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}"),
+        "text": with_arrows(run.edits),
         "names": ", ".join(names),
     }

@@ -212,10 +212,11 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    assert summary[:3] == [
+    assert summary[:4] == [
         "first got worse, 100% to 0% (may be chance); "
         "second got better, 0% to 100% (may be chance); 1 case broke, 1 fixed. "
         "Best: second, 100%; its lead over first may be chance.",
+        "Edits: tests/hello.md changed",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
         "second 100.0% 1 of 1 20.7% to 100.0% +100.0 $0",
     ]
@@ -246,8 +247,8 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     told = "1 case broke, none fixed; 2 of 2 new results fail"
     change = f"first got worse by 100.0 points (may be chance); {told}. Both candidates pass 0%."
     assert summary[0] == change
-    assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
-    assert summary[3] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
+    assert summary[3] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
+    assert summary[4] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
 
 
 def test_of_answers_that_are_judged_together_the_one_that_fails_is_shown(tmp_path: Path) -> None:
@@ -308,12 +309,14 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         )
         call(root, *label, *note)
         assert any(
-            "some labels were added, changed or removed after this run" in line
+            "labels of 1 result were added, changed or removed after this run; the workspace "
+            "counted them when this report was made" in line
             for line in summary_of(report(root))
         )
-        assert "labelled pass by Ada after the run" in (root / "report.html").read_text()
-        assert "\nSome labels were added, changed or removed after this run; " in markdown_report(
-            Location(root)
+        told = "labelled pass by Ada after the run; counted when this report was made"
+        assert told in (root / "report.html").read_text()
+        assert "\nLabels of 1 result were added, changed or removed after this run; " in (
+            markdown_report(Location(root))
         )
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
@@ -321,7 +324,12 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
     call(root, "run", "--fail-on", "none")
     assert not any("after this run" in line for line in summary_of(report(root, "@")))
     call(root, "label", "tests/hello.md", "--remove", "--model", "first", "--as", "Ada")
-    assert any("some labels were added" in it for it in summary_of(report(root, "@")))
+    assert any("labels of 1 result were added" in it for it in summary_of(report(root, "@")))
+    edit(root, "Hi", "Ho")
+    told = "after this run; the workspace counted none of them when this report was made"
+    assert any(told in line for line in summary_of(report(root, "@")))
+    told = "label by Ada removed after the run; not counted when this report was made"
+    assert told in (root / "report.html").read_text()
 
 
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:
@@ -517,15 +525,20 @@ def test_the_row_of_a_result_names_all_people_who_decided_it(root: Path) -> None
 def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
-    note = summary_of(report(root))[1]
+    edits, note = summary_of(report(root))[1:3]
+    assert edits == "Edits: tests/hello.md changed"
     assert note.startswith("run # is partial: -m first (1 result); only those are compared")
     assert "partial run" not in note  # it is said once
+    text = markdown_report(Location(root))
+    assert ") is partial: " in text
+    assert ", with `-m first" in text
 
 
 def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     edit(root, "Hello", "Hi")
     summary = summary_of(report(root, "@work"))
-    assert summary[:2] == ["Nothing is judged yet.", "2 of 2 results pending"]
+    pending = "2 of 2 results pending; 'evalstore status' says what they will cost"
+    assert summary[:2] == ["Nothing is judged yet.", pending]
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the workspace as it is now" in text
     assert data_of(text, "block-0")["texts"][0] == "Hi"
@@ -659,7 +672,7 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     )
     assert summary_of(report(root, "@work"))[:2] == [
         "Nothing is judged yet.",
-        "2 of 2 results pending",
+        "2 of 2 results pending; 'evalstore status' says what they will cost",
     ]
     (root / "tests/hello.md").unlink()
     for options in ((), ("--json",)):
@@ -715,6 +728,8 @@ def test_a_run_of_some_cases_has_counts_and_no_rate(tmp_path: Path) -> None:
     lines = summary_of(path)
     assert lines[0] == "1 of 2 cases, 2 results: 1 pass, 1 fail"
     assert lines[2:4] == ["first 1 of 1 $0", "second 0 of 1 $0"]
+    table = "| candidate | passed | 100 answers |\n|---|---:|---:|\n| `first` | 1 of 1 | $0 |\n"
+    assert table in markdown_report(Location(root))
     head = path.read_text(encoding="utf-8").partition('id="matrix"')[2].partition("</thead>")[0]
     assert "%" not in head
 
@@ -814,6 +829,7 @@ def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
         page.count('<td data-name="changed results"><span class="change-same">not counted</span>')
         == 2
     )
+    assert page.index("Changed results are counted") < page.index(">Changed results</th>")
     assert "<p>Changed results are counted for the newest 10 runs.</p>" in page.replace(
         ' class="note"', ""
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -347,10 +348,12 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
 def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
     """Return the cells of a run, with its time relative to now and a short commit.
 
-    The status of a complete run of some cases is that it is partial.
+    The status of a complete run of some cases or candidates is that it is partial.
     """
     cases, status = row.get("cases"), status_word(row["status"])
-    is_of_some = cases and cases["selected"] < cases["total"]
+    words = shlex.split(row["selection"] or "")
+    is_of_some = bool(cases and cases["selected"] < cases["total"])
+    is_of_some = is_of_some or not {"-m", "--lf", "--retry-errors"}.isdisjoint(words)
     started = datetime.fromisoformat(row["started"]).timestamp()
     return {
         **row,

@@ -264,7 +264,7 @@
       make("h3", {text: true}, data.models[detail.model]),
       make("p", null, verdict(cell.word), cell.change ? make("em", {class: "change"}, " " + cell.change) : null,
         detail.score ? " score " + detail.score : "", detail.attempts ? " " + detail.attempts : ""),
-      detail.labelled ? make("p", {class: "note", text: true}, detail.labelled + "; this counts in the workspace, unless an edit came later") : null,
+      detail.labelled ? make("p", {class: "note", text: true}, detail.labelled) : null,
       ...(detail.failures || []).map((text) => make("p", {class: "warning", text: true}, text)),
       ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
       detail.votes ? section("Verdicts", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,

@@ -286,9 +286,9 @@ The run cost $0.0600 simulated.
 
 Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
-| candidate | passed | 95% interval | results | change | 100 answers | latency |
-|---|---:|---:|---:|---:|---:|---:|
-| `scripted/one` | 0.0% | 0.0% to 65.8% | 0 of 2 | -50.0 | $3.00 |  |
+| candidate | passed | 95% interval | results | change | 100 answers |
+|---|---:|---:|---:|---:|---:|
+| `scripted/one` | 0.0% | 0.0% to 65.8% | 0 of 2 | -50.0 | $3.00 |
 
 #### Broke
 

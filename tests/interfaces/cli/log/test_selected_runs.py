@@ -109,6 +109,15 @@ def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
         assert run["cases"] == {"selected": 1, "total": 2}
 
 
+def test_a_run_of_some_candidates_is_partial_in_their_list(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-m", "one")
+    assert "  partial  2 of 2  -m scripted/one" in evalstore("ls", "runs").stdout
+    evalstore("run")
+    assert "  complete  2 of 2\n" in evalstore("ls", "runs").stdout
+
+
 def test_statistics_say_what_they_are_about(
     selected: Path, evalstore: Evalstore, documents: Any
 ) -> None:

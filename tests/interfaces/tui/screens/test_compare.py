@@ -55,10 +55,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert lines[0] == " compare › ######## -> ######## › listed: tests/weather.md"
         assert lines[1] == " 1 broke, 1 fixed, 4 unchanged (= shows them)"
         assert lines[2] == " pass rate 50.0% -> 50.0% (6 results in 2 files, judged on both sides)"
-        assert (
-            lines[3]
-            == " +0.0 points; too few files changed for a significance test of any candidate"
-        )
+        assert lines[3] == " +0.0 points; too few files changed to test whether it is chance"
         assert lines[6].split() == [
             *("broke", "city=Oslo", "scripted/two"),
             *("✓", "pass", "✗", "fail", "✓✗"),
