@@ -118,7 +118,11 @@ def scan_lines(body: str, first: int, comments: Comments = "removed") -> Iterato
             yield SourceLine(number, raw, fenced=True)
             blank_before = dropped = False
             continue
-        elif indented := (indented or blank_before or not index) and _is_indented(text):
+        elif indented := (
+            (indented or blank_before or not index)
+            and text.startswith(("    ", "\t"))
+            and not text.isspace()
+        ):
             at = len(text)
         while comments != "text" and (mark := _MARK.search(text, at)):
             if mark[0] != "<!--":
@@ -145,11 +149,6 @@ def scan_lines(body: str, first: int, comments: Comments = "removed") -> Iterato
             continue
         yield SourceLine(start, text, fenced=False)
         blank_before, dropped = blank, False
-
-
-def _is_indented(text: str) -> bool:
-    """Return whether a line after a blank one is code by its indentation."""
-    return text.startswith(("    ", "\t")) and not text.isspace()
 
 
 def _end_of_span(lines: list[str], index: int, mark: re.Match[str]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -144,7 +144,9 @@ def make_overview(
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
-    before = earlier_text(diff, breaks)
+    broke = {*diff.broke.rows()} if diff else set()  # what broke again is no other case
+    others = {(it.result.file, hash(it.result[:2])) for it in breaks} - broke
+    before = f"{plural(len(others), 'other' if broke else 'case')} broke earlier" * bool(others)
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
@@ -324,13 +326,6 @@ def _changes_text(diff: Diff | None, earlier: str = "") -> str:
     texts += ["none fixed"] * bool(diff and diff.broke and not diff.fixed)
     first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
     return ", ".join(filter(None, [*first, *texts, earlier]))
-
-
-def earlier_text(diff: Diff | None, breaks: Iterable[EarlierBreak]) -> str:
-    """Return how many cases broke earlier, without those that broke again: `2 others broke …`."""
-    broke = {*diff.broke.rows()} if diff else set()
-    cases = {(it.result.file, hash(it.result[:2])) for it in breaks} - broke
-    return f"{plural(len(cases), 'other' if broke else 'case')} broke earlier" if cases else ""
 
 
 def _best_text(

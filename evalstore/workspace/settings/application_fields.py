@@ -153,7 +153,7 @@ def _read_command(
 def _require_outside(word: str, root: str, line: int) -> None:
     """Raise for a path that leads into the workspace: its content would not be looked at."""
     for part in (word, *_PARTS.split(word)):
-        leads_in = part.startswith("/") and _is_below(os.path.realpath(part), root)
+        leads_in = part.startswith("/") and f"{os.path.realpath(part)}/".startswith(f"{root}/")
         if leads_in or (len(root) > 1 and root in part):
             raise FileProblem(
                 f"'{shlex.quote(part)}' is an absolute path into the workspace",
@@ -166,10 +166,6 @@ def _require_outside(word: str, root: str, line: int) -> None:
                 line,
                 hint="write paths relative to the folder of the workspace, without '..'",
             )
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(f"{root}{os.sep}")
 
 
 def _find_files(words: Iterable[str], programs: Programs) -> list[str]:
