@@ -420,6 +420,8 @@ def suggest_check(name: str, value: Json = None) -> str:
         return hint
     if name.startswith("i") and (hint := _respelled(name, negated=False)):
         return hint
+    if "rubric" in name.lower():  # as promptfoo has 'llm-rubric'
+        return "write the rubric as text: a judge decides by it"
     return suggest(name, known_kinds(), "checks")
 
 

@@ -25,6 +25,7 @@ from evalstore.core.values import Json
         ({"not": {"contains": "x"}}, "write {contains: …, not: true}"),
         ({"not": "json"}, "write {type: json, not: true}"),
         ({"not": True}, "write 'not: true' beside a check"),
+        ({"llm-rubric": "x"}, "write the rubric as text: a judge decides by it"),
         ({"contians": "x"}, "did you mean 'contains'?"),
         ({"notEmtpy": True}, "did you mean 'notEmpty'?"),
     ],

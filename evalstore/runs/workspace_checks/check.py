@@ -160,6 +160,18 @@ def _check(
         for tag in threshold.where
         if tag not in tags
     ]
+    judges = {judge.id for judge in workspace.settings.evaluators}
+    problems += [
+        Problem(
+            path,
+            f"'evaluators': no judge of {workspace.config.name} is '{name}'",
+            severity="warning",
+            hint=suggest(name, judges, "judges"),
+        )
+        for path, file in reading.files.items()
+        for name in file.evaluators or ()
+        if judges and name not in judges
+    ]
     problems += [
         Problem(ignored.file, ignored.words, ignored.line, severity="warning", hint=HINT)
         for ignored in find_ignored_variables(location, workspace)

@@ -204,6 +204,17 @@ def test_check_lists_every_problem(workspace: Path, evalstore: Evalstore) -> Non
     assert ran.stdout == "1 test file, 0 cases: 2 errors\n"
 
 
+def test_a_test_that_names_an_unknown_judge_is_a_warning(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    named = "tags: [weather]\nevaluators: [scripted/judge, scripted/jugde]"
+    edit(workspace / "tests/weather.md", "tags: [weather]", named)
+    assert evalstore("check").stderr == (
+        "warning: tests/weather.md: 'evaluators': no judge of evalstore.yaml is 'scripted/jugde'\n"
+        "hint: did you mean 'scripted/judge'?\n"
+    )
+
+
 def test_check_as_json(workspace: Path, documents: Any) -> None:
     edit(workspace / "tests/weather.md", "{{city}}", "{{town}}")
     document = documents("check")
