@@ -22,6 +22,10 @@ from evalstore.core.values import Json
 
 WORKSPACE = "workspace"
 """The name in place of the id of a run."""
+NEWEST_RUNS = 10
+"""Runs that are searched for results that broke."""
+BROKE_EARLIER = f"Broke earlier in the last {NEWEST_RUNS} runs"
+"""The title of these results in a report."""
 _SHOWN = 120
 """The most characters of a text in a feedback."""
 _BEFORE = 20

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from evalstore import __version__
 from evalstore.core.clock import minute
 from evalstore.core.display import (
+    BROKE_EARLIER,
     case_name,
     percent,
     plural,
@@ -119,7 +120,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             *([f"{note[0].upper()}{note[1:]}.", ""] if note else []),
             *(_broken(compared, attempts) if compared else ()),
             *_failing(
-                *("Broke earlier", [it.result for it in breaks], prompts, earlier, feedback),
+                *(BROKE_EARLIER, [it.result for it in breaks], prompts, earlier, feedback),
             ),
             *_failing(
                 "New and not passing" if compared else "Not passing",
@@ -273,7 +274,7 @@ def _failing(
         (
             result,
             prompts.get(result.file, {}).get(result.prompt, ""),
-            f"{result.verdict}{about[result]}",
+            f"{result.word or 'answered'}{about[result]}",
             feedback.get(result.decision, ""),
         )
         for result in results[:_MOST_PAIRS]

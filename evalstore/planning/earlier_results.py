@@ -220,6 +220,8 @@ def find_in_runs(
     for past, entries in runs:
         here = {key: cell for key, cell in cells.items() if cell[0].file in entries}
         equal = {path for path, leaf in entries.items() if leaf == leaves.get(path)}
+        # By identity: what another leaf had is a new object, even if equal. One that is taken for
+        # moved is only searched for again.
         unmoved = (key for key, cell in here.items() if cell is first.get(key))
         same = {key: first[key] for key in unmoved if here[key][0].file in equal}
         others = here.keys() - same.keys() if same else here

@@ -59,7 +59,7 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     # screen, the last verdicts of a case and its newer results look at fewer, as docs/browser.md
     # says, and so do the trend and the earlier verdicts of a report, as docs/reports.md says.
     browser = {
-        "results/flips/broken_results.py",
+        "core/display.py",
         "results/flips/result_history.py",
     }
     log = {"results/log/log.py"}  # it marks what broke in the newest runs, as its help says

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
 from evalstore.core.display import (
+    BROKE_EARLIER,
     WORKSPACE,
     case_name,
     cost_text,
@@ -224,7 +225,7 @@ def list_changes(
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
     rows = [it.result[:2] for it in earlier]
     first = describe(earlier[: _count_listed(rows)])
-    yield _list("before", "Broke earlier", rows, first)
+    yield _list("before", BROKE_EARLIER, rows, first)
     failing = diff.new.new_failures()
     yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
 

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import numbers_now
-from evalstore.core.display import WORKSPACE, case_name
+from evalstore.core.display import NEWEST_RUNS, WORKSPACE, case_name
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
@@ -59,10 +59,6 @@ def is_broken(result: Result, broken: BrokenResults, labels: LabelIndex) -> bool
     is_other = version_of(result) != was or labels.decides(result)
     is_fixed = result.verdict == "pass" and is_other
     return not is_fixed and labels.word(result) != "pass"
-
-
-_RUNS = 10
-"""Runs that are searched for cases that broke."""
 
 
 def find_broken_results(location: Location, revision: str | None) -> BrokenResults:
@@ -119,8 +115,8 @@ def find_broken_cases(
 
     Those are left out, too, whose newest answer in these runs was labelled as a pass. First come
     those that broke `now`, since the last run. The keys are places in the newest run; with a
-    `project`, those in its files. With `until`, that run is the newest, and later labels do not
-    count.
+    `project`, those in its files. With `until`, that run is the newest, later labels do not
+    count, the versions are those that broke, and the names are without system prompts.
     """
     broken: dict[CellKey, tuple[Run, Result]] = {}
     newest = {cell_of(result): result for result in now}
@@ -131,8 +127,8 @@ def find_broken_cases(
     with open_store(location) as store:
         places: _Places | None = None
         labels: LabelIndex | None = None
-        earlier = store.find_recent_runs(before=until, limit=_RUNS)
-        for run in islice(chain([until] if until else [], earlier), _RUNS):
+        earlier = store.find_recent_runs(before=until, limit=NEWEST_RUNS)
+        for run in islice(chain([until] if until else [], earlier), NEWEST_RUNS):
             if places is None:
                 places = _Places(store, folder, run, project)
                 known = read_tree(run.snapshot, store.load_nodes)
@@ -140,7 +136,9 @@ def find_broken_cases(
             changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
-            failures = *changes.broke, *changes.undecided, *changes.failed_again
+            failures = [*changes.broke]  # first: `broken` takes them by their number
+            if not until:
+                failures += [*changes.undecided, *changes.failed_again]
             cells = places.find(run, [cell_of(it) for it in (*failures, *changes.fixed)])
             for result, cell in zip(failures, cells, strict=False):
                 newest.setdefault(cell, result)
@@ -153,7 +151,7 @@ def find_broken_cases(
                     broken[cell] = run, result
             fixed.update(cells[len(failures) :])
         runs = {run.id: run for run, _ in broken.values()}
-        files = {(run.id, result.file) for run, result in broken.values()}
+        files = {(run.id, result.file) for run, result in broken.values() if not until}
         several = {pair for pair in files if has_several_prompts(store, runs[pair[0]], pair[1])}
         nodes = {run.id: read_tree(run.snapshot, store.load_nodes) for run in runs.values()}
     prompts = {result.prompt for run, result in broken.values() if (run.id, result.file) in several}
@@ -204,13 +202,14 @@ def find_earlier_breaks(
     if stored:
         files = sorted({file for file, *_ in cases})
         batches = chain.from_iterable(iterate_cases(store, stored, file) for file in files)
-    labels, versions = read_labels(store), {cell: case.version for cell, case in cases.items()}
+    labels = None if stored else read_labels(store)
+    versions = {cell: case.version for cell, case in cases.items()}
     return [
         EarlierBreak(result, cases[cell].run, cases[cell].started)
         for batch in batches
         for result, _ in batch
         if (cell := cell_of(result)) in cases
-        if (result.verdict != "pass" if stored else is_broken(result, versions, labels))
+        if (is_broken(result, versions, labels) if labels else result.verdict != "pass")
     ]
 
 

@@ -85,35 +85,23 @@ _Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
 """Returns what is known of a failure after an earlier result of its case; None: it is none."""
 
 
-Workspace: TypeAlias = "Callable[[], Iterable[Sequence[tuple[Result, Case]]]]"
-"""Returns the results of the workspace with their cases, by file and row."""
-
-
 def find_regressions(
-    project: Project,
-    run: Run,
-    baseline: Baseline | None = None,
-    workspace: Workspace | None = None,
+    project: Project, run: Run, baseline: Baseline | None = None
 ) -> Sequence[Regression]:
     """Return the results of a run that do not pass and whose cases have passed before.
 
     Without a baseline the newest complete run of `GateRuns` that judged a case decides, or outside
     git the newest in which it passed; where there is none, the newest other one. Files and rows
     are followed from run to run, however old. With a baseline they are the results that broke in
-    the comparison of the two runs. With a `workspace` they are its own, and `run` is the workspace
-    or has recorded it. Many regressions are in a temporary file.
+    the comparison of the two runs. Many regressions are in a temporary file.
     """
     store, folder = project.store, project.settings.paths["tests"]
     if baseline:
         return keep_regressions(_find_broken(store, folder, run, baseline))
-    root, reading = project.workspace.root, project.reading
-    git = run.git or (read_state(root) if workspace else None)
-    counting = GateRuns(root, git, store, run.id)
-    now = (reading.nodes, reading.files) if workspace else (run.snapshot, {})
-    follow = partial(PathHistory, store, folder, *now)
-    batches = workspace() if workspace else iterate_cases(store, run)
-    leaves = {} if workspace else read_tree(run.results, store.load_nodes)
-    decide, failures = partial(_judge_past, counting), _find_failures(batches)
+    counting = GateRuns(project.workspace.root, run.git, store, run.id)
+    follow = partial(PathHistory, store, folder, run.snapshot, {})
+    leaves = read_tree(run.results, store.load_nodes)
+    decide, failures = partial(_judge_past, counting), _find_failures(iterate_cases(store, run))
     ordered = SortedValues(keys=4)
     ordered.add(
         [each.result.file, each.result.row, place, number, tuple(each.result), each.last_pass]

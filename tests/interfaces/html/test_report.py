@@ -144,7 +144,10 @@ def test_a_case_is_listed_once_with_its_candidates(root: Path) -> None:
     anew(root, "first", {"answer": "Go away!"})
     anew(root, "second", {"answer": "Go away."}, version="v3")
     assert call(root, "run", "--fail-on", "none") == 0
-    for title in ("Broke (1 case, 2 results)", "Broke earlier (1 case, 2 results)"):
+    for title in (
+        "Broke (1 case, 2 results)",
+        "Broke earlier in the last 10 runs (1 case, 2 results)",
+    ):
         lines = summary_of(report(root))
         listed = lines[lines.index(title) + 1 :][:16]
         assert listed[:3] == ["tests/hello.md", "question", "Hello"]
@@ -343,7 +346,9 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     now = summary_of(report(root, "@work"))
     told = "Nothing broke or was fixed; 1 case broke earlier. Best: first, 50%"
     assert now[0] == told + LEAD
-    assert now[now.index("Broke earlier (1 case)") + 1].startswith("tests/hello.md first ✗ fail")
+    assert now[now.index("Broke earlier in the last 10 runs (1 case)") + 1].startswith(
+        "tests/hello.md first ✗ fail"
+    )
     newest = status(Location(root), SelectionOptions()).last_run or ""
     assert newest == diff(Location(root)).was
     assert f"compared with run {newest[:8]}" in report(root, "@work").read_text(encoding="utf-8")
@@ -388,11 +393,11 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
         edit(root, "kind", "very kind", "tests/bye.md")
     workspace = summary_of(report(root, "@work"))
     place, earlier = (
-        run.index("Broke earlier (1 case)") + 1,
+        run.index("Broke earlier in the last 10 runs (1 case)") + 1,
         "tests/hello.md first ✗ fail (broke in run #, ",
     )
     count = "2 cases"  # with what the last run broke, also if an edit made it pending
-    same = workspace.index(f"Broke earlier ({count})") + 1
+    same = workspace.index(f"Broke earlier in the last 10 runs ({count})") + 1
     assert run[place].startswith(earlier)
     assert run[place].endswith(" UTC: test changed)")
     same += [line.startswith(earlier) for line in workspace[same:]].index(True)
@@ -928,12 +933,14 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     told = "second got worse, 100% to 50% (may be chance); 1 case broke, none fixed, "
     told += "1 other broke earlier. "
     assert headline.startswith(told)
-    place = lines.index("Broke earlier (1 case)")
+    place = lines.index("Broke earlier in the last 10 runs (1 case)")
     since = "tests/hello.md first ✗ fail (broke in run #"
     assert lines[place + 1].startswith(since)
     answers = ["question", "Hello", "before", "Good morning!", "now", "Go away!"]
     assert lines[place + 2 : place + 8] == answers
-    told = markdown_report(Location(root)).partition("#### Broke earlier\n\n")[2]
+    told = markdown_report(Location(root)).partition("#### Broke earlier in the last 10 runs\n\n")[
+        2
+    ]
     shown = r"- \*\*`tests/hello.md`\*\* `first`: fail, broke in run `[0-9a-f]{8}`, .* UTC: "
     assert re.search(rf"{shown}`.*extraIdentifier.*`\n", told)
     page = report(root).read_text(encoding="utf-8")

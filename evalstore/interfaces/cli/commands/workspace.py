@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import WORKSPACE, case_name, status_word
+from evalstore.core.display import NEWEST_RUNS, WORKSPACE, case_name, status_word
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
@@ -151,7 +151,8 @@ def ls(
         str, option("--grep TEXT", "With results: words in answer, test or feedback.")
     ] = "",
     broke: Annotated[
-        bool, option("--broke", "With results: broke in the last 10 runs, not fixed.")
+        bool,
+        option("--broke", f"With results: broke in the last {NEWEST_RUNS} runs, not fixed."),
     ] = False,
     since: Annotated[
         str | None,

@@ -9,6 +9,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.planning import earlier_results
+from evalstore.results.flips import broken_results
 from evalstore.store import events
 from evalstore.store.results import RowResults
 from tests.builders import tree
@@ -60,7 +61,7 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     text = broken("report", "--markdown").stdout
     assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
     assert ", compared with `<short>` (`worse`).\n" in text
-    told = text.partition("#### Broke earlier\n\n")[2]
+    told = text.partition("#### Broke earlier in the last 10 runs\n\n")[2]
     since = "fail, broke in run `<short>` (`worse`), "
     assert told.startswith(f"- **`tests/t.md`** `scripted/one`: {since}")
     assert " UTC: test changed\n\n" in told
@@ -69,10 +70,40 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     )
     broken("report", "@", "-o", str(page))
     assert "1 case broke earlier" in page.read_text(encoding="utf-8")
-    assert ">Broke earlier (1 case)</h2>" in page.read_text(encoding="utf-8")
+    assert ">Broke earlier in the last 10 runs (1 case)</h2>" in page.read_text(encoding="utf-8")
     assert broken("report", "--markdown", "--compare", "@~1").stdout == text
     text = broken("report", "--markdown", "--compare", "@").stdout
     assert text.startswith("### evalstore: Nothing broke or was fixed. ")
+
+
+def test_what_broke_earlier_and_is_not_judged_now_has_a_word_in_markdown(
+    broken: Evalstore, echo: Echo
+) -> None:
+    echo.failing = "30 euros"
+    write("30 euros")
+    broken("run", "-q")
+    told = broken("report", "--markdown").stdout
+    assert "- **`tests/t.md`** `scripted/one`: pending, broke in run `<short>`, " in told
+
+
+def test_the_report_of_a_run_follows_only_what_broke_and_reads_no_labels_for_it(
+    broken: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for answer in ("30 euros", "40 euros"):
+        write(answer)
+        broken("run", "-q")
+    followed: list[str] = []
+    find = broken_results._Places.find
+
+    def note(places: Any, run: Any, cells: Any) -> Any:
+        followed.extend(file for file, *_ in cells)
+        return find(places, run, cells)
+
+    monkeypatch.setattr(broken_results._Places, "find", note)
+    monkeypatch.setattr(broken_results, "read_labels", None)
+    told = broken("report", "--markdown").stdout
+    assert "`scripted/one`: fail, broke in run `<short>`, " in told
+    assert followed == ["tests/t.md"]
 
 
 def test_a_report_lists_what_is_broken_also_in_a_file_that_reaches_its_threshold(

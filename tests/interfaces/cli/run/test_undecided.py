@@ -186,7 +186,7 @@ def test_reports_list_what_broke_earlier_as_the_list_of_broken_results_does(
     evalstore("run", "-q")
     text = evalstore("report", "--markdown").stdout
     assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
-    told = text.partition("#### Broke earlier\n\n")[2]
+    told = text.partition("#### Broke earlier in the last 10 runs\n\n")[2]
     assert told.startswith("- **`tests/t.md`** `one`: fail, broke in run ")
     (row,) = evalstore("ls", "results", "--broke").stdout.splitlines()[1:]
     assert row.startswith("fail     tests/t.md")
