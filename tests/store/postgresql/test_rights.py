@@ -34,7 +34,7 @@ def test_a_role_that_may_not_create_a_schema(as_role: As) -> None:
     state = inspect_database(address)
     assert (state.size, state.writable) == (None, False)
     finding = describe_store(state, str(address))
-    assert (finding.level, "cannot be made" in finding.message) == ("fail", True)
+    assert (finding.level, "cannot be created" in finding.message) == ("fail", True)
     finding = describe_store(state, str(address), is_database=True)
     assert finding.hint == "its owner can GRANT CREATE ON DATABASE"
 
