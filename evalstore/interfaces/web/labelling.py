@@ -228,7 +228,7 @@ class LabelPages:
         agreed, finding = list[tuple[str, ...]](), ""
         with suppress(NothingSelectedError):  # no judge has judged
             judges, finding = rank_judges((table := judge_stats(self._location, WORK)).groups)
-            for each in judges * bool(table.labelled):
+            for each in judges * bool(table.labels):
                 wrong = (false_verdicts(each.people, word) for word in ("pass", "fail"))
                 about = agreement(each.people), *wrong, table.coverage(each)
                 agreed.append((safe(each.judge), *about))
@@ -260,8 +260,11 @@ class LabelPages:
             said = [(it.verdict, safe(f"by {it.by}")) for it in votes if not it.is_person]
             agrees = {label.verdict}.issuperset(word for word, _ in said)
             listed.append((agrees, (each, safe(each.title), said, *texts_of(label))))
+        titles: dict[tuple[str, ...], set[str]] = {}
+        for each in offered:
+            titles.setdefault(each.sessions, set()).add(safe(each.title))
         for label in former:
-            names = {safe(each.title) for each in offered if each.sessions == label.sessions}
+            names = titles.get(label.sessions, ())
             name = plural(len(names), "case") if len(names) > 1 else "".join(names)
             lost.append((name, digest_of_value(label.sessions) in self._current, *texts_of(label)))
         return [about for _, about in sorted(listed, key=itemgetter(0))], lost

@@ -212,9 +212,8 @@ class Filter:
         evaluators = project.store.load_all("evaluator")
         models: dict[str, set[str]] = {}
         for evaluator in run.evaluators:
-            models.setdefault(evaluator.id, set()).add(
-                evaluators.get(evaluator.evaluator, {}).get("model")
-            )
+            model = evaluators.get(evaluator.evaluator, {}).get("model")
+            models.setdefault(evaluator.id, set()).add(model)
         self._require(query.evaluators, models, "evaluator")
         chosen = [
             (
@@ -223,8 +222,7 @@ class Filter:
             )
             for evaluator in query.evaluators
         ]
-        everyone = {model for versions in models.values() for model in versions}
-        chosen = chosen or [(everyone, QueryModel(""))]
+        chosen = chosen or [(set[str]().union(*models.values()), QueryModel(""))]
         return {
             id
             for id, content in evaluators.items()
@@ -611,7 +609,7 @@ class JudgeStats:
     alone: Counter[str] = field(default_factory=Counter)
     """How many answers have this verdict by the judge, and the opposite one by all others."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Why labelled answers are not compared in `people` -> how many."""
+    """Why labels are not compared in `people` -> how many."""
 
     def add(self, words: Sequence[str], others: Sequence[str], count: int) -> None:
         """Count so many answers with these verdicts by the judge, and those by other judges."""
@@ -661,15 +659,15 @@ class JudgeTable:
     started: int = field(metadata={"json_as": iso})
     groups: tuple[JudgeStats, ...]
     ties: int = 0
-    """Labelled answers that are not compared, as half of the people say pass."""
-    labelled: int = 0
-    """All labelled answers in the store."""
+    """How often as many people passed an answer as failed it, under the same instructions."""
+    labels: int = 0
+    """All labels in the store."""
 
     def coverage(self, judge: JudgeStats) -> str:
-        """Return how many labelled answers are compared with a judge, and why others are not."""
+        """Return how many labels are compared with a judge, and why others are not."""
         left = [f"{many:,} {why}" for why, many in sorted(judge.left_out.items())]
-        of = f"of {plural(self.labelled, 'labelled answer')} compared"
-        return f"{self.labelled - judge.left_out.total():,} {of}; {', '.join(left)}" if left else ""
+        of = f"of {plural(self.labels, 'label')} compared"
+        return f"{self.labels - judge.left_out.total():,} {of}; {', '.join(left)}" if left else ""
 
 
 _FEWEST_LABELS = 5
@@ -752,7 +750,7 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         labelled = [*_labelled_answers(project.store, times, instructions)]
         versions = {id for votes in answers for id, _ in votes}
         versions |= {each.evaluator for each in run.evaluators}
-        on_labelled = {vote.evaluator for _, votes in labelled for vote in votes}
+        on_labelled = {vote.evaluator for *_, votes in labelled for vote in votes}
         names = evaluator_names(project.store, versions | on_labelled)
     judges: dict[str, JudgeStats] = {}
     for given, count in answers.items():
@@ -763,10 +761,9 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         for name, words in said.items():
             others = [word for other in said if other != name for word in said[other]]
             judges.setdefault(name, JudgeStats(name)).add(words, others, count)
-    of_run = {each.id for each in run.evaluators}
-    for name in {names[id][0] for id in on_labelled} & of_run:
+    for name in {names[id][0] for id in on_labelled} & {each.id for each in run.evaluators}:
         judges.setdefault(name, JudgeStats(name))
-    for (word, votes), judge in product(labelled, judges.values()):
+    for (word, count, votes), judge in product(labelled, judges.values()):
         own = [vote for vote in votes if names[vote.evaluator][0] == judge.judge]
         counted = [vote for vote in own if vote.evaluator in versions]
         pairs = Counter[tuple[str, str]]((vote.verdict, word) for vote in counted)
@@ -774,42 +771,41 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
             judge.people += pairs
         if not compared(pairs):
             why = (
-                (word == "none", "labelled under other instructions or checks"),
-                (word == "undecided", "passed by as many people as failed it"),
-                (counted, "undecided"),
-                (own, "judged only by other versions of the judge"),
-                (True, "not judged by it"),
+                (word == "none", "under other instructions or checks"),
+                (word == "undecided", "where as many people passed the answer as failed it"),
+                (counted, "where it is undecided"),
+                (own, "where only other versions of the judge have a verdict"),
+                (True, "where it has no verdict"),
             )
-            judge.left_out[next(text for holds, text in why if holds)] += 1
+            judge.left_out[next(text for holds, text in why if holds)] += count
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
     groups = tuple(judges[name] for name in sorted(judges))
-    ties = sum(word == "undecided" for word, _ in labelled)
-    return JudgeTable(run.id, run.started, groups, ties, len(labelled))
+    ties = sum(word == "undecided" for word, *_ in labelled)
+    return JudgeTable(run.id, run.started, groups, ties, sum(count for _, count, _ in labelled))
 
 
 def _labelled_answers(
     store: Store, times: int, instructions: Container[str]
-) -> Iterator[tuple[Word, list[Vote]]]:
-    """Yield what most people say of each labelled answer, and the verdicts of judges on it.
+) -> Iterator[tuple[Word, int, list[Vote]]]:
+    """Yield what most people say of each labelled answer, of how many, and the judges' verdicts.
 
-    People say `undecided` in a tie, and `none` if all labels are by other instructions or checks.
+    People say `undecided` in a tie, and `none` if these labels are by other instructions or checks.
     Of each judge its last judgements count, as many `times` as it judges an answer.
     """
-    labels: dict[str, dict[str, list[tuple[Verdict, None]]]] = {}
+    labels: dict[tuple[str, str], list[tuple[Verdict, None]]] = {}
     for label in read_labels(store).last():
         if label.verdict != "none":
-            given = labels.setdefault(hashing.subject_of(label.sessions), {})
-            given.setdefault(label.evaluation, []).append((label.verdict, None))
-    made = store.find_votes(labels)
-    for subject, given in labels.items():
-        words = {id: combine_votes(given[id]).verdict for id in given if id in instructions}
-        for id, word in (words or dict[str, Word]({"": "none"})).items():
-            by_judge: dict[str, list[Vote]] = {}
-            for vote in made[subject]:
-                if vote.evaluation in ([id] if id else given) and not vote.human:
-                    by_judge.setdefault(vote.evaluator, []).append(vote)
-            yield word, [vote for each in by_judge.values() for vote in each[-times:]]
+            place = hashing.subject_of(label.sessions), label.evaluation
+            labels.setdefault(place, []).append((label.verdict, None))
+    made = store.find_votes({subject for subject, _ in labels})
+    for (subject, id), said in labels.items():
+        word = combine_votes(said).verdict if id in instructions else "none"
+        by_judge: dict[str, list[Vote]] = {}
+        for vote in made[subject]:
+            if vote.evaluation == id and not vote.human:
+                by_judge.setdefault(vote.evaluator, []).append(vote)
+        yield word, len(said), [vote for each in by_judge.values() for vote in each[-times:]]
 
 
 # --- what all runs have cost

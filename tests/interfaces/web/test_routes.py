@@ -25,6 +25,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import FileVersion
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, routes
+from evalstore.interfaces.web.labelling import AskedAnswer, LabelPages
 from evalstore.interfaces.web.routes import BuiltPage, BuiltPages, ResultsSite
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, SelectionOptions
@@ -931,6 +932,32 @@ def test_a_label_from_before_an_edit_of_the_instructions_is_said_not_to_count(
     gone = "✗ fail (the answer was replaced or removed) answer Go away. note Why?"
     assert former("")[:2] == [gone, gone]
     assert "no longer" not in counts("hello")
+
+
+def test_the_answers_are_gone_through_as_often_for_many_former_labels_as_for_few(
+    labelled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, _ = labelled
+    twin = (root / "tests/hello.md").read_text(encoding="utf-8").replace("be kind", "be long")
+    (root / "tests/twin.md").write_text(twin, encoding="utf-8")
+    for case in ("tests/hello.md", "tests/twin.md"):
+        assert call(root, "label", case, "fail", "--all", "--as", "Ada") == 0
+    passes: list[int] = []
+
+    class Counted(list[AskedAnswer]):
+        def __iter__(self) -> Iterator[AskedAnswer]:
+            passes[-1] += 1
+            return super().__iter__()
+
+    offered = LabelPages._offered
+    monkeypatch.setattr(LabelPages, "_offered", lambda self, only: Counted(offered(self, only)))
+    for edited, told in (("hello", b">2 labels by"), ("twin", b">4 labels by")):
+        edit(root, "The answer must", "All answers must", f"tests/{edited}.md")
+        passes.append(0)
+        page = LabelPages(Location(root), "w", "").end("Ada", "")
+        assert told in page
+        assert page.count(b"2 cases" if edited == "twin" else b"other instructions") >= 2
+    assert passes[0] == passes[1] > 0
 
 
 def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_case(

@@ -256,7 +256,8 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
         output.talk(f"({log.total - len(log.entries)} older)")
     if log.others:
         runs = output.plural(log.others, "other run")
-        output.talk(f"({runs} changed neither the file nor its verdicts)")
+        what = "file" if log.row is None else "row"
+        output.talk(f"({runs} changed neither the {what} nor its verdicts)")
     if log.compared is not None:
         newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
         output.talk(
@@ -338,8 +339,7 @@ def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
     if verdicts := _verdicts(entry):
         yield f"    {verdicts}"
     elif not entry.is_covered:
-        what = "file" if log.row is None else "row"
-        yield f"    the run did not cover this {what}"
+        yield f"    the run did not cover this {'file' if log.row is None else 'row'}"
     if log.file is not None and not entry.edits:
         yield f"    no edit: {entry.no_edit}"
 

@@ -725,3 +725,9 @@ def test_the_log_of_a_file_says_how_many_runs_it_leaves_out(
     log = evalstore("log", "tests/weather.md")
     assert log.stdout.count("run <id>") == 1
     assert log.stderr == "(2 other runs changed neither the file nor its verdicts)\n"
+    edit(workspace / "tests/weather.md", "[Oslo, ", "[Bonn, Oslo, ")
+    evalstore("run", "-q")
+    assert evalstore("log", "tests/weather.md").stdout.count("run <id>") == 2
+    row = evalstore("log", "tests/weather.md::city=Oslo")
+    assert row.stdout.count("run <id>") == 1
+    assert row.stderr == "(3 other runs changed neither the row nor its verdicts)\n"

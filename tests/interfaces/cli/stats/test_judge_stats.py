@@ -94,9 +94,9 @@ def test_several_labels_on_an_answer_count_once_and_a_tie_does_not(
         assert (table["groups"][0]["people"], table["ties"]) == (once, 1)
     assert evalstore("stats", "--by", "judge").stderr == (
         "(labels on answers that were replaced are included)\n"
-        "(scripted/lenient: 1 of 2 labelled answers compared; 1 passed by as many people as failed "
-        "it)\n(scripted/strict: 1 of 2 labelled answers compared; 1 passed by as many people as "
-        "failed it)\n"
+        "(scripted/lenient: 3 of 5 labels compared; 2 where as many people passed the answer as "
+        "failed it)\n(scripted/strict: 3 of 5 labels compared; 2 where as many people passed the "
+        "answer as failed it)\n"
     )
 
 
@@ -222,8 +222,8 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     harsh = JUDGE.format(name="lenient", fails="city") + "code: second\n"
     tree(judged, {"models/lenient.yaml": harsh})
     note = (
-        "(scripted/lenient: 0 of 2 labelled answers compared; 2 judged only by other versions of "
-        "the judge)"
+        "(scripted/lenient: 0 of 2 labels compared; 2 where only other versions of the judge have "
+        "a verdict)"
     )
     for _ in ("before a run", "after it"):
         lenient, strict = documents("stats", "--by", "judge")["groups"]
@@ -234,13 +234,10 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     lenient, _ = documents("stats", "@~2", "--by", "judge")["groups"]
     assert lenient["people"]["falsePasses"] == 2, "the judge of that run"
     evalstore("label", "tests/t.md::n=4", "fail", "--as", "Ada")
-    assert "1 of 3 labelled answers compared" in evalstore("stats", "--by", "judge").stderr
+    assert "1 of 3 labels compared" in evalstore("stats", "--by", "judge").stderr
 
 
-_OTHER = (
-    "(scripted/lenient: 0 of 1 labelled answer compared; 1 labelled under other instructions or "
-    "checks)"
-)
+_OTHER = "(scripted/lenient: 0 of 1 label compared; 1 under other instructions or checks)"
 
 
 def test_verdicts_with_other_instructions_are_not_compared(
@@ -256,7 +253,10 @@ def test_verdicts_with_other_instructions_are_not_compared(
         evalstore("label", "tests/t.md::n=2", verdict, "--as", person)
         lenient, _ = documents("stats", "--by", "judge")["groups"]
         assert lenient["people"]["falsePasses"] == (person == "Ada"), "of the present instructions"
-    tie = "compared; 1 passed by as many people as failed it)"
+    tie = (
+        "0 of 3 labels compared; 1 under other instructions or checks, 2 where as many people "
+        "passed the answer as failed it)"
+    )
     assert tie in " ".join(evalstore("stats", "--by", "judge").stderr.split())
     lenient, _ = documents("stats", "@~1", "--by", "judge")["groups"]
     assert lenient["people"]["falsePasses"] == 1
@@ -275,9 +275,26 @@ def test_of_each_judge_it_says_how_many_labels_have_no_verdict_to_compare(
     evalstore("label", "tests/t.md::n=2", "fail", "--as", "Ada")
     evalstore("label", "tests/t.md::n=9", "fail", "--as", "Ada")
     notes = evalstore("stats", "--by", "judge").stderr
-    assert "(scripted/lenient: 2 of 3 labelled answers compared; 1 undecided)\n" in notes
-    third = "(scripted/third: 1 of 3 labelled answers compared; 1 not judged by it, 1 undecided)\n"
-    assert third in notes
+    assert "(scripted/lenient: 2 of 3 labels compared; 1 where it is undecided)\n" in notes
+    third = "1 of 3 labels compared; 1 where it has no verdict, 1 where it is undecided)"
+    assert f"(scripted/third: {third}" in " ".join(notes.split())
+
+
+def test_labels_on_an_answer_of_two_files_are_counted_as_labels(
+    judged: Path, evalstore: Evalstore
+) -> None:
+    """Two files ask the same question; the judges have a verdict on the answer in one of them."""
+    twin = FILES["tests/t.md"].replace("It is about", "It tells of")
+    tree(judged, {"tests/twin.md": twin})
+    for name in ("t", "twin"):
+        evalstore("run", "-q", f"tests/{name}.md")
+    for name in ("t", "twin"):
+        evalstore("label", f"tests/{name}.md::n=4", "pass", "--as", "Ada")
+    evalstore("label", "tests/twin.md::n=4", "fail", "--as", "Bo")
+    shown = evalstore("stats", "--by", "judge")
+    tie = "(scripted/lenient: 1 of 3 labels compared; 2 where as many people passed the answer as"
+    assert tie in " ".join(shown.stderr.split())
+    assert "labelled answer" not in shown.stderr
 
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
