@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -60,9 +60,11 @@ class PackReader:
         self._files = files
         self._cache = cache
         self._listener = listener
-        self._packs: dict[str, bytes] = {}
+        self._packs = OrderedDict[str, bytes]()
         """The bytes of the packs that were read last, by SHA-256: rows of several tables are in
         one, and one table is read several times."""
+        self._kept = 0
+        """Bytes of these packs."""
         self.bytes_received = 0
         """Of packs."""
         self.missing_packs: set[str] = set()
@@ -114,9 +116,10 @@ class PackReader:
         if content is None:
             content = read_pack(self._files, pack, self._repair)
             self.bytes_received += pack.size
+            self._kept += len(content)
         self._packs[pack.digest] = content
-        while len(self._packs) > 1 and sum(map(len, self._packs.values())) > _MOST_KEPT:
-            del self._packs[next(iter(self._packs))]
+        while len(self._packs) > 1 and self._kept > _MOST_KEPT:
+            self._kept -= len(self._packs.popitem(last=False)[1])
         return content
 
     def _repair(self, pack: IndexedPack) -> str:

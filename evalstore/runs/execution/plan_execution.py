@@ -244,6 +244,8 @@ class PlanExecution:
     async def _take_recorded(self, jobs: Sequence[Job]) -> None:
         """Store recorded answers that were claimed; their slow checks are made side by side."""
         slow: list[asyncio.Task[None]] = []
+        # A run that stops at a failure stores an answer when the one before it is judged.
+        waits = self._resources.stops_at is not None
         try:
             for job in jobs:
                 self._leases.enter(job)
@@ -256,7 +258,7 @@ class PlanExecution:
                 question = job.item.question_id
                 newest = self._progress.plan.newest.get(question, 0)
                 session = self._resources.candidates.take_recorded(job.item.question, newest)
-                if self._judgements.may_take_time(question, session):
+                if not waits and self._judgements.may_take_time(question, session):
                     slow.append(asyncio.create_task(self._add_answer(question, session)))
                 else:
                     await self._add_answer(question, session)
@@ -268,10 +270,9 @@ class PlanExecution:
 
     async def _judge_groups(self) -> None:
         """Judge the groups whose answers are complete now."""
-        if self._progress.has_answered:
-            judgements = await self._judgements.judge_groups()
-            if judgements:
-                self._put(await self._claim(judgements))
+        judgements = await self._judgements.judge_groups()
+        if judgements:
+            self._put(await self._claim(judgements))
 
     def _put(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
@@ -346,9 +347,8 @@ class PlanExecution:
         key = lease_key_of(job.item)
         await self._writer.flush()
         if job.item.count > 1:
-            self._finish_call(
-                key
-            )  # other jobs of the item may be in progress: the next run does the rest
+            # Other jobs of the item may be in progress: the next run does the rest.
+            self._finish_call(key)
         else:
             self._progress.finish_call(key)
             self._put(await self._claim([job.item]))

@@ -135,11 +135,6 @@ class PlanProgress:
 
     # --- questions whose answers are judged together
 
-    @property
-    def has_answered(self) -> bool:
-        """Return whether answers of a group were completed since `take_answered`."""
-        return bool(self._answered)
-
     def add_answered(self, question: str) -> None:
         """Note that no more answers to a question are expected."""
         if question in self._grouped:

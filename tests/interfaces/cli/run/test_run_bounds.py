@@ -185,10 +185,12 @@ RECORDED = {
 }
 
 
+@pytest.mark.parametrize("check", ["contains: Oslo", r"regex: '(\w+\s?)+$'"], ids=["quick", "slow"])
 def test_x_stores_no_recorded_answer_after_the_first_failure(
-    many: Path, evalstore: Evalstore
+    many: Path, evalstore: Evalstore, check: str
 ) -> None:
     tree(many, RECORDED)
+    edit(many / "tests/many.md", "- contains: Oslo", f"- contains: Oslo\n- {check}")
     code, actual = report(evalstore, "-x", "tests/many.md")
     assert (code, actual["recorded"], actual["judged"]) == (1, 8, 8)
     code, actual = report(evalstore, "tests/many.md")
