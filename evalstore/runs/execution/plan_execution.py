@@ -33,7 +33,7 @@ from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, group_by_account
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-from evalstore.runs.execution.writer import BurstLimit, run_in_thread
+from evalstore.runs.execution.writer import BurstLimit, Writer, run_in_thread
 from evalstore.store.leases import OfferedItem, WorkRows
 
 T = TypeVar("T")
@@ -49,8 +49,7 @@ class PlanExecution:
     """Carries out one plan."""
 
     def __init__(self, resources: RunResources, plan: Plan, bursts: BurstLimit) -> None:
-        self._resources = resources
-        self._accounting = resources.accounting
+        self._resources, self._accounting = resources, resources.accounting
         self._writer = resources.accounting.writer
         self._leases = resources.leases
         self._bursts = bursts
@@ -59,10 +58,8 @@ class PlanExecution:
         self._finished = asyncio.Event()
         self._checking: asyncio.Task[None] | None = None
         """The task that does what needs no call; None before the plan is begun."""
-        self._take = self._item_source(plan)
-        accounts = {
-            endpoint.account.name: endpoint.account for endpoint in resources.endpoints.all()
-        }
+        self._take = _item_source(resources, self._progress)
+        accounts = {end.account.name: end.account for end in resources.endpoints.all()}
         self._queues = {
             name: AccountQueue(
                 resources.calls.rate_limiter(account),
@@ -81,7 +78,8 @@ class PlanExecution:
         It ends early when one of these tasks ends. When it is cancelled, calls in flight are
         cancelled, and finished results are stored.
         """
-        checking = self._checking = asyncio.create_task(self._check())
+        stored_work = StoredWork(self._resources, self._progress, self._judgements, self._queue)
+        checking = self._checking = asyncio.create_task(stored_work.do())
         checking.add_done_callback(lambda _: self._finish_if_done())
         sharing = asyncio.create_task(self._take_over())
         finished = asyncio.create_task(self._finished.wait())
@@ -99,11 +97,7 @@ class PlanExecution:
                     raise queue.error
         finally:
             await self._stop({finished, sharing, checking})
-            stored = asyncio.ensure_future(self._writer.flush())
-            await wait_uninterrupted(
-                asyncio.wait({stored, writing}, return_when=asyncio.FIRST_COMPLETED)
-            )
-            stored.cancel()
+            await _store_finished(self._writer, writing)
 
     async def _stop(self, tasks: set[asyncio.Task[Any]]) -> None:
         """Cancel these tasks and those of the queues."""
@@ -130,11 +124,8 @@ class PlanExecution:
             self._resources.sharing.is_waiting or not checking.done()
         )
         failed = checking.done() and not checking.cancelled() and checking.exception() is not None
-        if (
-            failed
-            or any(queue.error for queue in queues)
-            or (not is_waiting and all(queue.is_idle for queue in queues))
-        ):
+        failed = failed or any(queue.error for queue in queues)
+        if failed or (not is_waiting and all(queue.is_idle for queue in queues)):
             self._finished.set()
 
     # --- filling the queues
@@ -144,29 +135,14 @@ class PlanExecution:
         batch = await self._take(account, count)
         return await self._claim(batch) if batch else None
 
-    def _item_source(self, plan: Plan) -> Callable[[str, int], Awaitable[list[Item]]]:
-        """Return a function that takes up to so many items of an account, and none at the end."""
-        resources, sharing, progress = self._resources, self._resources.sharing, self._progress
-        planned = group_by_account(plan, resources.endpoints.account_of)
-        if sharing.store.is_remote:
-            accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
-            halted = resources.calls.is_halted
-            return WorkSource(sharing, progress, planned, accounts.__getitem__, halted).take
-        part = sharing.starting_place()
-        left = {name: progress.take_open(_rotate(each, part)) for name, each in planned.items()}
-
-        async def take(account: str, count: int) -> list[Item]:
-            return [*islice(left.get(account, iter(())), count)]
-
-        return take
-
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
         """Claim items; returns jobs for those that are open and that no other run works on."""
         # While the answer of the store is on its way, the process may sleep and lose the items.
         sleeps = self._leases.count_sleeps()
         claimed = await self._resources.sharing.claim(items)
         self._resources.contents.add(claimed.contents)
-        self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
+        asks = (item for item in claimed.items if isinstance(item, PlannedAsk))
+        self._resources.contents.read_evaluations(_other_evaluations(self._progress, asks))
         jobs: list[Job] = []
         recorded: list[Job] = []
         for item in claimed.items:
@@ -184,16 +160,6 @@ class PlanExecution:
         await self._judge_groups()
         return jobs + (await self._claim(judgements) if judgements else [])
 
-    def _read_evaluations(self, asks: Iterable[PlannedAsk]) -> None:
-        """Read the evaluation versions of other cells that share these questions."""
-        evaluations = {
-            cell.case.evaluation: None
-            for ask in asks
-            for cell in self._progress.cells_of(ask.question_id)
-            if cell is not ask.cell
-        }
-        self._resources.contents.read_evaluations(id for id in evaluations if id is not None)
-
     async def _take_over(self) -> None:
         """Claim the work of other runs that have ended; their results count."""
         sharing = self._resources.sharing
@@ -203,43 +169,6 @@ class PlanExecution:
             sharing.end_reclaiming()
             self._put(jobs)
             self._finish_if_done()
-
-    async def _check(self) -> None:
-        """Store recorded answers, make missing checks, and queue the judgements of models."""
-        sharing, is_halted = self._resources.sharing, self._resources.calls.is_halted
-        asks = [ask for ask in self._progress.plan.asks if ask.cell.case.recorded]
-        part = sharing.starting_place() if asks else 0.0
-        for batch in batches.in_batches(self._progress.take_open(_rotate(asks, part))):
-            if not is_halted():
-                self._put(await self._claim(batch))
-        at_once = _CLAIMED_AT_ONCE if sharing.is_expected else batches.SMALL_SIZE
-        left: dict[Subject, list[Cell]] = {}
-        for due in self._judgements.stored_due(at_once, sharing.starting_place):
-            if not is_halted():
-                await self._check_stored(due, left)
-        while left and not is_halted():
-            await asyncio.sleep(_LOOK_SECONDS)
-            due, left = left, {}
-            await self._check_stored(due, left)
-
-    async def _check_stored(self, due: DueSubjects, left: dict[Subject, list[Cell]]) -> None:
-        """Make the checks of stored sessions; those that other runners make are added to left.
-
-        Those of a runner whose process is stopped stay as they are.
-        """
-        sharing, granted = self._resources.sharing, set[str]()
-        if sharing.is_expected:
-            named = {f"{hashing.subject_of(subject)} {CHECKS}": subject for subject in due}
-            keys = {hashing.hash_content(name): subject for name, subject in named.items()}
-            granted, held = await sharing.claim_subjects([*keys])
-            left |= {keys[key]: due[keys[key]] for key in held}
-            due = {keys[key]: due[keys[key]] for key in keys if key in granted}
-            subjects = map(hashing.subject_of, due)
-            sharing.find_new_votes({each: self._progress.votes(each) for each in subjects})
-        judgements = await self._judgements.judge_stored(due) if due else []
-        for key in granted:
-            self._writer.release_lease(key)
-        self._put(await self._claim(judgements))
 
     async def _take_recorded(self, jobs: Sequence[Job]) -> None:
         """Store recorded answers that were claimed; their slow checks are made side by side."""
@@ -272,7 +201,11 @@ class PlanExecution:
         """Judge the groups whose answers are complete now."""
         judgements = await self._judgements.judge_groups()
         if judgements:
-            self._put(await self._claim(judgements))
+            await self._queue(judgements)
+
+    async def _queue(self, items: Sequence[Item]) -> None:
+        """Claim items, and queue their jobs."""
+        self._put(await self._claim(items))
 
     def _put(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
@@ -351,7 +284,7 @@ class PlanExecution:
             self._finish_call(key)
         else:
             self._progress.finish_call(key)
-            self._put(await self._claim([job.item]))
+            await self._queue([job.item])
 
     def _finish_call(self, key: str) -> None:
         """Note that an answer or judgement with this key has arrived or failed."""
@@ -362,6 +295,65 @@ class PlanExecution:
                 self._put_unclaimed(self._judgements.judge_oldest(answer), answer.session)
             self._progress.add_answered(key)
         self._writer.release_lease(key)
+
+
+class StoredWork:
+    """What needs no call: recorded answers, and the checks of stored sessions."""
+
+    def __init__(
+        self,
+        resources: RunResources,
+        progress: PlanProgress,
+        judgements: JudgementQueue,
+        queue: Callable[[Sequence[Item]], Awaitable[None]],
+    ) -> None:
+        """`queue` claims recorded answers, and judgements that are left to models."""
+        self._sharing, self._is_halted = resources.sharing, resources.calls.is_halted
+        self._writer = resources.accounting.writer
+        self._progress, self._judgements, self._queue = progress, judgements, queue
+
+    async def do(self) -> None:
+        """Store recorded answers, make missing checks, and queue the judgements of models."""
+        asks = [ask for ask in self._progress.plan.asks if ask.cell.case.recorded]
+        part = self._sharing.starting_place() if asks else 0.0
+        for batch in batches.in_batches(self._progress.take_open(_rotate(asks, part))):
+            if not self._is_halted():
+                await self._queue(batch)
+        at_once = _CLAIMED_AT_ONCE if self._sharing.is_expected else batches.SMALL_SIZE
+        left: dict[Subject, list[Cell]] = {}
+        for due in self._judgements.stored_due(at_once, self._sharing.starting_place):
+            if not self._is_halted():
+                await self._check(due, left)
+        while left and not self._is_halted():
+            await asyncio.sleep(_LOOK_SECONDS)
+            due, left = left, {}
+            await self._check(due, left)
+
+    async def _check(self, due: DueSubjects, left: dict[Subject, list[Cell]]) -> None:
+        """Make the checks of stored sessions; those that other runners make are added to left.
+
+        Those of a runner whose process is stopped stay as they are.
+        """
+        granted = set[str]()
+        if self._sharing.is_expected:
+            named = {f"{hashing.subject_of(subject)} {CHECKS}": subject for subject in due}
+            keys = {hashing.hash_content(name): subject for name, subject in named.items()}
+            granted, held = await self._sharing.claim_subjects([*keys])
+            left |= {keys[key]: due[keys[key]] for key in held}
+            due = {keys[key]: due[keys[key]] for key in keys if key in granted}
+            subjects = map(hashing.subject_of, due)
+            self._sharing.find_new_votes({each: self._progress.votes(each) for each in subjects})
+        judgements = await self._judgements.judge_stored(due) if due else []
+        for key in granted:
+            self._writer.release_lease(key)
+        await self._queue(judgements)
+
+
+async def _store_finished(writer: Writer, writing: asyncio.Task[None]) -> None:
+    """Store what is finished, even when the waiting task is cancelled; ends if `writing` ends."""
+    stored = asyncio.ensure_future(writer.flush())
+    await wait_uninterrupted(asyncio.wait({stored, writing}, return_when=asyncio.FIRST_COMPLETED))
+    stored.cancel()
 
 
 async def wait_uninterrupted(work: Awaitable[T]) -> T:
@@ -386,6 +378,35 @@ def _rotate(items: Sequence[Item], part: float) -> Sequence[Item]:
     """Return items from a place on; `part` is the share of them before it."""
     start = int(len(items) * part)
     return [*items[start:], *items[:start]] if start else items
+
+
+def _item_source(
+    resources: RunResources, progress: PlanProgress
+) -> Callable[[str, int], Awaitable[list[Item]]]:
+    """Return a function that takes up to so many items of an account, and none at the end."""
+    sharing = resources.sharing
+    planned = group_by_account(progress.plan, resources.endpoints.account_of)
+    if sharing.store.is_remote:
+        accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
+        halted = resources.calls.is_halted
+        return WorkSource(sharing, progress, planned, accounts.__getitem__, halted).take
+    part = sharing.starting_place()
+    left = {name: progress.take_open(_rotate(each, part)) for name, each in planned.items()}
+
+    async def take(account: str, count: int) -> list[Item]:
+        return [*islice(left.get(account, iter(())), count)]
+
+    return take
+
+
+def _other_evaluations(progress: PlanProgress, asks: Iterable[PlannedAsk]) -> Iterable[str]:
+    """Return the evaluation versions of other cells that share these questions."""
+    shared = (
+        cell for ask in asks for cell in progress.cells_of(ask.question_id) if cell is not ask.cell
+    )
+    return dict.fromkeys(
+        cell.case.evaluation for cell in shared if cell.case.evaluation is not None
+    )
 
 
 class WorkSource:
