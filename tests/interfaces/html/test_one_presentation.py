@@ -54,7 +54,7 @@ def test_a_comparison_has_the_lines_of_diff_in_both_reports(
     comment = evalstore("-C", str(broken), "report", "--markdown").stdout.splitlines()
     assert {f"- {counts}", f"- {rates}"} <= set(comment)
     summary = summary_of(report(broken))
-    assert {counts, rates} <= set(summary)
+    assert {counts, rates.replace("->", "→")} <= set(summary)
     assert any("✓ pass → ✗ fail (checks changed)" in line for line in summary)
     (pair,) = [line for line in comment if line.startswith("- **")]
     assert pair.endswith("`first`: pass -> fail (checks changed)")

@@ -465,7 +465,7 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
     assert response.status == 200
     text = text.partition("</table>")[0]
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
-    rows = [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
+    rows = [re.sub(r"\b[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
     assert [row.partition(">")[2].strip() for row in rows[:5]] == [
         "workspace now 50.0% 0.0% 1 fixed total $0",  # as in `diff`: the older answer counts
         "# # 0.0% $0 partial · -m second (2 of 2 cases)",
