@@ -4,7 +4,9 @@
   const press = (id) => { const part = document.getElementById(id); if (part) part.click(); };
   const note = document.getElementById("note"), form = document.getElementById("give");
   const only = document.querySelector("#only [name=by]");
-  const {base} = document.documentElement.dataset, draft = form && "note " + form.getAttribute("action").slice(base.length);
+  const {base} = document.documentElement.dataset;
+  const keyOf = (by) => JSON.stringify(["note", by, form.getAttribute("action").slice(base.length)]);
+  let draft = form && keyOf(form.elements.by.value);
   let stored = note && note.dataset.stored, place = "", sending = "";
   addEventListener("beforeunload", (event) => { if (note && note.value !== stored) event.preventDefault(); });
   let [x, y] = JSON.parse(sessionStorage.getItem("clicked") ?? "[]");
@@ -25,7 +27,7 @@
     if (sending === "now") {
       if (event.target === form) stored = note.value;
       if (place && event.submitter) sessionStorage.setItem("clicked", place);
-      sessionStorage.removeItem(draft);
+      localStorage.removeItem(draft);
       sending = "sent";
       return;
     }
@@ -38,9 +40,9 @@
     if (isThere) event.target.requestSubmit(event.submitter);
   });
   if (note) {
-    const [before, typed] = JSON.parse(sessionStorage.getItem(draft) ?? "[]");  // typed before the page was loaded again
+    const [before, typed] = JSON.parse(localStorage.getItem(draft) ?? "[]");  // typed before the page was loaded again
     if (typed !== undefined && note.value === stored) note.value = before === stored ? typed : stored + "\n" + typed;
-    note.addEventListener("input", () => sessionStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value])));
+    note.addEventListener("input", () => localStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value])));
   }
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
@@ -48,11 +50,13 @@
     const by = event.target.value = event.target.value.trim();
     if (!by) return;
     only.value = by;
+    localStorage.removeItem(draft);  // the note goes with the name
+    draft = keyOf(by);
     document.cookie = "evalstore-by=" + encodeURIComponent(by) + "; path=/; max-age=31536000; samesite=strict";
     for (const link of document.querySelectorAll("main > p > a[href*='by=']")) link.search = link.search.replace(/by=[^&]*/, "by=" + encodeURIComponent(by));
     setTimeout(() => {  // shows the label of this person and how many they have given, unless a click will load another page
       if (sending || /^(A|BUTTON|SUMMARY)$/.test(document.activeElement.tagName)) return;
-      if (note.value !== stored) sessionStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value]));
+      if (note.value !== stored) localStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value]));
       stored = note.value;
       location.replace(form.getAttribute("action") + "&" + new URLSearchParams({by, only: form.elements.only.value}));
     });
