@@ -80,7 +80,7 @@ class Fields:
                 continue
             if reserved and collector and not nearest(name, reserved, cutoff=_SLIP):
                 words = f"the field '{name}' has no effect here; it is ignored"
-                hint = nearest(name, known)
+                hint = _hint_elsewhere(name, known, elsewhere or {})
                 warning = FileProblem(words, self.line(name), severity="warning", hint=hint)
                 collector.warnings.append(warning)
             else:

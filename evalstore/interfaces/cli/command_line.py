@@ -270,6 +270,44 @@ GONE = {
 }
 """The commands that are gone, and what replaces each."""
 
+_RUN_FILES = "the test files say this: 'evalstore run tests/FILE.md' runs one"
+_MEANT = {
+    "eval evaluate test score": "'evalstore run' asks and judges",
+    "validate lint": "'evalstore check' validates all files",
+    "setup": "'evalstore init' makes a workspace",
+    "cache --no-cache --force": "answers are reused; 'evalstore run --refresh' asks again",
+    "share --share": "'evalstore report' writes one HTML file, 'evalstore serve' shows results",
+    "convert": "'evalstore import' reads the tests of other tools",
+    "--repeat --epochs --num-samples": "'evalstore run --attempts N' asks each question N times",
+    "--filter --filter-pattern --sample-id": "'evalstore run -k EXPR' selects cases by name",
+    "--filter-first-n": "'evalstore run --limit N' takes the first N cases",
+    "--filter-sample": "'evalstore run --sample N' draws N cases",
+    "--filter-failing": "'evalstore run --last-failed' takes what did not pass",
+    "--filter-errors-only --retry-on-error": "'evalstore run --retry-errors' repeats failed calls",
+    "--filter-metadata --metadata": "'evalstore run --tag T' selects by a tag",
+    "--provider --providers --target --targets --models --candidate --filter-providers "
+    "--filter-targets --model-name": "'evalstore run --model ID' selects a candidate",
+    "--grader --judge --judges --scorer": "'evalstore run --evaluator ID' selects a judge",
+    "--max-concurrency --max-connections --max-samples --max-tasks --num-threads --parallel": (
+        "'evalstore run --concurrency N' limits concurrent calls"
+    ),
+    "--prompts --tests --assertions --dataset --vars --var --task --prompt --test": _RUN_FILES,
+    "--temperature": "write '--set candidatesTemperature=0'",
+    "--max-tokens": "write '--set maxTestOutputTokens=N'",
+    "--env-file --env-path --api-key": "keys are read from '.env' beside evalstore.yaml",
+    "--fail-fast --exit-on-first-failure": "'evalstore run --exitfirst' stops at the first failure",
+    "--description": "'evalstore run --message TEXT' describes a run",
+    "--cost-limit --budget": "'evalstore run --max-cost USD' limits the cost",
+    "--time-limit": "'evalstore run --max-time SECONDS' limits the time",
+    "--output-path --log-dir": "'evalstore run --output FILE' writes the results",
+}
+"""From commands and options of promptfoo, Inspect and DeepEval to what evalstore has."""
+
+
+def _find_meant(name: str) -> str | None:
+    """Return the hint on a command or option of another tool."""
+    return next((hint for names, hint in _MEANT.items() if name in names.split()), None)
+
 
 def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
     """Convert the exception for a wrong option, argument or value of a command."""
@@ -300,7 +338,7 @@ def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
 
     if name in GONE:
         return EvalstoreError(f"'evalstore {name}' is now 'evalstore {GONE[name]}'")
-    hint = nearest(name, known) or "'evalstore --help' lists the commands"
+    hint = _find_meant(name) or nearest(name, known) or "'evalstore --help' lists the commands"
     return EvalstoreError(f"unknown command '{name}'", hint=hint)
 
 
@@ -367,7 +405,7 @@ def _nearest_option(option: str, context: Any) -> str:
     commands = getattr(getattr(context, "command", None), "commands", {})
     if any(option in p.opts for command in commands.values() for p in command.params):
         return f"write '{option}' after the command"
-    return hint or f"'{path} --help' lists the options"
+    return _find_meant(option) or hint or f"'{path} --help' lists the options"
 
 
 def _options(context: Any) -> list[Any]:

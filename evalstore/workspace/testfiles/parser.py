@@ -18,7 +18,7 @@ from evalstore.checks.types.judge import JUDGE
 from evalstore.core.errors import FileProblem, raise_all
 from evalstore.core.values import Json, Options
 from evalstore.files.datasets import DatasetSpec, read_spec
-from evalstore.files.fields import MOST_SAMPLES, Collector, Fields, is_finite
+from evalstore.files.fields import MOST_SAMPLES, Collector, Fields, is_finite, nearest
 from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan_lines, section
 from evalstore.files.yaml12 import Document, read_yaml, split_frontmatter
 from evalstore.workspace.folder import default_id
@@ -256,6 +256,30 @@ TEST_FIELDS = (
     "template",
 )
 PROMPT_FIELDS = ("id", "description", "tags", "replacements", "template")
+_HINTS = {
+    "assert asserts assertions metric metrics scorer scorers checks rubric": (
+        "write instructions for a judge, or a block '~~~checks', below the last '---'"
+    ),
+    "expected expectedoutput ideal target reference": (
+        "write it below the last '---': in instructions for a judge, or in a check"
+    ),
+    "vars var variables": "write 'replacements', or 'dataset' for a file of rows",
+    "provider providers model models candidate candidates targets": (
+        "evalstore.yaml names the models that answer under 'candidates'"
+    ),
+    "prompt prompts input question": (
+        "the question follows a line '# User'; 'systemPrompts' names system prompts"
+    ),
+    "judge judges grader graders": "write 'evaluators'",
+    "data goldens samples tests": "write 'dataset'",
+    "epoch epochs repeat": "write 'attempts'",
+    "temperature maxtokens topp seed stop": "write it under 'options'",
+    "metadata": "write 'tags'",
+    "tool tools": "write 'availableTools'",
+}
+_ELSEWHERE = {name: hint for names, hint in _HINTS.items() for name in names.split()}
+"""From the fields of promptfoo, Inspect and DeepEval, in lower-case letters alone, to a hint."""
+_FIRST_FIELD = re.compile(r"\s*[a-z]\w*:(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +367,11 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     """
     document, body, first = split_frontmatter(text)
     collector = Collector()
-    fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
+    fields = Fields(
+        document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS, elsewhere=_ELSEWHERE
+    )
+    if document is None:
+        collector.warnings += _unopened(body, "warning")
     plain = fields.choice("template", ("plain", "jinja")) == "plain"
     lines = list(scan_lines(body, first, "text" if plain else "removed"))
     above, below, separator = cut(lines)
@@ -400,6 +428,33 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     if separator and runs and runs[-1].turns:
         collector.problems += rules_of_last_message(above, separator, runs[-1].turns[-1])
     return test, collector
+
+
+def _unopened(body: str, severity: str) -> list[FileProblem]:
+    """Return the problem of fields and a line `---` at the start of a text, which lack the first.
+
+    The text has no frontmatter.
+    """
+    matter, rule, _ = body.partition("\n---")
+    if not (rule and _FIRST_FIELD.match(matter)):
+        return []
+    try:
+        value = read_yaml(matter).value
+    except FileProblem:
+        return []
+    if not isinstance(value, dict) or not any(
+        nearest(str(name), TEST_FIELDS, cutoff=0.8) for name in value
+    ):
+        return []
+    line = 1 + matter.count("\n", 0, len(matter) - len(matter.lstrip()))
+    return [
+        FileProblem(
+            "the fields above the first '---' are text for the model, not frontmatter",
+            line,
+            severity=severity,
+            hint=f"write a line '---' above line {line}",
+        )
+    ]
 
 
 class _Rule(NamedTuple):
@@ -529,6 +584,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     `folder` is the prompts folder; the path below it is the default id.
     """
     document, body, first = split_frontmatter(text)
+    if document is None:
+        raise_all(_unopened(body, "error"))
     collector = Collector()
     fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
     plain = fields.choice("template", ("plain", "jinja")) == "plain"

@@ -44,6 +44,24 @@ REPORTS = {
         "unexpected argument 'tests/t.md'",
         "a test file in a run is REV:FILE, such as '@~1:tests/t.md'",
     ),
+    "eval": ("unknown command 'eval'", "'evalstore run' asks and judges"),
+    "test t.md": ("unknown command 'test'", "'evalstore run' asks and judges"),
+    "run --no-cache": (
+        "unknown option '--no-cache'",
+        "answers are reused; 'evalstore run --refresh' asks again",
+    ),
+    "run --repeat 3": (
+        "unknown option '--repeat'",
+        "'evalstore run --attempts N' asks each question N times",
+    ),
+    "run --filter-pattern x": (
+        "unknown option '--filter-pattern'",
+        "'evalstore run -k EXPR' selects cases by name",
+    ),
+    "run --max-concurrency 4": (
+        "unknown option '--max-concurrency'",
+        "'evalstore run --concurrency N' limits concurrent calls",
+    ),
     "grep": ("PATTERN is missing", "usage: evalstore grep [OPTIONS] PATTERN"),
 }
 

@@ -402,6 +402,61 @@ def test_a_field_of_another_system_is_a_warning() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [
+        ("assert", "write instructions for a judge, or a block '~~~checks', below the last '---'"),
+        ("vars", "write 'replacements', or 'dataset' for a file of rows"),
+        ("provider", "evalstore.yaml names the models that answer under 'candidates'"),
+        ("providers", "evalstore.yaml names the models that answer under 'candidates'"),
+        ("prompts", "the question follows a line '# User'; 'systemPrompts' names system prompts"),
+        ("metric", "write instructions for a judge, or a block '~~~checks', below the last '---'"),
+        ("Scorer", "write instructions for a judge, or a block '~~~checks', below the last '---'"),
+        ("author", None),
+    ],
+)
+def test_a_field_of_another_tool_is_answered_with_what_replaces_it(
+    field: str, hint: str | None
+) -> None:
+    _, collector = read_test("tests/t.md", f"---\n{field}: [a]\n---\n" + HELLO)
+    assert [warning.hint for warning in collector.warnings] == [hint]
+
+
+@pytest.mark.parametrize(
+    ("start", "line"),
+    [
+        ("tags: [a]\n---\n", 1),
+        ("\n\nauthor: me\ntags:\n- a\n\n---\n\n", 3),
+        ("tag: [a]\n# a comment\n---\n", 1),
+    ],
+)
+def test_fields_without_the_first_rule_are_a_warning(start: str, line: int) -> None:
+    test, collector = read_test("tests/t.md", start + HELLO)
+    assert test.tags == ()
+    assert [(each.line, each.severity, each.hint) for each in collector.warnings] == [
+        (line, "warning", f"write a line '---' above line {line}")
+    ]
+    with pytest.raises(FileProblem, match="are text for the model, not frontmatter"):
+        parse_prompt("prompts/p.md", f"{start}Be brief.\n")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "Note: answer in English.\n\n---\n\n",
+        "tags: they group tests.\n\nThey change: nothing.\nA line.\n---\n",
+        "| id | tags |\n|---|---|\n| a: 1 | b |\n---\n",
+        "Your role: a guide\n---\n",
+        "subject: travel\ntone: formal\n---\n",
+        "tags: [a]\n\n",
+        "",
+    ],
+)
+def test_ordinary_text_above_a_rule_is_no_frontmatter(start: str) -> None:
+    _, collector = read_test("tests/t.md", start + HELLO)
+    assert collector.warnings == []
+
+
 @pytest.mark.parametrize("word", ["check", "Checks", "chekcs", "check:", "{checks} here"])
 def test_a_block_whose_word_is_nearly_checks_is_text_with_a_warning(word: str) -> None:
     block = f"~~~{word}\n- contains: Hi\n~~~\n"
