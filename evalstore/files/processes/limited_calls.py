@@ -9,6 +9,7 @@ folder. It is started on first use, and ended when a limit is reached.
 from __future__ import annotations
 
 import atexit
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -276,51 +277,32 @@ def search(pattern: str, text: str, flags: Iterable[str]) -> bool:
 # --- the cost of a pattern, estimated from its text
 #
 # With `k` repetitions side by side a text of `n` characters can be divided in about `n ** k` ways.
-# A repetition of what itself repeats or chooses, a reference back and a recursion have no such
-# bound. Those patterns are not refused: they are matched with limits.
+# A repeated group, a reference back and a recursion have no such bound. Those patterns are not
+# refused: they are matched with limits.
 
 
-_MOST_REPEATS = 100
-"""The most repetitions that count as bounded."""
-_MOST_CHOICES = 10**9
 _MOST_TRIES = 100_000_000
 """The number of ways that are tried in a fraction of a second."""
 _COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
-_ODD = re.compile(
-    r"\(\?(?:#|[a-zA-Z0-9-]*[xV])|(?<=.)\(\?[a-zA-Z]+[:)]|\{(?!\d*(?:,\d*)?\})", re.DOTALL
-)
-"""Comments and verbose flags, between whose signs blanks mean nothing, and fuzzy matches."""
 _RECURSION = re.compile(r"\(\?(?:[R0-9&+-]|P>)")
 _MOST_COPIES = 20_000
 """Copies of a part of a pattern that its counted repetitions may make."""
 _MOST_DIGITS = 9
 _LONGEST = 2_000
 """Characters of a pattern."""
-_TOKEN = re.compile(
-    r"""
-      \\(?: (?P<back> [1-9gkKGLX] ) | . )              # an escape; a reference
-    | (?P<set> \[ \^? \]? (?: \\. | \[:\^?\w+:\] | [^\]\\] )* \] )
-    | \(\? (?: (?P<costly> [R0-9&+] | P[>=&] | -\d | \( | \| ) | [^()]*? (?: [:=!>] | (?=\)) ) )
-    | (?P<open> \( )
-    | (?P<close> \) )
-    | (?P<choice> \| )
-    | (?P<many> [*+] | \{ \d* , \} )
-    | \{ (?P<least> \d* ) (?: , (?P<most> \d+ ) )? \}
-    | (?P<fuzzy> \{ [^}]* [<>=] [^}]* \} )
-    | (?P<maybe> \? )
-    | .
-    """,
-    re.VERBOSE | re.DOTALL,
+_FLAGS_FIRST = re.compile(r"\A\(\?[aimsu]+\)")
+_SINGLE = re.compile(
+    r"\\[^1-9gkKGLX]|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]",
+    re.DOTALL,
 )
-
-
-class PatternCost(NamedTuple):
-    """The bounds of the ways that a pattern tries."""
-
-    choices: int
-    """The product of its bounded repetitions and alternatives."""
-    unbounded: int
-    """Unbounded repetitions side by side; a search for the start of a match counts as one."""
+"""An escape or a set, each of which stands for one character."""
+_COSTLY = re.compile(r"\)[*+{]|[*+?}][*{]|\\|\(\?(?!:|<?[=!]|P?<\w+>)")
+"""A repeated group, a repetition of a repetition, a reference back, or a group of another kind."""
+_MANY = re.compile(r"(?:[*+]|\{\d*,\})[?+]?")
+_EXACT = re.compile(r"\{\d{1,2}\}")
+_RANGE = re.compile(r"\{(\d{0,2}),(\d{1,2})\}")
+_GROUP = re.compile(r"\((?:\?(?::|<?[=!]|P?<\w+>))?([^()]*)\)")
+"""A group without groups in it."""
 
 
 def is_small(pattern: str) -> bool:
@@ -334,84 +316,19 @@ def is_small(pattern: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def ways_of(pattern: str) -> PatternCost | None:
-    """Return the bounds of the ways that a pattern tries; None when they are unknown."""
-    if len(pattern) > _LONGEST or _ODD.search(pattern):
-        return None
-    groups = [_Group()]
-    last = _Group()
-    """The group that a quantifier would repeat."""
-    for token in _TOKEN.finditer(pattern):
-        if token["back"] or token["costly"] or token["fuzzy"]:
-            return None
-        if token["open"] or token[0].startswith("(?"):
-            groups.append(_Group())
-        elif token["close"]:
-            if len(groups) == 1:
-                return None  # not a pattern
-            last = groups.pop()
-            groups[-1].take(last)
-        elif token["choice"]:
-            groups[-1].choose()
-        elif token["many"]:
-            if last.repeats or last.choices > 1:
-                return None
-            groups[-1].repeats += 1
-            groups[-1].unbounded += 1
-            last = _Group(repeats=1)
-        elif token["least"] is not None:
-            least = int(token["least"] or 0)
-            most = int(token["most"]) if token["most"] else least
-            if most > _MOST_REPEATS or (most > 1 and (last.repeats or last.choices > 1)):
-                return None
-            groups[-1].repeats += most > 1
-            groups[-1].multiply(max(most - least, 0) + 1)
-            last = _Group(repeats=1)
-        elif token["maybe"]:
-            if not last.repeats:  # else it says that the repetition is lazy
-                groups[-1].multiply(2)
-        else:
-            last = _Group()
-        if groups[-1].choices > _MOST_CHOICES:
-            return None
-    if len(groups) > 1:
-        return None
-    is_anchored = pattern.startswith(("^", r"\A")) and not groups[0].before
-    return PatternCost(groups[0].choices, groups[0].unbounded + (not is_anchored))
-
-
 def is_cheap_pattern(pattern: str, size: int) -> bool:
     """Return whether a pattern tries few ways on a text of this size, and compiles quickly."""
-    ways = ways_of(pattern)
-    return ways is not None and ways.choices * max(size, 10) ** ways.unbounded <= _MOST_TRIES
-
-
-class _Group:
-    """A group of a pattern while it is read."""
-
-    def __init__(self, repeats: int = 0) -> None:
-        self.repeats = repeats
-        """Repetitions in it, bounded or not."""
-        self.unbounded = 0
-        self.before = 0
-        """The choices of the alternatives before this one."""
-        self._choices = 1
-
-    @property
-    def choices(self) -> int:
-        return self.before + self._choices
-
-    def multiply(self, choices: int) -> None:
-        """Add a part with this many choices."""
-        self._choices *= choices
-
-    def choose(self) -> None:
-        """Begin another alternative."""
-        self.before += self._choices
-        self._choices = 1
-
-    def take(self, inner: _Group) -> None:
-        """Add the repetitions and choices of a group inside this one."""
-        self.repeats += inner.repeats
-        self.unbounded += inner.unbounded
-        self.multiply(inner.choices)
+    rest = _SINGLE.sub("a", _FLAGS_FIRST.sub("", pattern))
+    if len(pattern) > _LONGEST or _COSTLY.search(rest):
+        return False
+    rest, unbounded = _MANY.subn("", rest)
+    ways = math.prod(int(most) - int(least or 0) + 1 for least, most in _RANGE.findall(rest))
+    rest = _RANGE.sub("", _EXACT.sub("", rest))
+    while groups := _GROUP.findall(rest):
+        ways *= math.prod((1 << group.count("?")) * (group.count("|") + 1) for group in groups)
+        rest = _GROUP.sub("", rest)
+    if any(sign in rest for sign in "(){}"):
+        return False
+    ways *= (1 << rest.count("?")) * (rest.count("|") + 1)
+    is_anchored = pattern.startswith(("^", r"\A")) and "|" not in rest
+    return ways * max(size, 10) ** (unbounded + (not is_anchored)) <= _MOST_TRIES
