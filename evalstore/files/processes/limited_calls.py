@@ -331,4 +331,5 @@ def is_cheap_pattern(pattern: str, size: int) -> bool:
         return False
     ways *= (1 << rest.count("?")) * (rest.count("|") + 1)
     is_anchored = pattern.startswith(("^", r"\A")) and "|" not in rest
-    return ways * max(size, 10) ** (unbounded + (not is_anchored)) <= _MOST_TRIES
+    repeats = unbounded + (not is_anchored)
+    return bool(ways * max(size, 10) ** repeats <= _MOST_TRIES)
