@@ -104,6 +104,11 @@ class Failure:
     evaluation: str | None = None
     """Id of the evaluation version under which a judge failed."""
 
+    @property
+    def text(self) -> str:
+        """Return the message behind the name of the model."""
+        return f"{self.model}: {self.message}" if self.model else self.message
+
 
 class Sample(NamedTuple):
     """A stored session, as far as planning needs it."""
@@ -154,8 +159,8 @@ class Result(NamedTuple):
     """The number of answers required."""
     conversations: tuple[str, ...] = ()
     """The test versions of a case that is not one conversation held once; else empty."""
-    has_failed: bool = False
-    """Whether a call for what is missing failed; known of what is browsed alone."""
+    failure: str = ""
+    """The message of the failed call for what is missing; known of what is browsed alone."""
 
     @property
     def decision(self) -> Decision:
@@ -190,5 +195,5 @@ class Result(NamedTuple):
     @property
     def word(self) -> str | None:
         """Return the verdict, `pending` or `no reply`; None for an answer that nothing judges."""
-        missing = "no reply" if self.has_failed else "pending"
+        missing = "no reply" if self.failure else "pending"
         return self.verdict or (missing if self.is_missing else None)

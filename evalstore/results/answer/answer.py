@@ -554,9 +554,9 @@ MOST_FAILURES = 3
 
 def failure_text(failure: Failure) -> str:
     """Return the message of a failed call with its hint."""
-    hint = hint_for(failure.kind, failure.status, failure.message)
-    model = f"{failure.model}: " if failure.model else ""
-    return f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else "")
+    file = f"the file of {failure.model}" if failure.model else None
+    hint = hint_for(failure.kind, failure.status, failure.message, file)
+    return failure.text + (f"\nhint: {hint}" if hint else "")
 
 
 def failure_texts(

@@ -160,7 +160,7 @@ def workspace_side(
     def read() -> Iterator[Result]:
         for plan, cells in compute_workspace(project, scope):
             candidates.update(each.cell.candidate.id for each in cells)
-            failed = failed_now(project, plan, cells) if marks else ()
+            failed = failed_now(project, plan, cells) if marks else {}
             yield from (mark_failed(as_result(each), failed) for each in cells)
 
     results = PlacedResults(read())

@@ -392,9 +392,10 @@ def failed_now(
     return found
 
 
-def mark_failed(result: Result, failed: Collection[CellKey]) -> Result:
-    """Return the result, with a mark if a call for it failed."""
-    return result._replace(has_failed=True) if failed and cell_of(result) in failed else result
+def mark_failed(result: Result, failed: Mapping[CellKey, Failure]) -> Result:
+    """Return the result, with the message of the call for it that failed, if any."""
+    failure = failed.get(cell_of(result)) if failed else None
+    return result._replace(failure=failure.text) if failure else result
 
 
 AskedResult = tuple["Result", float | None, int | None]
@@ -403,7 +404,7 @@ AskedResult = tuple["Result", float | None, int | None]
 
 def mark_failed_in_run(store: Store, run: Run, asked: Sequence[AskedResult]) -> list[Result]:
     """Return some results of a run, with a mark on those that miss something as a call failed."""
-    failed = find_failures_in_run(store, run, asked)
+    failed = {place: it[0] for place, it in find_failures_in_run(store, run, asked).items()}
     return [mark_failed(result, failed) for result, _, _ in asked]
 
 

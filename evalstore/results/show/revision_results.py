@@ -93,7 +93,7 @@ def _mark_workspace(project: Project) -> Iterator[list[tuple[Result, Cell]]]:
 
     has_failures = project.store.count_failures() > 0
     for plan, results in compute_workspace(project):
-        failed = failed_now(project, plan, results) if has_failures else ()
+        failed = failed_now(project, plan, results) if has_failures else {}
         yield [(mark_failed(as_result(each), failed), each.cell) for each in results]
 
 

@@ -180,7 +180,7 @@ def describe_results(
                 "verdict": result.word or "answered",
                 "score": result.score,
                 "sessions": list(result.sessions),
-                "feedback": feedback.get(result.decision, ""),
+                "feedback": feedback.get(result.decision, "") or result.failure,
                 **({"since": since, "changes": changes} if broken_in else {}),
             }
 

@@ -186,8 +186,9 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
     for entry in log.entries:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
+        if of_script := is_of_script(entry.failure.message):
+            kind = "not in the script"
         if entry.hint and not entry.is_resolved:
-            of_script = is_of_script(entry.failure.message)
             hints.setdefault(("" if of_script else f"{kind}: ", entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""

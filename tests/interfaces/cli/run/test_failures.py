@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from pathlib import Path
@@ -208,14 +209,24 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
     assert evalstore("log", "--failures", "--oneline") == Ran(
         0,
         "<short>  <when>  scripted/judge (as judge)  tests/weather.md [city=Rome]  "
-        "unsupported, 1 try  no response in the script matches the judged response 'Warm.'\n"
-        "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  unsupported, 1 try  "
+        "not in the script, 1 try  no response in the script matches the judged response 'Warm.'\n"
+        "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  not in the script, 1 try  "
         "no response in the script matches 'How is Oslo?'\n",
         "hint: add a line such as "
         + line % ("{pass: true, feedback: ''}", "judge")
         + "hint: add a line such as "
         + line % ("'the answer'", "one"),
     )
+    reasons = [
+        row["feedback"]
+        for row in json.loads(evalstore("ls", "results", "--json").stdout)["results"]
+    ]
+    assert reasons == [
+        "scripted/one: no response in the script matches 'How is Oslo?'",
+        "scripted/judge: no response in the script matches the judged response 'Warm.'",
+    ]
+    shown = evalstore("show", "tests/weather.md::city=Oslo").stdout
+    assert "'the answer'}\" to 'responses' in the file of scripted/one" in shown
 
 
 def test_a_failure_that_a_later_call_has_mended_says_so(
