@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -137,6 +137,10 @@ Decision = tuple["Verdict | None", tuple[str, ...]]
 """A verdict and the ids of the judgements that make it."""
 
 
+CellKey = tuple[str, str, int, str]
+"""The file, the row, the number of the system prompt, and the candidate of a result."""
+
+
 class Result(NamedTuple):
     """One cell of a run or of the workspace: a case, a system prompt, a candidate."""
 
@@ -163,6 +167,11 @@ class Result(NamedTuple):
     """The message of the failed call for what is missing; known of what is browsed alone."""
 
     @property
+    def cell(self) -> CellKey:
+        """Return the place of the result within its run."""
+        return self.file, self.row, self.prompt_number, self.model
+
+    @property
     def decision(self) -> Decision:
         """Return the verdict and the judgements that make it."""
         return self.verdict, self.evaluations
@@ -186,6 +195,11 @@ class Result(NamedTuple):
         return [tuple(next(of[test]) for test in self.tests) for _ in range(attempts)]
 
     @property
+    def has_attempts(self) -> bool:
+        """Return whether there are several attempts at the case."""
+        return self.required_answers > len(self.tests)
+
+    @property
     def is_missing(self) -> bool:
         """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
@@ -197,3 +211,8 @@ class Result(NamedTuple):
         """Return the verdict, `pending` or `no reply`; None for an answer that nothing judges."""
         missing = "no reply" if self.failure else "pending"
         return self.verdict or (missing if self.is_missing else None)
+
+    def marked(self, failed: Mapping[CellKey, Failure]) -> Result:
+        """Return the result, with the message of the call for it that failed, if any."""
+        failure = failed.get(self.cell) if failed else None
+        return self._replace(failure=failure.text) if failure else self

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -26,7 +27,7 @@ from evalstore.core.display import (
     short,
 )
 from evalstore.core.errors import Problem
-from evalstore.core.results import Decision, Result
+from evalstore.core.results import CellKey, Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
 from evalstore.exchange.exports.writers import code_block, code_span, cut
 from evalstore.planning.open_project import open_catalogue
@@ -40,7 +41,6 @@ from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.broken_results import find_earlier_breaks
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.flips.result_history import find_history
-from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
@@ -105,7 +105,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             compare=collector.compare,
         )
         (edits,) = find_run_edits(location, store, [run])
-    new = {it: f", {n}" if (n := attempts.get(cell_of(it))) else "" for it in failing}
+    new = {it: f", {n}" if (n := attempts.get(it.cell)) else "" for it in failing}
     prompts = compared.prompts if compared else {}
     return _join(
         [
@@ -149,22 +149,22 @@ def _find_new_failures(
             yield from batch
 
     several = prompt_labels(project, read())
-    return sorted(failures, key=cell_of), several
+    return sorted(failures, key=attrgetter("cell")), several
 
 
 def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:
     """Return how many attempts fail of each of these results that has several."""
-    cells = {cell_of(result) for result in results if result.required_answers > 1}
+    cells = {result.cell for result in results if result.required_answers > 1}
     records = [
         JudgedResult(run, None, result, case)
         for file in sorted({file for file, *_ in cells})
         for batch in iterate_cases(store, run, file)
         for result, case in batch
-        if cell_of(result) in cells
+        if result.cell in cells
     ]
     attempts = find_attempts(store, records)
     return {
-        cell_of(record.result): attempts_text(attempt.verdict for attempt in listed)
+        record.result.cell: attempts_text(attempt.verdict for attempt in listed)
         for record in records
         if (listed := attempts.get(record.result.evaluations))
     }
@@ -254,7 +254,7 @@ def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
                 f"{side.word} (run `{side.run}`)" if side.run else side.word
                 for side in facts.verdicts
             )
-            count = attempts.get(cell_of(pair.either), "")
+            count = attempts.get(pair.either.cell, "")
             about = f"{verdicts}{f', {count}' if count else ''}{why}"
             told = compared.feedback.get(pair.either.decision, "") if word != "fixed" else ""
             listed.append((pair.either, facts.prompt, about, told))
@@ -423,10 +423,10 @@ def _failures(report: RunReport) -> Iterator[tuple[Result, str, str]]:
     seen = set()
     for entry in list_results(report).entries:
         if entry.result.verdict in ("fail", "error"):
-            seen.add(cell_of(entry.result))
+            seen.add(entry.result.cell)
             yield entry.result, entry.feedback, entry.change
     for result, feedback in report.lines():
-        if result.verdict in ("fail", "error") and cell_of(result) not in seen:
+        if result.verdict in ("fail", "error") and result.cell not in seen:
             yield result, feedback, ""
 
 

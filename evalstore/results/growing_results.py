@@ -7,16 +7,8 @@ from collections.abc import Iterable
 
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.hashing import digest_of_value
-from evalstore.core.results import Result
+from evalstore.core.results import CellKey, Result
 from evalstore.files.temporary_list import PackedSequence
-
-CellKey = tuple[str, str, int, str]
-"""The file, the row, the number of the system prompt, and the candidate of a result."""
-
-
-def cell_of(result: Result) -> CellKey:
-    """Return the place of a result within its run."""
-    return result.file, result.row, result.prompt_number, result.model
 
 
 class GrowingResults(PackedSequence["Result"]):
@@ -29,7 +21,7 @@ class GrowingResults(PackedSequence["Result"]):
 
     def append(self, result: Result) -> None:
         """Add a result."""
-        self.cells.append(digest_of_value(cell_of(result)))
+        self.cells.append(digest_of_value(result.cell))
         self.extend([result])
 
 

@@ -12,7 +12,7 @@ from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, 
 from evalstore.core import hashing
 from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 from evalstore.core.hashing import ValueSet
-from evalstore.core.results import Decision, Evaluation, Result, Vote
+from evalstore.core.results import CellKey, Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Json, Verdict
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
@@ -29,7 +29,7 @@ from evalstore.planning.results import (
 )
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.results.flips.regressions import ThresholdGates
-from evalstore.results.growing_results import CellKey, CellMarks, cell_of
+from evalstore.results.growing_results import CellMarks
 from evalstore.results.names import name_field, prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import iterate_entries
@@ -448,7 +448,7 @@ class RunReport:
         """Yield the cases as JSON, reading them from the store one after the other."""
         marks = self.changes.marks() if self.changes else CellMarks()
         for result, feedback in self.lines():
-            change = marks.of(cell_of(result))
+            change = marks.of(result.cell)
             yield {
                 "file": result.file,
                 "row": result.row,

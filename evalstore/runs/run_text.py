@@ -25,7 +25,7 @@ from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.planning.options import describe_selection, is_partial
 from evalstore.results.answer.judgements import attempts_text
-from evalstore.results.growing_results import CellMarks, cell_of
+from evalstore.results.growing_results import CellMarks
 from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
 
 if TYPE_CHECKING:
@@ -226,10 +226,10 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> Ranked
     others = CellMarks([("changed", changes.changed)] if changes else ())
     passed_in = CellMarks()
     for each in report.regressions or ():
-        passed_in.put(cell_of(each.result), each.passed_in)
+        passed_in.put(each.result.cell, each.passed_in)
     ranked = RankedResults()
     for result, feedback in results:
-        cell = cell_of(result)
+        cell = result.cell
         change = others.of(cell) or flips.of(cell) or again.of(cell)
         attempts = attempts_text(report.totals.attempts.get(cell, ()))
         regression = ""
@@ -337,7 +337,7 @@ class _FailuresNow:
     def add(self, *results: Result) -> None:
         """Add results of other cells."""
         for result in results:
-            if self._note(digest_of_value(cell_of(result))):
+            if self._note(digest_of_value(result.cell)):
                 self.undecided += result.verdict == "undecided"
                 self.first += [result] * (len(self.first) < MOST_SHOWN)
 

@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.core.results import Result
-from evalstore.results.growing_results import CellMarks, GrowingResults, cell_of
+from evalstore.results.growing_results import CellMarks, GrowingResults
 
 
 def make(number: int) -> Result:
@@ -54,4 +54,4 @@ def test_the_last_list_with_a_cell_decides_its_mark() -> None:
     for result in RESULTS[3:6]:
         second.append(result)
     marks = CellMarks([("x", first), ("y", second)])
-    assert [marks.of(cell_of(result)) for result in RESULTS[:7]] == [*"xxxyyy", ""]
+    assert [marks.of(result.cell) for result in RESULTS[:7]] == [*"xxxyyy", ""]

@@ -29,7 +29,6 @@ from evalstore.results.answer.answer_text import (
 )
 from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.answer.verdict_explanation import find_failing_answer
-from evalstore.results.growing_results import cell_of
 from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.driver import note_reached
@@ -37,7 +36,7 @@ from evalstore.store.trees.tree_nodes import read_tree
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import CellIndex, Pair
-    from evalstore.core.results import Result
+    from evalstore.core.results import CellKey, Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, FileRef
     from evalstore.results.answer.answer import Criteria, TurnView
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.broken_results import EarlierBreak
-    from evalstore.results.growing_results import CellKey
     from evalstore.results.rendering import Token
     from evalstore.store import Store
     from evalstore.store.results import RowResults
@@ -91,7 +89,7 @@ class CaseData:
         self._explained = 0
         self._reasons_of: dict[CellKey, VerdictReasons] = {}
         """Those of the cases of a block that were explained."""
-        self._listed, self._labelled = set(map(cell_of, listed)), labelled
+        self._listed, self._labelled = {result.cell for result in listed}, labelled
         self._pairs = ChangedPairs(diff, breaks)
         self._diff = diff
         self._undiffed = 0
@@ -139,8 +137,8 @@ class CaseData:
         criteria = self._reader.criteria(case.evaluation)
         request = list(map(safe, self._reader.request(tests[0])))
         for view in views:
-            if cell_of(view.result) in self._listed:
-                self.table.quoted[cell_of(view.result)] = self._quote(view, question)
+            if view.result.cell in self._listed:
+                self.table.quoted[view.result.cell] = self._quote(view, question)
         return {
             "turns": [self._conversation(turns, texts) for turns in conversations],
             **({"request": request} if request else {}),
@@ -212,7 +210,7 @@ class CaseData:
         )
 
     def _explained_view(self, view: ResultView) -> VerdictReasons:
-        key = cell_of(view.result)
+        key = view.result.cell
         if key not in self._reasons_of:
             self._reasons_of[key] = self._explain(view)
         return self._reasons_of[key]
@@ -268,12 +266,12 @@ class CaseData:
         result = view.result
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)
         if attempts and self._pairs.change(result):
-            self.table.attempts[cell_of(result)] = attempts
+            self.table.attempts[result.cell] = attempts
         verdicts = {id: attempt.verdict for attempt in view.attempts for id in attempt.sessions}
         document = {
             "model": self._number("models", result.model),
             "attempts": attempts or None,
-            "labelled": safe(self._labelled.get(cell_of(result), "")) or None,
+            "labelled": safe(self._labelled.get(result.cell, "")) or None,
             "sessions": [
                 [
                     tests.index(session.test) if session.test in tests else 0,
@@ -315,7 +313,7 @@ class CaseData:
 
         None for other results, and for one that was not explained.
         """
-        reasons = self._reasons_of.get(cell_of(view.result))
+        reasons = self._reasons_of.get(view.result.cell)
         if reasons is None or not self._pairs.broke_in(view.result):
             return None
         history, was = reasons.history, self._last_passed(view)
@@ -467,12 +465,12 @@ class ChangedPairs:
         digests = map(digest_of_cell, results) if self._changes else ()
         numbers = [self._changes[each][1] for each in digests if each in self._changes]
         pairs = self._sides.read(numbers) if numbers else []
-        self._read = {cell_of(pair.now): pair for pair in pairs if pair.now}
+        self._read = {pair.now.cell: pair for pair in pairs if pair.now}
         return pairs
 
     def pair(self, result: Result) -> Pair | None:
         """Return the pair of one of the results that were read last; None if it is unchanged."""
-        return self._read.get(cell_of(result))
+        return self._read.get(result.cell)
 
 
 # --- collects the texts of a part of the report, each once

@@ -33,7 +33,6 @@ from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.flips.broken_results import find_earlier_breaks
-from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
@@ -144,7 +143,7 @@ def build_report(
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)
         note, later = find_later_labels(location, project.store, stored) if stored else ("", {})
-        labelled = {cell_of(result): text for result, text in later.items()}
+        labelled = {result.cell: text for result, text in later.items()}
         more_notes = [note] * bool(note)
         if not stored and compared and (lost := lost_labels_text(find_lost_labels(project))):
             more_notes = [lost]

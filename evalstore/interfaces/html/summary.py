@@ -34,7 +34,6 @@ from evalstore.results.compare.diff_result import (
     summary_lines,
 )
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.growing_results import cell_of
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
 from evalstore.results.stats.overview import CandidateRow, make_overview
 from evalstore.results.stats.trend import rate_texts, uncounted_text
@@ -265,8 +264,8 @@ def _changed_cases(
             place[:2],
             {"name": case_name(*place[:2]), "place": table.places.find(*place), "results": []},
         )
-        quoted = table.quoted.get(cell_of(result), QuotedCell())
-        case["results"].append((facts, quoted, table.attempts.get(cell_of(result), "")))
+        quoted = table.quoted.get(result.cell, QuotedCell())
+        case["results"].append((facts, quoted, table.attempts.get(result.cell, "")))
     return [*cases.values()]
 
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.core.errors import Problem
+    from evalstore.core.results import CellKey
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.results.growing_results import CellKey
     from evalstore.results.table.editable_files import TestLines
     from evalstore.workspace.folder import WorkspaceFolder
 

@@ -28,7 +28,6 @@ from evalstore.results.answer.answer import (
 )
 from evalstore.results.answer.judgements import Attempt, Judgement, judgement_view
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
-from evalstore.results.growing_results import cell_of
 from evalstore.results.log.failures import find_failures_in_run
 from evalstore.results.names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
@@ -142,7 +141,7 @@ class AnswerReader:
                     for key in result.evaluations
                     if (judgement := judgements.get(key))
                 ),
-                tuple(dict.fromkeys(map(failure_text, failures.get(cell_of(result), ()))))[
+                tuple(dict.fromkeys(map(failure_text, failures.get(result.cell, ()))))[
                     :MOST_FAILURES
                 ],
                 attempts.get(result.evaluations, ()),

@@ -346,7 +346,7 @@ def read_attempts(store: Store, cells: Sequence[CellToJudge]) -> Attempts:
 
     A result is left out while those who decide are to vote on one of them.
     """
-    several = [cell for cell in cells if has_attempts(cell.result)]
+    several = [cell for cell in cells if cell.result.has_attempts]
     cast = find_votes(store, [cell.result for cell in several])
     attempts: dict[tuple[str, ...], tuple[Attempt, ...]] = {}
     for result, judged_by, rule in several:
@@ -376,11 +376,6 @@ def mix_of(result: Result, attempts: Sequence[Attempt]) -> MixedAttempts | None:
     shown = shown_session(result, attempts)
     first = result.sessions.index(shown) if shown in result.sessions else 0
     return MixedAttempts(passed, len(attempts), first)
-
-
-def has_attempts(result: Result) -> bool:
-    """Return whether there are several attempts at the case."""
-    return result.required_answers > len(result.tests)
 
 
 def group_votes(votes: Iterable[tuple[Subject, Vote]]) -> dict[Subject, list[Vote]]:

@@ -36,7 +36,6 @@ from evalstore.planning.status_report import results_at, workspace_as_run
 from evalstore.results.answer.answer import AnswerView, question_of, read_answer
 from evalstore.results.answer.judgements import Attempt, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
-from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
@@ -145,7 +144,7 @@ def former_results(
     are not edited ones, wherever they are now.
     """
     by_prompt = {(each.file, each.row, each.model, each.prompt): each for each in results}
-    by_number = {cell_of(each): each for each in by_prompt.values()}
+    by_number = {each.cell: each for each in by_prompt.values()}
 
     def find(case: Case, cell: Cell | Result) -> Result | None:
         model = cell.model if isinstance(cell, Result) else cell.candidate.id

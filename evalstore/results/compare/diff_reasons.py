@@ -31,7 +31,6 @@ from evalstore.results.answer.judgements import (
     Attempts,
     CellToJudge,
     failed_text,
-    has_attempts,
     read_attempts,
 )
 from evalstore.results.compare.compared_side import Side
@@ -306,7 +305,7 @@ class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
         """Add those of these judged results."""
         by_node: dict[str, list[Result]] = {}
         for result in results:
-            if result is not None and result.verdict and has_attempts(result):
+            if result is not None and result.verdict and result.has_attempts:
                 by_node.setdefault(self._side.nodes[result.file], []).append(result)
         for node, listed in by_node.items():
             names = {name for result in listed for name in (result.key, result.row)}

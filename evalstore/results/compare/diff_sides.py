@@ -46,7 +46,7 @@ from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.edited_sources import find_parts
 from evalstore.results.judgement_changes import find_named_candidates
-from evalstore.results.log.failures import failed_now, mark_failed
+from evalstore.results.log.failures import failed_now
 from evalstore.results.names import PromptPlace, label_prompts, settled_places
 from evalstore.store import Store
 from evalstore.store.results import SourcesReader, iterate_entries
@@ -161,7 +161,7 @@ def workspace_side(
         for plan, cells in compute_workspace(project, scope):
             candidates.update(each.cell.candidate.id for each in cells)
             failed = failed_now(project, plan, cells) if marks else {}
-            yield from (mark_failed(as_result(each), failed) for each in cells)
+            yield from (as_result(each).marked(failed) for each in cells)
 
     results = PlacedResults(read())
     models = None if selection.models else candidates

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import numbers_now
 from evalstore.core.display import NEWEST_RUNS, WORKSPACE, case_name
-from evalstore.core.results import Result
+from evalstore.core.results import CellKey, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -19,7 +19,6 @@ from evalstore.planning.path_history import PathHistory
 from evalstore.planning.planner import require_sound
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.verdict_changes import find_verdict_changes, has_several_prompts
-from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.labels import LabelIndex, read_labels
 from evalstore.results.names import name_prompts
 from evalstore.store import Store
@@ -52,7 +51,7 @@ def version_of(result: Result) -> ResultVersion:
 
 def is_broken(result: Result, broken: BrokenResults, labels: LabelIndex) -> bool:
     """Return whether a result broke and was not fixed since, by a label or another edit."""
-    was = broken.get((result.file, result.row, result.prompt_number, result.model))
+    was = broken.get(result.cell)
     if was is None:
         return False
     # An edit may have been taken back: then an older version passes again.
@@ -74,11 +73,11 @@ def find_broken_results(location: Location, revision: str | None) -> BrokenResul
             cases = find_broken_cases(location, workspace, project=project)
             now = find_broken_now(project) if project else ()
         broken = {cell: case.version for cell, case in cases.items()}
-        return broken | {cell_of(it): version_of(it) for it in now}
+        return broken | {it.cell: version_of(it) for it in now}
     folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
         changes = find_verdict_changes(store, folder, resolve_run(store, revision))
-    return {cell_of(it): version_of(it) for it in changes.broke} if changes else {}
+    return {it.cell: version_of(it) for it in changes.broke} if changes else {}
 
 
 def find_broken_now(project: Project) -> list[Result]:
@@ -119,7 +118,7 @@ def find_broken_cases(
     count, the versions are those that broke, and the names are without system prompts.
     """
     broken: dict[CellKey, tuple[Run, Result]] = {}
-    newest = {cell_of(result): result for result in now}
+    newest = {result.cell: result for result in now}
     """The results that did not pass, in the newest run that had them."""
     since = frozenset(newest)
     fixed: set[CellKey] = set()
@@ -139,7 +138,7 @@ def find_broken_cases(
             failures = [*changes.broke]  # first: `broken` takes them by their number
             if not until:
                 failures += [*changes.undecided, *changes.failed_again]
-            cells = places.find(run, [cell_of(it) for it in (*failures, *changes.fixed)])
+            cells = places.find(run, [it.cell for it in (*failures, *changes.fixed)])
             for result, cell in zip(failures, cells, strict=False):
                 newest.setdefault(cell, result)
             if changes.broke and not until:
@@ -196,7 +195,7 @@ def find_earlier_breaks(
     opened = None if stored else project
     cases = find_broken_cases(location, project.workspace, project=opened, until=stored)
     for pair in chain(compared.broke, compared.comparison.now_undecided):
-        cases.pop(cell_of(pair.either), None)
+        cases.pop(pair.either.cell, None)
     if not cases:
         return []
     if stored:
@@ -208,7 +207,7 @@ def find_earlier_breaks(
         EarlierBreak(result, cases[cell].run, cases[cell].started)
         for batch in batches
         for result, _ in batch
-        if (cell := cell_of(result)) in cases
+        if (cell := result.cell) in cases
         if (is_broken(result, versions, labels) if labels else result.verdict != "pass")
     ]
 

@@ -25,7 +25,6 @@ from evalstore.results.answer.judgements import (
     CellToJudge,
     find_votes,
     group_votes,
-    has_attempts,
     read_attempts,
 )
 from evalstore.results.judgement_changes import (
@@ -231,7 +230,7 @@ def read_votes(
 ) -> dict[tuple[str, ...], list[Vote]]:
     """Return the votes on a result: all together, or if there are attempts, those on each."""
     listed = [cast[id] for id in record.result.evaluations if id in cast]
-    if not has_attempts(record.result):
+    if not record.result.has_attempts:
         return {record.result.sessions: [vote for vote, _ in listed]} if listed else {}
     return group_votes((sessions, vote) for vote, sessions in listed)
 

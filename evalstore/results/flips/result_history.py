@@ -19,7 +19,7 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory, follow_file
 from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.project import Project
-from evalstore.results.answer.judgements import Attempt, find_votes, group_votes, has_attempts
+from evalstore.results.answer.judgements import Attempt, find_votes, group_votes
 from evalstore.results.flips.result_changes import (
     JudgedResult,
     ResultChange,
@@ -27,7 +27,6 @@ from evalstore.results.flips.result_changes import (
     find_result_changes,
     read_votes,
 )
-from evalstore.results.growing_results import cell_of
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
@@ -327,7 +326,7 @@ def _count(
             judged = {vote.id for vote in votes if not vote.human}
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
             verdict = result.verdict
-            if has_attempts(result):
+            if result.has_attempts:
                 attempt = judge_so_far(
                     votes, record.case.judged_by, CHECKS, record.run.verdict_rule
                 )
@@ -437,13 +436,13 @@ def _add(
         is_full = bool(cells)
         for number, (words, newer, prompts) in enumerate(followed):
             if match := index.find(newer, prompts):
-                met.add(cell_of(match[0]))
+                met.add(match[0].cell)
                 followed[number] = words, match[0], match[1].prompts
                 if match[0].verdict and len(words) < VERDICTS_LISTED:
                     words.append(match[0].verdict)
                 is_full = is_full and len(words) == VERDICTS_LISTED
         for result, case in cells:
-            if cell_of(result) not in met:
+            if result.cell not in met:
                 is_full, words = False, [result.verdict] if result.verdict else []
                 followed.append((words, result, case.prompts))
                 place = file, result.row, result.model

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from evalstore.core import hashing
 from evalstore.core.clock import iso
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Failure, Result
+from evalstore.core.results import CellKey, Failure, Result
 from evalstore.core.runs import Run, RunCandidate
 from evalstore.core.values import Json, Question
 from evalstore.planning.cells import ask_of
@@ -25,7 +25,6 @@ from evalstore.planning.results import CellResult
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
-from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.names import name_prompts
 from evalstore.store import Store
 from evalstore.store.events import LoggedFailure
@@ -392,12 +391,6 @@ def failed_now(
     return found
 
 
-def mark_failed(result: Result, failed: Mapping[CellKey, Failure]) -> Result:
-    """Return the result, with the message of the call for it that failed, if any."""
-    failure = failed.get(cell_of(result)) if failed else None
-    return result._replace(failure=failure.text) if failure else result
-
-
 AskedResult = tuple["Result", float | None, int | None]
 """A result with the temperature and the seed of its case."""
 
@@ -405,7 +398,7 @@ AskedResult = tuple["Result", float | None, int | None]
 def mark_failed_in_run(store: Store, run: Run, asked: Sequence[AskedResult]) -> list[Result]:
     """Return some results of a run, with a mark on those that miss something as a call failed."""
     failed = {place: it[0] for place, it in find_failures_in_run(store, run, asked).items()}
-    return [mark_failed(result, failed) for result, _, _ in asked]
+    return [result.marked(failed) for result, _, _ in asked]
 
 
 def find_failures_in_run(
@@ -413,7 +406,7 @@ def find_failures_in_run(
 ) -> dict[CellKey, list[Failure]]:
     """Return the failed calls for what some results of a run miss, newest first, by place."""
     waiting = [each for each in asked if each[0].is_missing] if run.failed else []
-    questions = {cell_of(each[0]): questions_in_run(run, *each) for each in waiting}
+    questions = {each[0].cell: questions_in_run(run, *each) for each in waiting}
     subjects = judged_subjects(each[0] for each in waiting)
     places: dict[str, list[CellKey]] = {}
     for place, ids in (*questions.items(), *subjects.items()):
@@ -431,7 +424,7 @@ def find_failures_in_run(
 def judged_subjects(results: Iterable[Result]) -> Mapping[CellKey, set[str]]:
     """Return the ids of what judges see of these results: each answer, and all together."""
     return {
-        cell_of(result): {
+        result.cell: {
             hashing.subject_of(sessions) for sessions in (result.sessions, *zip(result.sessions))
         }
         for result in results

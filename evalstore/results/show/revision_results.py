@@ -20,7 +20,7 @@ from evalstore.planning.path_history import find_later_name
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
 from evalstore.planning.selection import name_file
-from evalstore.results.log.failures import failed_now, mark_failed, mark_failed_in_run
+from evalstore.results.log.failures import failed_now, mark_failed_in_run
 from evalstore.store import Store
 from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
 from evalstore.store.revisions import WORK, resolve_run
@@ -94,7 +94,7 @@ def _mark_workspace(project: Project) -> Iterator[list[tuple[Result, Cell]]]:
     has_failures = project.store.count_failures() > 0
     for plan, results in compute_workspace(project):
         failed = failed_now(project, plan, results) if has_failures else {}
-        yield [(mark_failed(as_result(each), failed), each.cell) for each in results]
+        yield [(as_result(each).marked(failed), each.cell) for each in results]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import VersionReader
 from evalstore.planning.results import name_models
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
-from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import describe_later_labels
 from evalstore.results.log.failures import Place, describe_failures, find_question_places
 from evalstore.results.log.log import MOST_COMPARED
@@ -371,7 +370,7 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
         causes = changes.mark_causes()
         item.marks = labels | {
             _cell(result): ", ".join(
-                filter(None, (word, causes.of(cell_of(result)), labels.get(_cell(result))))
+                filter(None, (word, causes.of(result.cell), labels.get(_cell(result))))
             )
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results

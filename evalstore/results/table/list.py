@@ -36,7 +36,6 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
-from evalstore.results.answer.judgements import has_attempts
 from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts_of_cases, prompt_label
 from evalstore.workspace.model_files import Model, bare_model
@@ -222,7 +221,7 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
                 "agrees": None if judged is None else judged == label.verdict,
                 "note": label.note,
                 "session": label.sessions[0],
-                "attempt": place + 1 if has_attempts(result) else None,
+                "attempt": place + 1 if result.has_attempts else None,
             }
             rows.append(row)
     columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")

@@ -25,7 +25,6 @@ from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results, is_broken
 from evalstore.results.grep import Searcher
-from evalstore.results.growing_results import cell_of
 from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.revision_results import (
@@ -228,8 +227,8 @@ def _broken(
         since = as_revision(wanted.since)
         cells = DigestSet()
         for pair in diff(location, since, revision).broke:
-            cells.add(digest_of_value(cell_of(pair.either)))
-        return lambda result: digest_of_value(cell_of(result)) in cells
+            cells.add(digest_of_value(pair.either.cell))
+        return lambda result: digest_of_value(result.cell) in cells
     newest = None if revision == "@" else revision
     broken = find_broken_results(location, newest)
     labels = read_labels(project.store)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import CellKey
 from evalstore.core.values import RESULT_WORDS, order_counts
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
@@ -28,7 +29,6 @@ from evalstore.results.flips.broken_results import (
     find_broken_now,
     version_of,
 )
-from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.verdict_order import FAILING
 from evalstore.runs.status.status import status as read_status
 from evalstore.store import Store
@@ -175,10 +175,10 @@ def _read_workspace(project: Project, broken: Mapping[CellKey, BrokenCase]) -> _
             if result.word:
                 words.setdefault(result.cell.file, Counter())[result.word] += 1
             if result.verdict == "undecided" and result.cell.file in files:
-                undecided.add(cell_of(as_result(result)))
+                undecided.add(as_result(result).cell)
             if result.verdict == "pass" and result.cell.file in files:
                 passing = as_result(result)
-                case = broken.get(cell := cell_of(passing))
+                case = broken.get(cell := passing.cell)
                 if case and version_of(passing) != case.version:
                     fixed.add(cell)
                 elif case:

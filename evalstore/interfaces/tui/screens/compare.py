@@ -416,8 +416,7 @@ class ListedPair(NamedTuple):
     @property
     def place(self) -> tuple[str, str, int, str]:
         """Return the file, the row, the number of the prompt and the candidate."""
-        result = self.pair.either
-        return result.file, result.row, result.prompt_number, result.model
+        return self.pair.either.cell
 
 
 def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
