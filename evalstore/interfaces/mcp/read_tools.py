@@ -7,16 +7,17 @@ an error: a misspelt selection must not select everything.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.values import Json
@@ -35,7 +36,7 @@ _MOST = 1_000_000_000
 _CHARACTERS = 2_000
 
 Paths = Annotated[
-    list[str],
+    Sequence[str],
     Field(
         description="Test files, folders, or cases as FILE::ROW, relative to the folder of the "
         "server. Empty: all."
@@ -82,7 +83,7 @@ class PageArguments(TextArguments):
 class SelectionArguments(TextArguments):
     """The arguments that choose cases, named as the options of `evalstore run`."""
 
-    paths: Paths = []
+    paths: Paths = ()
     tags: Texts = Field([], description="Only tests with one of these tags")
     exclude_tags: Texts = Field([], description="No tests with one of these tags")
     name: Name = None
@@ -101,10 +102,6 @@ class SelectionArguments(TextArguments):
         return SelectionOptions(**given, limit=self.max_cases)
 
 
-class StatusArguments(SelectionArguments, PageArguments):
-    """The arguments of `status`."""
-
-
 class RunArguments(SelectionArguments):
     """The arguments of `run`."""
 
@@ -115,151 +112,134 @@ class RunArguments(SelectionArguments):
     message: str | None = Field(None, max_length=500, description="A note to store with the run")
 
 
-class FileCheckArguments(PageArguments):
-    """The arguments of `check`."""
-
-    paths: Paths = []
-
-
 Verdict = Literal["pass", "fail", "undecided", "error", "pending", "answered"]
-
-
-class ResultsArguments(PageArguments):
-    """The arguments of `list_results`."""
-
-    run: Revision = "@"
-    verdicts: list[Verdict] = Field(
-        ["fail", "undecided", "error", "pending"],
-        description="Only these; 'answered' is an answer that nothing judges",
-    )
-    file: str | None = Field(None, description="Only the results of this test file")
-    model: Model = None
-    tags: Texts = Field([], description="Only cases with one of these tags")
-    name: Name = None
-    grep: str = Field("", description="Only with these words in the answer, the test or feedback")
-    broke: bool = Field(False, description="Only what broke and is not fixed")
-    since: str | None = Field(None, description="With broke: what broke since this run or date")
-
-
-class ExplainArguments(TextArguments):
-    """The arguments of `explain_case`."""
-
-    case: str = Field(
-        description="FILE::ROW as in a result, FILE for a file with one case, REV:FILE::ROW for "
-        "a run, @work:FILE::ROW for the workspace as it is",
-        max_length=4_000,
-    )
-    model: Model = None
-    prompt: str | None = Field(None, description="The name of a system prompt, of several")
-    text_offset: TextOffset = 0
-
-
-class ShowArguments(TextArguments):
-    """The arguments of `show`."""
-
-    id: str = Field(
-        description="The start of the id of a run, answer, verdict, version or "
-        "failed call; @ and @~1 for runs, REV:FILE for the cases of a file in a run, or @work",
-        max_length=4_000,
-    )
-    text_offset: TextOffset = 0
 
 
 Change = Literal["broke", "fixed", "changed", "new", "gone"]
 
 
-class DiffArguments(PageArguments):
-    """The arguments of `diff`."""
-
-    before: str | None = Field(None, description="A run: @~1, an id. Default: the newest run")
-    after: str | None = Field(None, description="A run. Default: the workspace as it is")
-    model: Model = None
-    versus: str | None = Field(
-        None,
-        description="With 'model': compare it with this candidate in 'before', or in the workspace",
-    )
-    changes: list[Change] = Field(["broke", "fixed"], description="The kinds of change to list")
-    paths: Paths = []
-    answers: bool = Field(False, description="Include a text diff of the answers")
-
-
-class StatsArguments(TextArguments):
-    """The arguments of `stats`."""
-
-    run: Revision = Field("@work", description="A run, or @work: the workspace as it is now")
-    by: list[Literal["model", "prompt", "tag", "file", "judge"]] = Field(
-        ["model"],
-        min_length=1,
-        description="What the results are grouped by; 'judge' alone: how each judge agrees with "
-        "people and with the other judges",
-    )
-
-
-class SearchArguments(PageArguments):
-    """The arguments of `search`."""
-
-    pattern: str = Field(
-        description="Words that a text must contain; put a phrase in quotation marks",
-        min_length=1,
-        max_length=500,
-    )
-    within: Literal["answers", "feedback", "tests"] | None = Field(
-        None, description="Only these texts"
-    )
-
-
 T = TypeVar("T")
+Read = TypeVar("Read", bound=Callable[..., dict[str, Json]])
 Document = dict[str, Json]
 MOST_FOUND = 10_000
 """Texts that a search lists, on all its pages."""
 _CHANGES = get_args(Change)
 
 
-def status(location: Location, arguments: StatusArguments) -> Document:
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool, as a client lists it."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    call: Callable[..., Document] | None = None
+    """Reads, with a location and the arguments; None: the tool runs, within a budget."""
+    groups: Collection[str] = ()
+    """The parameters of `call` that take the arguments as one value."""
+
+    def read(self, location: Location, arguments: Arguments) -> Document:
+        """Return what a tool that reads has found."""
+        assert self.call
+        own = inspect.signature(self.call).parameters.keys() - {"location", *self.groups}
+        values = {name: getattr(arguments, name) for name in own}
+        return self.call(location, **values, **dict.fromkeys(self.groups, arguments))
+
+
+READ_TOOLS: list[Tool] = []
+
+
+def _tool(title: str, description: str) -> Callable[[Read], Read]:
+    """Offer a function that reads as a tool of its name, with its parameters as the arguments.
+
+    A parameter that takes a class of arguments stands for all of these.
+    """
+
+    def offer(read: Read) -> Read:
+        _, *parameters = inspect.signature(read, eval_str=True).parameters.values()
+        groups = {it.name: it.annotation for it in parameters if isinstance(it.annotation, type)}
+        groups = {name: kind for name, kind in groups.items() if issubclass(kind, Arguments)}
+        own: dict[str, Any] = {
+            it.name: (it.annotation, ... if it.default is it.empty else it.default)
+            for it in parameters
+            if it.name not in groups
+        }
+        made: type[Arguments] = create_model(read.__name__, __base__=tuple(groups.values()), **own)
+        READ_TOOLS.append(Tool(read.__name__, title, description, made, read, groups.keys()))
+        return read
+
+    return offer
+
+
+@_tool(
+    "What a run would do",
+    "What changed since the newest run, what a run would ask and judge, why, and the estimated "
+    "price in USD. Calls no model. 'untrusted' lists code that waits for the user's trust, "
+    "'refused' the keys that a run would not send.",
+)
+def status(location: Location, selection: SelectionArguments, page: PageArguments) -> Document:
     """Return what a run would do and its price, with a page of its calls."""
     from evalstore.runs.status.status import status as operation
 
-    report = operation(location, arguments.options, whole=True)
+    report = operation(location, selection.options, whole=True)
     document = {
         **to_json(replace(report, items=[])),
         "price": price_text(report),
         "refused": report.refused,
     }
-    listed = _rest(report.items, arguments)
+    listed = _rest(report.items, page)
     items = (_with_prompt(to_json(item), report.prompts) for item in listed)
-    return with_page(document, "items", items, len(report.items), arguments)
+    return with_page(document, "items", items, len(report.items), page)
 
 
-def check(location: Location, arguments: FileCheckArguments) -> Document:
+@_tool(
+    "Problems of the files",
+    "The errors and warnings of test files, models and settings, with line and hint. Use it after "
+    "editing a file.",
+)
+def check(location: Location, page: PageArguments, paths: Paths = ()) -> Document:
     """Return a page of the problems of the files."""
     from evalstore.runs.workspace_checks.check import check as operation
 
-    report = operation(location, tuple(arguments.paths))
+    report = operation(location, tuple(paths))
     document = to_json(replace(report, problems=[]))
-    items = map(to_json, _rest(report.problems, arguments))
-    return with_page(document, "problems", items, len(report.problems), arguments)
+    items = map(to_json, _rest(report.problems, page))
+    return with_page(document, "problems", items, len(report.problems), page)
 
 
-def list_runs(location: Location, arguments: PageArguments) -> Document:
+@_tool(
+    "Runs, newest first", "The recorded runs with their ids, times, verdicts, costs and commits."
+)
+def list_runs(location: Location, page: PageArguments) -> Document:
     """Return a page of the runs, newest first."""
     from evalstore.results.log.log import log
 
-    runs = log(location, limit=arguments.offset + arguments.limit)
-    return with_page(
-        {}, "runs", map(to_json, _rest(runs.entries, arguments)), runs.total, arguments
-    )
+    runs = log(location, limit=page.offset + page.limit)
+    return with_page({}, "runs", map(to_json, _rest(runs.entries, page)), runs.total, page)
 
 
-def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
-    """Return a page of the failed calls, newest first, each with a hint."""
-    from evalstore.results.log.failures import log_failures
-
-    failures = log_failures(location, limit=arguments.offset + arguments.limit)
-    items, total = map(to_json, _rest(failures.entries, arguments)), failures.total
-    return with_page({"total": total}, "failures", items, total, arguments)
-
-
-def list_results(location: Location, arguments: ResultsArguments) -> Document:
+@_tool(
+    "Results of a run",
+    "The results of a run by file and row, by default only those that did not pass, each with the "
+    "feedback of its checks or judge.",
+)
+def list_results(
+    location: Location,
+    page: PageArguments,
+    run: Revision = "@",
+    verdicts: Sequence[Verdict] = Field(
+        ("fail", "undecided", "error", "pending"),
+        description="Only these; 'answered' is an answer that nothing judges",
+    ),
+    file: str | None = Field(None, description="Only the results of this test file"),
+    model: Model = None,
+    tags: Sequence[str] = Field((), description="Only cases with one of these tags"),
+    name: Name = None,
+    grep: str = Field("", description="Only with these words in the answer, the test or feedback"),
+    broke: bool = Field(False, description="Only what broke and is not fixed"),
+    since: str | None = Field(None, description="With broke: what broke since this run or date"),
+) -> Document:
     """Return a page of the results of a run with their feedback."""
     from evalstore.results.table.result_list import (
         ResultFilter,
@@ -268,17 +248,17 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
     )
 
     wanted = ResultFilter(
-        paths=() if arguments.file is None else (arguments.file,),
-        models=() if arguments.model is None else (arguments.model,),
-        tags=tuple(arguments.tags),
-        name=arguments.name,
-        verdicts=tuple(arguments.verdicts),
-        grep=arguments.grep,
-        broke=arguments.broke,
-        since=arguments.since,
+        paths=() if file is None else (file,),
+        models=() if model is None else (model,),
+        tags=tuple(tags),
+        name=name,
+        verdicts=tuple(verdicts),
+        grep=grep,
+        broke=broke,
+        since=since,
     )
-    with find_filtered(location, arguments.run, wanted) as (project, found):
-        chosen, total = found.page(arguments.offset, arguments.limit)
+    with find_filtered(location, run, wanted) as (project, found):
+        chosen, total = found.page(page.offset, page.limit)
         named = ("model", "prompt", "verdict", "score", "sessions", "promptName", "feedback")
         items = [
             {
@@ -287,61 +267,104 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
             }
             for row in describe_results(location, project, [chosen])
         ]
-        run = found.run
-    document: Document = {"run": run.id, "verdicts": to_json(run.verdicts)}
-    return with_page(document, "results", items, total, arguments)
+        document: Document = {"run": found.run.id, "verdicts": to_json(found.run.verdicts)}
+    return with_page(document, "results", items, total, page)
 
 
-def explain_case(location: Location, arguments: ExplainArguments) -> Document:
+@_tool(
+    "Why a case passed or failed",
+    "A case with its conversation, answer, verdicts and failed checks, where the answer differs "
+    "from what was expected, the run since which it fails, by whom, and what changed then. Of "
+    "several candidates it explains one that failed.",
+)
+def explain_case(
+    location: Location,
+    texts: TextArguments,
+    case: str = Field(
+        description="FILE::ROW as in a result, FILE for a file with one case, REV:FILE::ROW "
+        "for a run, @work:FILE::ROW for the workspace as it is",
+        max_length=4_000,
+    ),
+    model: Model = None,
+    prompt: str | None = Field(None, description="The name of a system prompt, of several"),
+    text_offset: TextOffset = 0,
+) -> Document:
     """Return why a case has its verdict, since when, and what changed then."""
     from evalstore.results.names import CaseReference, read_reference
     from evalstore.results.show.explained_case import explain_case as operation
 
-    reference = read_reference(arguments.case) or CaseReference(arguments.case)
-    explained = operation(location, reference, arguments.model, arguments.prompt)
-    return _fit(explained.document(), arguments.max_text, arguments.text_offset)
+    reference = read_reference(case) or CaseReference(case)
+    explained = operation(location, reference, model, prompt)
+    return _fit(explained.document(), texts.max_text, text_offset)
 
 
-def show(location: Location, arguments: ShowArguments) -> Document:
+@_tool(
+    "A stored object",
+    "A run, an answer with its verdicts, a version or a failed call, by the start of its id.",
+)
+def show(
+    location: Location,
+    texts: TextArguments,
+    id: str = Field(
+        description="The start of the id of a run, answer, verdict, version or failed call; @ "
+        "and @~1 for runs, REV:FILE for the cases of a file in a run, or @work",
+        max_length=4_000,
+    ),
+    text_offset: TextOffset = 0,
+) -> Document:
     """Return a stored object."""
     from evalstore.results.show import shown_item
 
-    shown = read_whole(to_json(shown_item.describe_shown(location, arguments.id)))
-    return _fit(shown, arguments.max_text, arguments.text_offset)
+    shown = read_whole(to_json(shown_item.describe_shown(location, id)))
+    return _fit(shown, texts.max_text, text_offset)
 
 
-def diff(location: Location, arguments: DiffArguments) -> Document:
+@_tool(
+    "Compare runs or candidates",
+    "What broke, was fixed or changed between two runs, a run and the workspace, or two candidates "
+    "of one run, with the edits that explain it and the difference of the pass rates with its 95 % "
+    "interval and p-value.",
+)
+def diff(
+    location: Location,
+    page: PageArguments,
+    before: str | None = Field(None, description="A run: @~1, an id. Default: the newest run"),
+    after: str | None = Field(None, description="A run. Default: the workspace as it is"),
+    model: Model = None,
+    versus: str | None = Field(
+        None,
+        description="With 'model': compare it with this candidate in 'before', or in the workspace",
+    ),
+    changes: Sequence[Change] = Field(
+        (
+            "broke",
+            "fixed",
+        ),
+        description="The kinds of change to list",
+    ),
+    paths: Paths = (),
+    answers: bool = Field(False, description="Include a text diff of the answers"),
+) -> Document:
     """Return a page of the changes between two runs, the workspace, or two candidates."""
     from evalstore.results.compare import diff as operations
-    from evalstore.results.compare.diff import diff_models
 
-    selection = SelectionOptions(paths=tuple(arguments.paths))
-    if arguments.versus is not None:
-        if arguments.model is None or arguments.after is not None:
-            raise EvalstoreError(
-                "'versus' compares two candidates of one run",
-                hint="name the other candidate as 'model', and leave 'after' out",
-            )
-        compared = diff_models(
-            location,
-            arguments.before,
-            (arguments.model, arguments.versus),
-            selection=selection,
-            answers=arguments.answers,
+    models = () if model is None or versus is not None else (model,)
+    selection = SelectionOptions(paths=tuple(paths), models=models)
+    if versus is None:
+        compared = operations.diff(location, before, after, selection=selection, answers=answers)
+    elif model is None or after is not None:
+        raise EvalstoreError(
+            "'versus' compares two candidates of one run",
+            hint="name the other candidate as 'model', and leave 'after' out",
         )
     else:
-        models = () if arguments.model is None else (arguments.model,)
-        compared = operations.diff(
-            location,
-            arguments.before,
-            arguments.after,
-            selection=SelectionOptions(paths=selection.paths, models=models),
-            answers=arguments.answers,
+        compared = operations.diff_models(
+            location, before, (model, versus), selection=selection, answers=answers
         )
     document = compared.document_with({})
     document["counts"] = {name: len(getattr(compared, name)) for name in _CHANGES}
     document["counts"]["sameAnswer"] = document.pop("sameAnswer")
-    groups = [(name, getattr(compared, name)) for name in arguments.changes]
+    groups = [(name, getattr(compared, name)) for name in changes]
     pairs = ((name, pair) for name, group in groups for pair in group)
 
     def describe(change: tuple[str, Pair]) -> Document:
@@ -349,33 +372,75 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
         return {"change": name, **_with_prompt(compared.pair_document(pair), compared.prompts)}
 
     total = sum(len(group) for _, group in groups)
-    items = map(describe, _rest(pairs, arguments))
-    return with_page(document, "changes", items, total, arguments)
+    return with_page(document, "changes", map(describe, _rest(pairs, page)), total, page)
 
 
-def stats(location: Location, arguments: StatsArguments) -> Document:
+@_tool(
+    "Pass rates, costs and times",
+    "The results of a run added up by candidate, prompt, tag or file: pass rates with 95 % "
+    "intervals, costs in USD, latency and flakiness.",
+)
+def stats(
+    location: Location,
+    texts: TextArguments,
+    run: str = Field("@work", description="A run, or @work: the workspace as it is now"),
+    by: Sequence[Literal["model", "prompt", "tag", "file", "judge"]] = Field(
+        ("model",),
+        min_length=1,
+        description="What the results are grouped by; 'judge' alone: how each judge agrees "
+        "with people and with the other judges",
+    ),
+) -> Document:
     """Return pass rates with their intervals, costs and times by group."""
     from evalstore.results.stats.stats import judge_stats
     from evalstore.results.stats.stats import stats as operation
 
-    if arguments.by == ["judge"]:
-        return _fit(to_json(judge_stats(location, arguments.run)), arguments.max_text)
-    document = to_json(operation(location, arguments.run, tuple(arguments.by)))
-    return _fit(document, arguments.max_text)
+    groups = tuple(by)
+    found = judge_stats(location, run) if groups == ("judge",) else operation(location, run, groups)
+    return _fit(to_json(found), texts.max_text)
 
 
-def search(location: Location, arguments: SearchArguments) -> Document:
+@_tool(
+    "Search stored texts",
+    "The stored answers, feedback and tests that contain all words of a pattern. Of more than "
+    "10,000 the newest ones, answers first; 'leftOut' counts the others.",
+)
+def search(
+    location: Location,
+    page: PageArguments,
+    pattern: str = Field(
+        description="Words that a text must contain; put a phrase in quotation marks",
+        min_length=1,
+        max_length=500,
+    ),
+    within: Literal["answers", "feedback", "tests"] | None = Field(
+        None, description="Only these texts"
+    ),
+) -> Document:
     """Return a page of the stored texts that contain words; of many, of the newest."""
     from evalstore.results.grep import Searcher
 
-    kinds = () if arguments.within is None else (arguments.within,)
-    found = Searcher(location).find(arguments.pattern, MOST_FOUND, within=kinds)
+    kinds = () if within is None else (within,)
+    found = Searcher(location).find(pattern, MOST_FOUND, within=kinds)
     assert found is not None
     if found.problem:
         raise found.problem
     hits = [text.hit for text in found.texts]
     more = {"leftOut": found.total - len(hits)} if found.total > len(hits) else {}
-    return with_page(more, "hits", map(to_json, _rest(hits, arguments)), len(hits), arguments)
+    return with_page(more, "hits", map(to_json, _rest(hits, page)), len(hits), page)
+
+
+@_tool(
+    "Failed calls, newest first",
+    "Calls to models that failed, with the error, the case, and how to fix it.",
+)
+def list_failed_calls(location: Location, page: PageArguments) -> Document:
+    """Return a page of the failed calls, newest first, each with a hint."""
+    from evalstore.results.log.failures import log_failures
+
+    failures = log_failures(location, limit=page.offset + page.limit)
+    items, total = map(to_json, _rest(failures.entries, page)), failures.total
+    return with_page({"total": total}, "failures", items, total, page)
 
 
 def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]) -> Document:
@@ -495,102 +560,3 @@ def as_text(value: Json) -> str:
     rare = set(_NOT_ASCII.findall(text))
     hidden = [it for it in rare if unicodedata.category(it) in _HIDDEN]
     return text.translate({ord(it): json.dumps(it)[1:-1] for it in hidden})
-
-
-# --- the tools, as a client lists them
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool."""
-
-    name: str
-    title: str
-    description: str
-    arguments: type[Arguments]
-    call: Callable[..., dict[str, Json]] | None = None
-    """Reads, with a location and the arguments; None: the tool runs, within a budget."""
-
-
-READ_TOOLS = (
-    Tool(
-        "status",
-        "What a run would do",
-        "What changed since the newest run, what a run would ask and judge, why, and the "
-        "estimated price in USD. Calls no model. 'untrusted' lists code that waits for the user's "
-        "trust, 'refused' the keys that a run would not send.",
-        StatusArguments,
-        status,
-    ),
-    Tool(
-        "check",
-        "Problems of the files",
-        "The errors and warnings of test files, models and settings, with line and hint. Use it "
-        "after editing a file.",
-        FileCheckArguments,
-        check,
-    ),
-    Tool(
-        "list_runs",
-        "Runs, newest first",
-        "The recorded runs with their ids, times, verdicts, costs and commits.",
-        PageArguments,
-        list_runs,
-    ),
-    Tool(
-        "list_results",
-        "Results of a run",
-        "The results of a run by file and row, by default only those that did not pass, each with "
-        "the feedback of its checks or judge.",
-        ResultsArguments,
-        list_results,
-    ),
-    Tool(
-        "explain_case",
-        "Why a case passed or failed",
-        "A case with its conversation, answer, verdicts and failed checks, where the answer "
-        "differs from what was expected, the run since which it fails, by whom, and what "
-        "changed then. Of several candidates it explains one that failed.",
-        ExplainArguments,
-        explain_case,
-    ),
-    Tool(
-        "show",
-        "A stored object",
-        "A run, an answer with its verdicts, a version or a failed call, by the start of its id.",
-        ShowArguments,
-        show,
-    ),
-    Tool(
-        "diff",
-        "Compare runs or candidates",
-        "What broke, was fixed or changed between two runs, a run and the workspace, or two "
-        "candidates of one run, with the edits that explain it and the difference of the pass "
-        "rates with its 95 % interval and p-value.",
-        DiffArguments,
-        diff,
-    ),
-    Tool(
-        "stats",
-        "Pass rates, costs and times",
-        "The results of a run added up by candidate, prompt, tag or file: pass rates with 95 % "
-        "intervals, costs in USD, latency and flakiness.",
-        StatsArguments,
-        stats,
-    ),
-    Tool(
-        "search",
-        "Search stored texts",
-        "The stored answers, feedback and tests that contain all words of a pattern. Of more than "
-        "10,000 the newest ones, answers first; 'leftOut' counts the others.",
-        SearchArguments,
-        search,
-    ),
-    Tool(
-        "list_failed_calls",
-        "Failed calls, newest first",
-        "Calls to models that failed, with the error, the case, and how to fix it.",
-        PageArguments,
-        list_failed_calls,
-    ),
-)

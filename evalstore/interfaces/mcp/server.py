@@ -69,7 +69,7 @@ class _StoppedError(EvalstoreError):
 def make_server(location: Location, budget: RunBudget | None = None) -> Server[dict[str, Any]]:
     """Return a server for a workspace; without a budget it offers no tool that runs."""
     rule = READ_ONLY if budget is None else MAY_RUN.format(limit=money(budget.limit))
-    tools: tuple[Tool, ...] = READ_TOOLS if budget is None else (*READ_TOOLS, RUN)
+    tools = READ_TOOLS if budget is None else [*READ_TOOLS, RUN]
     offered = [
         OfferedTool(
             name=tool.name,
@@ -94,7 +94,7 @@ def make_server(location: Location, budget: RunBudget | None = None) -> Server[d
             tool = _find_tool(tools, params.name)
             arguments = _read_arguments(tool, params.arguments or {})
             if tool.call is not None:
-                call = partial(tool.call, arguments=arguments)
+                call = partial(tool.read, arguments=arguments)
                 document = await anyio.to_thread.run_sync(_with_warnings, location, call)
             else:
                 assert budget is not None

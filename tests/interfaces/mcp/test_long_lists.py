@@ -11,12 +11,7 @@ from evalstore import Workspace
 from evalstore.core.results import Failure
 from evalstore.files import json_output
 from evalstore.interfaces.mcp import read_tools
-from evalstore.interfaces.mcp.read_tools import (
-    DiffArguments,
-    PageArguments,
-    SearchArguments,
-    StatusArguments,
-)
+from evalstore.interfaces.mcp.read_tools import READ_TOOLS
 from evalstore.planning.options import Location
 from evalstore.planning.plan import PlanItem
 from evalstore.results.compare.diff_result import Diff
@@ -56,13 +51,16 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return made
 
 
+def _call(location: Location, name: str, **values: object) -> dict[str, Any]:
+    tool = next(tool for tool in READ_TOOLS if tool.name == name)
+    return tool.read(location, tool.arguments.model_validate(values))
+
+
 def test_a_page_of_the_status_reads_its_items_alone(
     location: Location, described: list[object]
 ) -> None:
     for start, kinds in ((0, {"ask"}), (149, {"ask", "judge"}), (298, {"judge"}), (300, set())):
-        document = read_tools.status(
-            location, StatusArguments.model_validate({"offset": start, "limit": 2})
-        )
+        document = _call(location, "status", offset=start, limit=2)
         assert {item["kind"] for item in document["items"]} == kinds
         assert document["page"]["total"] == 4 * _ROWS
     listed = [value for value in described if isinstance(value, PlanItem)]
@@ -85,10 +83,8 @@ def test_a_page_of_a_comparison_describes_its_pairs_alone(
         return real(compared, pair)
 
     monkeypatch.setattr(Diff, "pair_document", describe)
-    arguments = DiffArguments.model_validate(
-        {"before": "@~1", "after": "@", "changes": ["changed"], "offset": 5, "limit": 3}
-    )
-    document = read_tools.diff(location, arguments)
+    runs = {"before": "@~1", "after": "@", "changes": ["changed"]}
+    document = _call(location, "diff", **runs, offset=5, limit=3)
     assert document["counts"]["changed"] == document["page"]["total"] > 50
     assert [change["change"] for change in document["changes"]] == ["changed"] * 3
     assert len(made) == 3
@@ -98,8 +94,8 @@ def test_a_search_lists_the_newest_of_very_many_texts(
     location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Workspace.at(location).run(models=["one"])
-    arguments = SearchArguments.model_validate({"pattern": "oslo", "within": "answers", "limit": 4})
-    whole = read_tools.search(location, arguments)
+    arguments = {"pattern": "oslo", "within": "answers", "limit": 4}
+    whole = _call(location, "search", **arguments)
     assert whole["page"]["total"] > 50
     assert "leftOut" not in whole
     made: list[SearchHit] = []
@@ -111,7 +107,7 @@ def test_a_search_lists_the_newest_of_very_many_texts(
 
     monkeypatch.setattr(SearchHit, "document", describe)
     monkeypatch.setattr(read_tools, "MOST_FOUND", 10)
-    document = read_tools.search(location, arguments)
+    document = _call(location, "search", **arguments)
     assert (document["page"]["total"], document["leftOut"]) == (10, whole["page"]["total"] - 10)
     assert {hit["in"] for hit in document["hits"]} == {"answers"}
     assert len(made) == len(document["hits"]) == 4
@@ -121,9 +117,7 @@ def test_a_page_of_failed_calls_reads_no_others(
     location: Location, described: list[object]
 ) -> None:
     Workspace.at(location).run(models=["two"])
-    document = read_tools.list_failed_calls(
-        location, PageArguments.model_validate({"offset": 2, "limit": 3})
-    )
+    document = _call(location, "list_failed_calls", offset=2, limit=3)
     assert document["page"] == {"offset": 2, "total": 12, "next": 5}
     assert len(document["failures"]) == len(described) == 3
     assert not any(isinstance(value, Failure) for value in described)

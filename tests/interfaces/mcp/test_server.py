@@ -276,8 +276,8 @@ def test_a_signal_ends_the_server_after_its_run(
 def test_warnings_about_the_store_are_in_the_result(
     location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def warn(where: Location, arguments: object) -> dict[str, Any]:
-        where.warn("a table is foreign")
+    def warn(location: Location, page: object) -> dict[str, Any]:
+        location.warn("a table is foreign")
         return {}
 
     tool = next(tool for tool in READ_TOOLS if tool.name == "list_runs")
