@@ -8,6 +8,7 @@ it runs in a process with limits, if the answer is long enough.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -88,80 +89,51 @@ def is_cheap_path(path: str) -> bool:
 def is_cheap_schema(schema: Json, size: int) -> bool:
     """Return whether a value of this size is validated in few steps."""
     cost = schema_cost(json.dumps(schema, sort_keys=True), min(size, _LONG_TEXT))
-    return cost is not None and cost * max(size, 10) <= _MOST_STEPS
-
-
-_parsed = lru_cache(maxsize=256)(json.loads)
+    return cost * max(size, 10) <= _MOST_STEPS
 
 
 @lru_cache(maxsize=1024)
-def schema_cost(schema: str, size: int) -> int | None:
-    """Return the number of conditions of a schema with its references; None if unbounded."""
-    root = _parsed(schema)
-    try:
-        return _Conditions(root, size).count(root, 0)
-    except (_Unbounded, RecursionError):
-        return None
+def schema_cost(schema: str, size: int) -> float:
+    """Return the number of conditions of a schema; infinite if its size does not bound it.
 
+    A reference counts as the schema it refers to; one that leads outside is costly.
+    """
+    root = json.loads(schema)
+    counts: dict[str, float] = {}
 
-class _Unbounded(Exception):  # noqa: N818 - it is a result, not an error
-    """A schema whose cost is not bounded by its size."""
-
-
-class _Conditions:
-    """Counts the conditions of a schema; a reference counts as the schema it refers to."""
-
-    def __init__(self, root: Json, size: int) -> None:
-        self._root = root
-        self._size = size
-        self._counts: dict[str, int] = {}
-        self._open: set[str] = set()
-
-    def count(self, part: Json, depth: int) -> int:
-        """Return the conditions in a part, at least one; raises `_Unbounded`."""
+    def count(part: Json, depth: int = 0) -> float:
         if depth > _DEEPEST:
-            raise _Unbounded
-        total = 1
-        if isinstance(part, list):
-            total += sum(self.count(inner, depth + 1) for inner in part)
-        elif isinstance(part, dict):
-            for name, inner in part.items():
-                total += self._count_keyword(name, inner, depth)
-        if total > _MOST_STEPS:
-            raise _Unbounded
-        return total
+            return math.inf
+        if isinstance(part, dict):
+            return 1 + sum(count_keyword(name, inner, depth) for name, inner in part.items())
+        inside = part if isinstance(part, list) else ()
+        return 1 + sum(count(inner, depth + 1) for inner in inside)
 
-    def _count_keyword(self, name: str, inner: Json, depth: int) -> int:
+    def count_keyword(name: str, inner: Json, depth: int) -> float:
         if name == "$ref":
-            return self._refer(inner)
+            return refer(inner) if isinstance(inner, str) else math.inf
         if name in _UNBOUNDED or (name in ("$id", "id") and depth > 0):
-            raise _Unbounded
+            return math.inf
         if name in ("pattern", "patternProperties"):
             patterns = [inner] if isinstance(inner, str) else list(inner or ())
-            for pattern in patterns:
-                if not isinstance(pattern, str) or not is_cheap_pattern(pattern, self._size):
-                    raise _Unbounded
-        if name == "uniqueItems":
-            return 1 + self._size // 10
-        return self.count(inner, depth + 1)
+            if not all(isinstance(it, str) and is_cheap_pattern(it, size) for it in patterns):
+                return math.inf
+        return 1 + size // 10 if name == "uniqueItems" else count(inner, depth + 1)
 
-    def _refer(self, reference: Json) -> int:
-        """Return the conditions that a reference within the schema refers to; others are costly."""
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            raise _Unbounded
-        if reference in self._open:
-            raise _Unbounded  # the reference may be circular
-        if reference not in self._counts:
-            self._open.add(reference)
-            self._counts[reference] = self.count(self._find(reference), 0)
-            self._open.discard(reference)
-        return self._counts[reference]
+    def refer(reference: str) -> float:
+        if reference not in counts:
+            counts[reference] = math.inf  # it may be circular
+            start, *steps = reference.split("/")
+            node: Json = root if start == "#" else None
+            try:
+                for step in steps:
+                    node = node[step.replace("~1", "/").replace("~0", "~")]
+                counts[reference] = count(node) if steps else math.inf
+            except (KeyError, TypeError):
+                pass
+        return counts[reference]
 
-    def _find(self, reference: str) -> Json:
-        node = self._root
-        for step in reference[2:].split("/"):
-            name = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(node, dict) or name not in node:
-                raise _Unbounded
-            node = node[name]
-        return node
+    try:
+        return count(root)
+    except RecursionError:
+        return math.inf
