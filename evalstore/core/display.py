@@ -77,7 +77,7 @@ def status_word(status: str) -> str:
 def kind_word(kind: str) -> str:
     """Return the word for a kind of stored object."""
     words = {"session": "answer", "judgement": "verdict", "evaluator": "judge"}
-    return words.get(kind, "instructions" if kind == "evaluation" else kind)
+    return words.get(kind, "judging version" if kind == "evaluation" else kind)
 
 
 def plural(count: int, word: str) -> str:

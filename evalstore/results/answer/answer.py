@@ -366,7 +366,7 @@ def read_answer(
                 ("test", question.test),
                 ("prompt", question.prompt),
                 ("model", question.model),
-                ("instructions", versions.pop() if len(versions) == 1 else None),
+                ("judging version", versions.pop() if len(versions) == 1 else None),
             )
             if key
         ),

@@ -336,6 +336,11 @@ def is_of_script(message: str) -> bool:
     return message.startswith(NO_MATCH)
 
 
+def class_text(kind: str, status: int | None, message: str) -> str:
+    """Return the class of a failure for people, with the status of the server, if any."""
+    return "not in the script" if is_of_script(message) else f"{kind} {status or ''}".rstrip()
+
+
 def hint_for(
     kind: str, status: int | None, message: str = "", model_file: str | None = None
 ) -> str | None:

@@ -41,7 +41,7 @@ from evalstore.results.compare.diff_result import (
 )
 from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.log.failures import FailureLog, is_of_script
+from evalstore.results.log.failures import FailureLog, class_text, is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.runs.status.status_text import ROW_ID_HINT, edit_lines
 from evalstore.store.revisions import WORK
@@ -185,9 +185,8 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
     hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
         failure = entry.document()
-        kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
-        if of_script := is_of_script(entry.failure.message):
-            kind = "not in the script"
+        kind = class_text(failure["class"], failure["status"], failure["message"])
+        of_script = is_of_script(entry.failure.message)
         if entry.hint and not entry.is_resolved:
             hints.setdefault(("" if of_script else f"{kind}: ", entry.hint))
         if failure["file"] is None:

@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core import deserialize
@@ -51,6 +51,7 @@ from evalstore.results.answer.answer_text import (
     together_lines,
 )
 from evalstore.results.answer.judgements import Judgement, name_results
+from evalstore.results.log.failures import class_text
 from evalstore.results.log.log import Log, LogEntry
 from evalstore.results.rendering import check_yaml, text_of
 from evalstore.results.show.show import (
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
     from evalstore.results.show.shown_item import ExplainedJudgement
 
 
+_WHOLE = 3
+"""Cases of a file that are shown whole below their results; `-v` shows all."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
@@ -169,8 +172,8 @@ def _print_failure(item: ShownItem) -> None:
     if "file" in related:
         output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
     output.line(f"at: {iso(failure.at)} ({_ago(failure.at)})")
-    output.line(f"class: {output.paint(output.safe(failure.kind), 'error')}")
-    _block("status", str(failure.status or ""))
+    kind = class_text(failure.kind, failure.status, failure.message)
+    output.line(f"class: {output.paint(output.safe(kind), 'error')}")
     _block("tries", str(failure.attempts))
     _block("message", failure.message)
     _block("hint", related["hint"] or "")
@@ -192,7 +195,7 @@ def _print_question(item: ShownItem) -> None:
     shown = related["failures"] if output.verbose else related["failures"][:SHOWN]
     for failure in shown:
         role = "as judge" if failure["evaluator"] else ""
-        status = f"{failure['class']} {failure['status'] or ''}".rstrip()
+        status = class_text(failure["class"], failure["status"], failure["message"])
         parts = (failure["at"], failure["model"] or "", role, status, failure["message"])
         listed = (output.safe(part) for part in parts if part)
         output.line(f"    {output.short(failure['failure'])}  {'  '.join(listed)}")
@@ -203,7 +206,7 @@ def _print_question(item: ShownItem) -> None:
 
 
 def _print_cases(item: ShownItem) -> None:
-    """Print the cases of a test file: their results, then messages, instructions and checks."""
+    """Print the cases of a test file: their results, then what few of them consist of."""
     related = item.related
     _heading("cases", item.id)
     if "file" in related:
@@ -212,9 +215,13 @@ def _print_cases(item: ShownItem) -> None:
         output.line(f"{output.safe(related['file'])} in {where}{edit}")
     print_results(item)
     _suggest_failure(item)
-    for batch in item.cases or ():
-        for case in batch.cases:
-            _print_case(case, batch, item)
+    cases = ((case, batch) for batch in item.cases or () for case in batch.cases)
+    first = list(islice(cases, _WHOLE + 1))
+    if related.get("results") and len(first) > _WHOLE and not output.verbose:
+        output.talk("(-v shows the messages, instructions and checks of each case)")
+        return
+    for case, batch in chain(first, cases):
+        _print_case(case, batch, item)
 
 
 def _print_case(case: Case, batch: CaseBatch, item: ShownItem) -> None:
@@ -231,7 +238,9 @@ def _print_case(case: Case, batch: CaseBatch, item: ShownItem) -> None:
         test = batch.tests.get(id, {})
         _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
     _print_criteria(batch.evaluations.get(case.evaluation or "", {}), item, "    ")
-    ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
+    ids = [("test", id) for id in dict.fromkeys(case.tests)] + [
+        ("judging version", case.evaluation)
+    ]
     _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
 

@@ -520,7 +520,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     foot = (
         "\n$0.0300 simulated, 10 in + 2 out tokens, finish reason stop, "
         "scripted/one, <when>\n"
-        "answer <short>, question <short>, test <short>, model <short>, instructions <short>\n"
+        "answer <short>, question <short>, test <short>, model <short>, judging version <short>\n"
     )
     page = head.format("fail") + judged + since + talk + messages + foot
     assert evalstore("show", session) == Ran(0, page, "")

@@ -620,7 +620,7 @@ def test_the_page_of_an_answer_names_the_files_of_the_code(
     for page in pages:
         assert "\ncode apps/bot.py <short>\n" in page
         assert "model options" not in page
-        assert ", instructions <short>" in " ".join(page.split())
+        assert ", judging version <short>" in " ".join(page.split())
 
 
 def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(

@@ -72,3 +72,17 @@ def test_the_most_urgent_results_are_printed_first(
     assert len(words) == (64 if options else 40)
     assert words == sorted(words, key=URGENCY.index)
     assert not options or len({*words}) > 1
+
+
+def test_many_cases_of_a_file_are_a_line_each_unless_verbose(
+    place: Path, evalstore: Evalstore
+) -> None:
+    short, whole = (evalstore("show", "tests/rows.md", *more).stdout for more in ((), ("-v",)))
+    assert len([line for line in short.splitlines() if "tests/rows.md [" in line]) == 40
+    assert "user: " not in short
+    assert "-v shows the messages" in evalstore("show", "tests/rows.md").stderr
+    assert whole.count("    user: ") == 30
+    assert whole.count(", judging version ") == 30
+    few = "---\nreplacements: {name: [Ann, Bo]}\n---\n# User\n\nHi {{name}}\n\n---\n\nA greeting.\n"
+    tree(place, {"tests/few.md": few})
+    assert "    user: Hi Bo\n" in evalstore("show", "@work:tests/few.md").stdout

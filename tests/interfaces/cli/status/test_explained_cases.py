@@ -84,7 +84,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "      # fail: '10 euros' is not in 'You pay 20 euros today.…'\n"
         "\n"
         "$0, 1 in + 1 out tokens, finish reason stop, <when>\n"
-        "answer <short>, question <short>, test <short>, model <short>, instructions <short>\n",
+        "answer <short>, question <short>, test <short>, model <short>, judging version <short>\n",
         "",
     )
 
