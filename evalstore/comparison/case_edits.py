@@ -199,6 +199,8 @@ def _differ_prompts(
     """Yield new and removed prompts; one in the place of another is an edit."""
     if was == now:
         return
+    if moved := exchanged_prompts(was, now, name):
+        yield Difference(exchange_text(moved, name, subject))
     pairs = former_prompts(was, now)
     edited = [(before, id) for id in now if id and (before := pairs.get(id)) != id]
     followed = {*pairs.values()}
@@ -220,8 +222,6 @@ def _differ_prompts(
             yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now):
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
-    if moved := exchanged_prompts(was, now, name):
-        yield Difference(exchange_text(moved, name, subject))
 
 
 def exchange_text(ids: Iterable[str], name: Name, subject: str = "system prompt") -> str:

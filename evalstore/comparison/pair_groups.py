@@ -610,7 +610,7 @@ def cause_texts(causes: Iterable[tuple[str, int]], *numbers: int) -> list[str]:
     rest = total - sum(count for _, count in listed)
     edited = [("by an edit" if rest == 1 else "by edits", rest)] if listed and rest > 0 else []
     return [
-        f"{'' if number else of_these}{count:,} {f'as {OLDER}' if cause == OLDER else cause}"
+        f"{'' if number else of_these}{count:,} {'as ' * cause.startswith(OLDER)}{cause}"
         for number, (cause, count) in enumerate((*edited, *listed))
     ]
 

@@ -345,15 +345,19 @@ def name_edited(
 ) -> Name:
     """Return the names, with those that follow from whose bytes differ.
 
-    Prompts of files that both versions use are edits of each other.
+    Prompts of files that both versions use are edits of each other. The only edited one has the
+    name that it had then, if no prompt is like it now.
     """
     known: dict[str, str] = {}
-    for pair in former_prompts(was, now).items() if changes and was != now else ():
-        names = [name("prompt", id) for id in pair if id]
-        if pair[0] == pair[1] or len(names) < 2 or not any(names):
-            continue
-        if None in names or not (changes and changes.uses_another(kind, names[0] or "")):
-            known |= dict.fromkeys(filter(None, pair), names[0] or names[1] or "")
+    both = former_prompts(was, now).items() if changes and was != now else ()
+    pairs = [(new, old) for new, old in both if new and old and new != old]
+    for pair in pairs:
+        names = [name("prompt", id) for id in pair]
+        if not any(names):
+            listed = changes.names_of(f"{kind} ") if changes else []
+            known |= dict.fromkeys(pair, listed[0]) if len(listed) == len(pairs) == 1 else {}
+        elif None in names or not (changes and changes.uses_another(kind, names[0] or "")):
+            known |= dict.fromkeys(pair, names[0] or names[1] or "")
     return lambda kind, id: known.get(id) or name(kind, id)
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
-_LABELLED = "labelled by "
+LABELLED = "labelled by "
 ALSO = "also "
 """Begins what is said of a label on a result that an edit alone changes to the same verdict."""
 AS_LABEL = "as a label"
@@ -117,12 +117,7 @@ def judgement_changes(
             known[key] = [*labels, *others]
         changes[was, now] = words = known[key]
         is_edited = not is_same or len(words) > 1
-        if (
-            is_edited
-            and older.verdict != newer.verdict
-            and words
-            and words[0].startswith(_LABELLED)
-        ):
+        if is_edited and older.verdict != newer.verdict and words and words[0].startswith(LABELLED):
             labelled.append((was, now))
     votes = found | store.find_judgements({id for _, now in labelled for id in now} - found.keys())
     for was, now in labelled:
@@ -159,7 +154,7 @@ def label_cause(pair: Pair, words: Sequence[str], given: int = 1) -> str:
     for end in (NO_LONGER, AGAIN):
         if first.endswith(end):
             return f"{AS_LABEL} {end}"
-    if first.startswith(_LABELLED):
+    if first.startswith(LABELLED):
         return "" if pair.has_same_verdict else "by labels" if given > 1 else "by a label"
     is_removed = first.startswith("label of ") and is_judged_otherwise(pair)
     return "by a removed label" if is_removed else ""
@@ -176,7 +171,7 @@ def judging_causes(
     first = words[0] if words else ""
     if pair.has_same_verdict or first.endswith((NO_LONGER, AGAIN)):
         return []
-    if first.startswith(_LABELLED):
+    if first.startswith(LABELLED):
         return [first]
     return [*criteria, *words] if has_same_answer else []
 
@@ -201,7 +196,7 @@ def _labels(
         return sorted({str(content["human"]) for content in contents if "human" in content})
 
     if new := names(maker for maker in gained if not maker[1]):
-        return [_LABELLED + ", ".join(new)]
+        return [LABELLED + ", ".join(new)]
     removed = {maker for maker in gained if maker[1]}
     if old := names({*lost, *gained} if is_same else removed):
         return [f"label of {', '.join(old)} removed"]

@@ -318,14 +318,9 @@ def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     """Return what changed in a run, as `log` says it: `4 broke`, `(by a label)`."""
     if outcome is None:
         return (("not counted", "same"),)
-    broke, fixed, causes, undecided = outcome
-    texts = (
-        (f"{broke:,} broke" * bool(broke), "worse"),
-        (f"{fixed:,} fixed" * bool(fixed), "better"),
-        (f"{undecided:,} now undecided" * bool(undecided), "undecided"),
-        (f"({', '.join(causes)})" * bool(causes), "same"),
-    )
-    return tuple(each for each in texts if each[0])
+    styles = {"broke": "worse", "fixed": "better", "now undecided": "undecided"}
+    counts = [(f"{n:,} {word}", styles.get(word, "same")) for n, word in outcome.counts if n]
+    return (*counts, *([(f"({', '.join(outcome.causes)})", "same")] * bool(outcome.causes)))
 
 
 def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> dict[str, Any]:

@@ -117,13 +117,14 @@ class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
     def __init__(
-        self, project: Project, details: PairDetails, flips: FlipFinder, since: int
+        self, project: Project, details: PairDetails, flips: FlipFinder, filled: Side, since: int
     ) -> None:
-        """`since` is when the run of the first side started."""
+        """`since` is when the run of the first side started, which is `filled` by earlier runs."""
         self._questions = QuestionChanges(project)
         self.reasons = PairReasons(questions=self._questions.words)
         """What explains the pairs that were sorted."""
-        self._project, self._details, self._flips, self._since = project, details, flips, since
+        self._project, self._details, self._flips = project, details, flips
+        self._filled, self._since = filled, since
         self._pairs = SortedPairs()
 
     def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
@@ -171,14 +172,20 @@ class PairSorter:
             if groups[number] == "changed" and pair.has_same_verdict and sessions_of(pair) in same:
                 groups[number] = "same_answer"
         self._read_criteria(explained)
-        both_ways = [side for pair in explained for side in (pair, pair.swapped())]
+        both_ways: dict[int, list[Pair]] = {}
+        """By when the run of the first side of pairs started."""
+        for pair in explained:
+            run = self._filled.earlier.get(pair.was, "") if pair.was else ""
+            since = self._filled.earlier_runs[run].started if run else self._since
+            both_ways.setdefault(since, []).extend((pair, pair.swapped()))
         shown: set[PairIds] = set()
-        changes = judgement_changes(
-            *(self._project.store, self._project.versions, both_ways, self._since),
-            shown_questions=shown,
-        )
+        for since, listed in both_ways.items():
+            changes = judgement_changes(
+                *(self._project.store, self._project.versions, listed, since),
+                shown_questions=shown,
+            )
+            self.reasons.judgements.update({ids: words for ids, words in changes.items() if words})
         self.reasons.shown_questions.update(dict.fromkeys(shown, True))
-        self.reasons.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])
         return groups
 
@@ -333,7 +340,7 @@ def diff(
         attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
         details = PairDetails(store, attempts)
         flips = FlipFinder(store, folder, filled, now, finder)
-        sorter = PairSorter(project, details, flips, runs[0].started)
+        sorter = PairSorter(project, details, flips, filled, runs[0].started)
         comparison = sorter.sort(pairing, real_path)
         comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.

@@ -107,8 +107,8 @@ class _Edits:
         yield from _list(self.new, "new")
         yield from _list(self.removed, "removed")
         known = sorted(self.prompts)
-        yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
         yield from map(Difference, self.exchanged)
+        yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
         yield from _list(sorted(self.used), "changed")
         yield from _list(sorted({*self.edited} - self.renamed.keys()), "changed")
         yield from _list(self.unread, "changed", CASES)
@@ -495,7 +495,7 @@ class EditedFile:
         is_again = bool(count["asked"] or count["judged"])
         own = (self._reason(first) if first else self._shared) if is_again else ""
         settings = "" if own and not own.endswith(AT_REQUEST) else self._settings
-        reasons = filter(None, [own, *self._exchanges(changes), settings])
+        reasons = filter(None, [*self._exchanges(changes), own, settings])
         has = {bit: any(bits & bit for bits in self._bits) for bit in (_SHOWN, _REJUDGED)}
         is_asked = has[_SHOWN] or self._gone or count["asked by an edit"]
         is_judged = has[_REJUDGED] or (count["judged by an edit"] and not is_asked)

@@ -43,6 +43,7 @@ from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
     AS_LABEL,
+    LABELLED,
     Judgements,
     is_judged_otherwise,
     judgement_changes,
@@ -63,6 +64,14 @@ class Outcome(NamedTuple):
     """Why, with counts if that is not why all did: `1 by a label`; empty: by the edits of the
     run."""
     undecided: int = 0
+    changed: int = 0
+    """If none of these did, how many changed otherwise without an edit."""
+
+    @property
+    def counts(self) -> tuple[tuple[int, str], ...]:
+        """Return each number with its word."""
+        others = (self.undecided, "now undecided"), (self.changed, "changed")
+        return (self.broke, "broke"), (self.fixed, "fixed"), *others
 
 
 class ComparedPart(NamedTuple):
@@ -116,9 +125,8 @@ class VerdictChanges:
     """How many that broke, were fixed or changed count answers older than those before."""
     causes: dict[str, GrowingResults] = field(default_factory=lambda: defaultdict(GrowingResults))
     """Those whose verdict changed without an edit, or whose label began or ceased to count."""
-    flip_causes: Counter[str] = field(default_factory=Counter)
-    """How many that broke, were fixed or became undecided are among these, by the cause; and how
-    many have other answers to the same question."""
+    change_causes: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """How many changed by each cause, and whether they broke, were fixed or became undecided."""
 
     @property
     def is_any(self) -> bool:
@@ -131,9 +139,13 @@ class VerdictChanges:
     @property
     def outcome(self) -> Outcome:
         """Return how many results changed, and which without an edit."""
-        counts = len(self.broke), len(self.fixed), len(self.undecided)
-        causes = tuple(cause_texts(sorted(self.flip_causes.items()), *counts))
-        return Outcome(*counts[:2], causes, counts[2])
+        counts, changed = (len(self.broke), len(self.fixed), len(self.undecided)), 0
+        is_flip = any(counts)
+        causes = [(why, n) for (why, each), n in self.change_causes.items() if each == is_flip]
+        if not is_flip:
+            changed = sum(count for cause, count in causes if cause)
+        texts = cause_texts(sorted(causes), *(counts if is_flip else (changed,)))
+        return Outcome(*counts[:2], tuple(texts), counts[2], changed)
 
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
@@ -222,7 +234,7 @@ class _Comparer:
         """The runs that have earlier verdicts."""
         self._waiting: dict[str, Sequence[FollowedResult] | None] = dict.fromkeys(self._leaves)
         """Judged or pending results that no earlier run had yet, by file; None: no run has it."""
-        self._versions = VersionReader(store)
+        self._versions, self._has_labels = VersionReader(store), bool(store.find_labels())
 
     def compare(self) -> VerdictChanges:
         """Compare all files."""
@@ -315,26 +327,36 @@ class _Comparer:
         same = find_same_answers(self._store, changed)
         for pair in pairs:
             self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
-        others = [pair for pair in unequal if not pair.has_same_verdict]
+        others = [
+            pair
+            for pair in unequal
+            if not pair.has_same_verdict
+            or not (sessions_of(pair) in same or has_equal_texts(pair, sessions))
+        ]
         given: dict[tuple[Judgements, Judgements], int] = {}
+        explained = [it for it in others if self._has_labels or not it.has_same_verdict]
         differences = judgement_changes(
-            self._store, self._versions, others, since, labels_given=given
+            self._store, self._versions, explained, since, labels_given=given
         )
         for pair in others:
             assert pair.was
             assert pair.now
             judgements = pair.was.evaluations, pair.now.evaluations
             words = differences.get(judgements) or [""]
-            cause = label_cause(pair, words, given.get(judgements, 1))
+            cause = ""
+            if not pair.has_same_verdict:
+                cause = label_cause(pair, words, given.get(judgements, 1))
             if is_judged_otherwise(pair) and not words[0]:
                 cause = OTHER_JUDGEMENT
             if cause:
                 self._changes.causes[cause].append(pair.now)
             elif cause := age_of_answers(pair, sessions):
-                is_edited = pair.was.evaluation != pair.now.evaluation or words[0]
-                cause = f"edited and {cause}" if is_edited else cause
+                if words[0].startswith(LABELLED):
+                    cause = f"{cause}, {words[0]}"
+                elif pair.was.evaluation != pair.now.evaluation or words[0]:
+                    cause = f"edited and {cause}"
             is_flip = sort_pair(pair) in ("broke", "fixed") or pair.is_now_undecided
-            self._changes.flip_causes[cause] += is_flip
+            self._changes.change_causes[cause, is_flip] += 1
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool
@@ -398,8 +420,9 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    causes = {OLDER: changes.older}
-    causes |= {cause: len(rows) for cause, rows in sorted(changes.causes.items())}
+    causes = Counter[str]()
+    for (cause, _), count in sorted(changes.change_causes.items()):
+        causes[cause] += count
     listed = cause_texts(causes.items(), *(count for count, _ in counts))
     spans += [StyledSpan(f" ({', '.join(listed)})")] if listed else []
     if changes.same_answer:

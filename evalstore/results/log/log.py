@@ -25,7 +25,7 @@ from evalstore.files.json_output import to_json
 from evalstore.planning.earlier_results import RecentRuns
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location, describe_selection
+from evalstore.planning.options import Location, describe_selection, is_partial
 from evalstore.planning.path_history import compare_sources, follow_file, name_in_newest_run
 from evalstore.planning.project import VersionReader
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
@@ -345,7 +345,8 @@ def find_logged_changes(
     participants = ParticipantHistory(VersionReader(store).find, names)
     labels = LoggedLabels(store)
     changes: list[LogEntry] = []
-    last: tuple[str, set[str], int] | None = None
+    began, before, rows = 0, list[str](), set[str]()
+    """When the last whole run started, with its leaf and those of partial runs since."""
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
             changes.append(_removed(removed[version.run.id], version.path))
@@ -369,11 +370,13 @@ def find_logged_changes(
                 )
             judged |= models
             is_other = history.differs(leaf)
-            if last and is_other:
-                rows = last[1] | version.rows[leaf]
-                parts = history.parts_apart(last[0], leaf)
-                edited += labels.between(*parts, last[2], rows)
-            last = leaf, version.rows[leaf], run.started
+            rows |= version.rows[leaf]
+            if before:
+                parts = history.parts_apart(before, leaf)
+                edited += labels.between(*parts, began, rows)
+            if not (before and is_partial(run)):
+                began, before, rows = run.started, [], {*version.rows[leaf]}
+            before.append(leaf)
             if now:
                 found = participants.step(
                     run,
@@ -569,7 +572,7 @@ class LoggedLabels:
     def between(
         self, was: Iterable[str], now: Iterable[str], since: int, rows: Collection[str]
     ) -> tuple[Difference, ...]:
-        """Return `labelled by Ada` or `label of Ada removed`, for verdicts that are other ones.
+        """Return `labelled by Ada` or `label of Ada removed`, for other verdicts or answers.
 
         `was` and `now` are leaves of results, or the parts of long ones that the other side has
         not, and `since` is when the first run started. With `rows`, the labels of a single row,
@@ -585,7 +588,7 @@ class LoggedLabels:
 
     def causes(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> str:
         """Return why these verdicts are other ones where nothing was edited: `asked again`."""
-        pairs = self._pair(was, now, rows)
+        pairs = [pair for pair in self._pair(was, now, rows) if not pair.has_same_verdict]
         sessions = self._store.find_compared(sessions_to_compare(pairs))
         causes = {
             OTHER_JUDGEMENT if is_judged_otherwise(pair) else age_of_answers(pair, sessions)
@@ -595,10 +598,12 @@ class LoggedLabels:
 
     def _pair(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> list[Pair]:
         before, after = (self._read(parts, rows) for parts in (was, now))
-        return [pair for pair in compare(before, after).flips if not pair.has_same_verdict]
+        newest = {(each.row, each.prompt_number, each.model): each for each in before}
+        return [*compare(newest.values(), after).flips]
 
     def _read(self, parts: Iterable[str], rows: Collection[str]) -> Iterator[Result]:
-        for batch in iterate_entries(self._store, {part: part for part in parts}):
+        in_order = {f"{number:09}": part for number, part in enumerate(parts)}
+        for batch in iterate_entries(self._store, in_order):
             for result, _ in batch:
                 if not rows:
                     yield result._replace(file="")
@@ -684,12 +689,16 @@ class VerdictHistory:
             self._read = leaf, words
         return self._read[1]
 
-    def parts_apart(self, was: str, now: str) -> tuple[list[str], list[str]]:
-        """Return the parts that only the first of two leaves has, and those of the other alone.
+    def parts_apart(self, was: Sequence[str], now: str) -> tuple[list[str], list[str]]:
+        """Return the parts of leaves before, and those of a leaf, but for those that both have.
 
-        A leaf that is not long is its only part.
+        Several leaves before, oldest first, have all parts. A leaf that is not long is its only
+        part.
         """
-        before, after = self._parts[was], self._parts[now]
+        before = list(dict.fromkeys(part for leaf in was for part in self._parts[leaf]))
+        after = list(self._parts[now])
+        if len(was) > 1:
+            return before, after
         return sorted({*before} - {*after}), sorted({*after} - {*before})
 
     def _words(self, part: str) -> list[tuple[int, str]]:

@@ -346,9 +346,9 @@ def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
 
 def _verdicts(entry: LogEntry) -> str:
     verdicts = _painted(entry.verdicts.items())
-    broke, fixed, causes, undecided = entry.outcome or Outcome(0, 0, ())
-    changed = _painted((("broke", broke), ("fixed", fixed), ("now undecided", undecided)))
-    why = f": {', '.join(causes)}" if causes else ""
+    outcome = entry.outcome or Outcome(0, 0, ())
+    changed = _painted((word, count) for count, word in outcome.counts)
+    why = f": {', '.join(outcome.causes)}" if outcome.causes else ""
     return f"{verdicts} ({changed}{why})" if changed else verdicts
 
 

@@ -94,7 +94,7 @@ def test_prompts_that_exchange_their_contents_with_an_edit_are_both_told(
     tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "Be quick.\n"})
     said, edited = "system prompts brief and kind exchanged", "line 1: Be brief. -> Be quick."
     status = evalstore("status").stdout
-    assert f"  2 cases asked again: system prompt kind changed: {edited}; {said}\n" in status
+    assert f"  2 cases asked again: {said}; system prompt kind changed: {edited}\n" in status
     before = evalstore("diff").stdout
     evalstore("run", "--yes")
     for shown in (before, evalstore("diff", "@~1", "@").stdout):
@@ -102,9 +102,21 @@ def test_prompts_that_exchange_their_contents_with_an_edit_are_both_told(
         assert f"\n    system prompt kind\n        {edited}\n" in shown
         assert "in place of" not in shown
     newest = evalstore("log", "-n", "1").stdout
-    assert f"    edit: system prompt kind changed\n    edit: {said}\n" in newest
-    lines = f"    edit: system prompt kind: {edited}\n    edit: {said}\n"
+    assert f"    edit: {said}\n    edit: system prompt kind changed\n" in newest
+    lines = f"    edit: {said}\n    edit: system prompt kind: {edited}\n"
     assert lines in evalstore("log", "tests/weather.md", "-n", "1").stdout
+
+
+def test_an_edit_before_prompts_were_exchanged_has_the_name_of_that_time(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    tree(prompted, {"prompts/brief.md": "Say no more than a word or two.\n"})
+    evalstore("run", "--yes")
+    tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "xyz\n"})
+    edited = "line 1: Be brief. -> Say no more than a word or two."
+    assert (
+        f"    edit: system prompt brief: {edited}\n" in evalstore("log", "tests/weather.md").stdout
+    )
 
 
 @pytest.mark.parametrize("texts", [("brief", "quick"), ("quick", "kind"), ("kind", "quick")])

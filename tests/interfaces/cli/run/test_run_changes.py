@@ -218,7 +218,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
 ) -> None:
     echo.reply = lambda text: "never"
     refreshed = history("run", "--refresh")
-    assert refreshed.stdout.startswith("since the last run: 2 broke, 2 changed\n")
+    assert refreshed.stdout.startswith("since the last run: 2 broke, 2 changed (asked again)\n")
     told = "the next plain run counts the older answers again; --max-age leaves them out\n"
     assert refreshed.stdout.endswith(told)
     ran = history("run")
@@ -241,6 +241,22 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
         ):
             assert f" {change}: {why})\n{cause.format(why)}" in f"{run}\n"
     assert history("run", "-q", "--refresh").stdout.endswith(told)
+
+
+def test_a_label_on_an_older_answer_that_counts_again_is_named_by_run_diff_and_log(
+    history: Evalstore, echo: Echo
+) -> None:
+    echo.reply = lambda text: text.replace("yes", "yes, yes")
+    history("run", "-q", "--refresh", "tests/a.md")
+    history("label", "tests/a.md", "pass", "--as", "Ada")
+    history("run", "-q", "tests/b.md")
+    why = "older answers count, labelled by Ada"
+    printed = history("run").stdout
+    assert printed.startswith(f"since the last verdict on each case: 1 changed ({why})\n")
+    assert f"({why})" in history("diff", "@~1", "@").stdout
+    assert f" fail (1 changed: {why})\n" in history("log").stdout
+    newest, *_ = history("log", "tests/a.md").stdout.split("\n\n")
+    assert newest.endswith(f"\n    1 pass (1 changed: {why})\n    labelled by Ada")
 
 
 def test_the_failure_to_be_shown_is_not_a_pending_result(echo: Echo, evalstore: Evalstore) -> None:

@@ -564,7 +564,10 @@ def test_another_order_of_system_prompts_is_no_version_that_was_run(
     line = "    =   tests/weather.md  system prompts a and b exchanged\n"
     assert line in evalstore("status").stdout
     asked = evalstore("status", "--refresh").stdout
-    assert "    =   tests/weather.md  2 cases asked again: at your request; system" in asked
+    assert (
+        "    =   tests/weather.md  2 cases asked again: system prompts a and b exchanged; at your request"
+        in asked
+    )
     edit(workspace / "prompts/b.md", "brief", "quick")
     shown = evalstore("status").stdout
     assert "  2 cases asked again: system prompt b changed: line 1" in shown
