@@ -564,13 +564,12 @@ def test_another_order_of_system_prompts_is_no_version_that_was_run(
     line = "    =   tests/weather.md  system prompts a and b exchanged\n"
     assert line in evalstore("status").stdout
     asked = evalstore("status", "--refresh").stdout
-    assert (
-        "    =   tests/weather.md  2 cases asked again: system prompts a and b exchanged; at your request"
-        in asked
-    )
+    told = "2 cases asked again: system prompts a and b exchanged; at your request"
+    assert f"    =   tests/weather.md  {told}" in asked
     edit(workspace / "prompts/b.md", "brief", "quick")
     shown = evalstore("status").stdout
-    assert "  2 cases asked again: system prompt b changed: line 1" in shown
+    first = told.partition(" at ")[0]
+    assert f"  {first} system prompt b changed: line 1" in shown
     assert "is new" not in shown
 
 
