@@ -103,7 +103,7 @@ COLUMNS = (
     ),
 )
 """All columns, in the order in which they are written."""
-NAMES: tuple[str, ...] = next(zip(*COLUMNS, strict=True))
+NAMES = tuple(column.name for column in COLUMNS)
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -144,7 +144,7 @@ def make_overview(
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
-    broke = {*diff.broke.rows()} if diff else set()  # what broke again is no other case
+    broke = {*diff.broke.rows()} if diff else set()  # those that broke again are not counted twice
     others = {(it.result.file, hash(it.result[:2])) for it in breaks} - broke
     before = f"{plural(len(others), 'other' if broke else 'case')} broke earlier" * bool(others)
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}

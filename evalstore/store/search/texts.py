@@ -350,7 +350,7 @@ class SearchIndex(ABC):
     """
 
     in_memory = False
-    """Whether the index ends with this object, as there is no file."""
+    """Whether the index is in memory alone and ends with this object."""
     missing = 0
     """How many texts the last update left out, because this user may not add them."""
 
