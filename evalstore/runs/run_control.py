@@ -81,9 +81,6 @@ def carry_out_plans(
     )
     for note in endpoints.notes:
         listener.note(note)
-    launcher = shared.launcher if shared else None
-    if launcher:
-        launcher.start(shared.id if shared else "", endpoints.notes)
     listener.start(survey.asks, survey.judgements)
     longest = settings.max_time if options.max_time is None else options.max_time
     if longest is not None and shared:
@@ -91,14 +88,16 @@ def carry_out_plans(
     try:
         with _held_while_closing(stopping_signals()) as (hold, held):
             shares = asyncio.run(
-                _run_until_stopped(executor, plans, finish, listener, longest, hold, shared)
+                _run_until_stopped(
+                    executor, plans, finish, listener, longest, hold, shared, endpoints.notes
+                )
             )
         executor.outcome.interrupted |= bool(held)
         return executor.outcome, shares
     finally:
         listener.stop()
-        if launcher:
-            launcher.stop()
+        if shared and shared.launcher:
+            shared.launcher.stop()
 
 
 async def _run_until_stopped(
@@ -109,6 +108,7 @@ async def _run_until_stopped(
     longest: float | None,
     hold: Callable[[], None],
     shared: SharedWork | None,
+    notes: Collection[str],
 ) -> list[RunShare] | None:
     """Run until the time limit or SIGINT, then finish calls in flight; another SIGINT ends them.
 
@@ -145,6 +145,9 @@ async def _run_until_stopped(
         loop.call_later(longest, end)
     with _handling(loop, stopping_signals(), interrupt, hold):
         async with executor:
+            if shared and shared.launcher:
+                # Not earlier: runners that know of no other one would record the run at its end.
+                await asyncio.to_thread(shared.launcher.start, shared.id, notes)
             for plan in plans:
                 doing = asyncio.create_task(executor.carry_out(plan))
                 with suppress(asyncio.CancelledError):

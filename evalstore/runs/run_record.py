@@ -28,8 +28,8 @@ from evalstore.runs.execution.sharing.run_share import RunnerLauncher, SharedWor
 from evalstore.runs.run_preview import Plans, PlanTotals, most_cost
 from evalstore.runs.run_report import RunTotals, describe_spending
 from evalstore.store import Store
-from evalstore.store.run_documents import FORMAT, LARGEST, quoted
-from evalstore.store.shared_runs import SharedRun
+from evalstore.store.run_documents import FORMAT, LARGEST, LEFT, NUMBERS, quoted
+from evalstore.store.shared_runs import RunShare, SharedRun
 from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.git import read_state
@@ -95,13 +95,17 @@ def share_run(
 
 @contextmanager
 def removed_if_unbegun(store: Store, shared: SharedWork | None) -> Iterator[None]:
-    """Remove the description of a run that fails in the block before any runner has begun."""
+    """Remove the description of a run that fails in the block before any runner has done a part."""
     try:
         yield
     except EvalstoreError:
-        if shared and not store.find_shares(shared.id):
+        if shared and all(map(_is_unused, store.find_shares(shared.id))):
             store.remove_shared_runs([shared.id])
         raise
+
+
+def _is_unused(share: RunShare) -> bool:
+    return bool(share.counts.get(LEFT)) and not any(map(share.counts.get, NUMBERS))
 
 
 def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[str, Json]:

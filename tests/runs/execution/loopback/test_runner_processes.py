@@ -6,12 +6,16 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from evalstore.core.runs import ProgressListener
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.runs import run as run_command
+from evalstore.runs.runners import JoinReport, join_run
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import StoreLocation
@@ -108,7 +112,11 @@ def test_an_interruption_ends_all_and_loses_no_answer(team: Team) -> None:
     assert not any(map(is_alive, pids))
     (run,) = team.read("log")["runs"]
     received = len(team.server.received)
-    assert (run["status"], run["asked"], run["reused"]) == ("interrupted", received, 0)
+    assert (run["status"], run["asked"], run["reused"]) == (
+        "interrupted",
+        received,
+        0,
+    )
     assert run["verdicts"]["pass"] == received
     assert team.query("SELECT count(*) FROM sessions") == [(len(team.server.received),)]
 
@@ -139,6 +147,38 @@ def test_slow_checks_of_stored_answers_are_divided(team: Team) -> None:
     code, document, _ = team.run(*LAUNCH)
     assert (code, document["asked"], document["judged"]) == (0, 0, 120)
     assert team.query("SELECT count(*) FROM evaluations") == [(240,)]
+
+
+class JoinsBeforeTheFirstPlan:
+    """Does all the work of a run before the program that has begun it does any."""
+
+    remark = ""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self.joined: JoinReport | None = None
+
+    def start(self, run: str, _known: Collection[str]) -> None:
+        """Take part in the run until nothing is left."""
+        self.joined = join_run(self._location, run, RunOptions(), ProgressListener())
+
+    def stop(self) -> None:
+        """Do nothing: it has ended."""
+
+
+def test_a_runner_that_is_done_first_leaves_the_record_to_the_one_that_has_begun(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team.write(20, below=JSON)
+    team.run()
+    team.write(20, below="~~~checks\n- contains: said\n~~~\n")
+    here = Location(team.root, store=team.address)
+    launcher = JoinsBeforeTheFirstPlan(here)
+    monkeypatch.setattr(run_command, "make_launcher", lambda *_: launcher)
+    report = run_command.run(here, SelectionOptions(), RunOptions(yes=True), ProgressListener())
+    assert launcher.joined
+    assert (launcher.joined.run, launcher.joined.judged) == (None, 20)
+    assert (report.status, report.judged) == ("complete", 20)
 
 
 def test_processes_have_the_keys_of_the_workspace_but_not_its_options(
