@@ -312,7 +312,7 @@ class CheckType:
     example: str = ""
     """A value after `type:` as an example in hints; empty if the type has no value."""
     description: CheckDescription | None = None
-    """For help and editors; the types of this package are described in `checks.descriptions`."""
+    """For help and editors; the types of this package are described in `descriptions.yaml`."""
 
 
 def read_nothing(_arguments: CheckArguments) -> dict[str, Json]:

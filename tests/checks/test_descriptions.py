@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.checks.base import CheckArguments, CheckExample, CheckSetting, CheckType
+from evalstore.checks.base import STEPS, CheckArguments, CheckExample, CheckSetting, CheckType
 from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
 from evalstore.checks.descriptions import DESCRIPTIONS, common_settings, describe_check
 from evalstore.checks.parser import _NESTED, COMMON, known_kinds, read_check, split
@@ -82,6 +82,12 @@ def conversations(answer: Json) -> list[HeldConversation]:
 def test_every_type_is_described_with_an_example() -> None:
     assert DESCRIPTIONS.keys() == KINDS.keys()
     assert [name for name, description in DESCRIPTIONS.items() if not description.examples] == []
+
+
+def test_the_steps_of_a_normalization_are_described() -> None:
+    (setting,) = (each for each in common_settings(KINDS["contains"]) if each.name == "normalize")
+    assert setting.type.schema["anyOf"][0]["enum"] == [*STEPS]
+    assert all(f"`{step}`" in setting.description for step in STEPS)
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
