@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.results.table.cases import RunLine
     from evalstore.runs.run_report import RunReport
 
 
-def run_counts_text(run: Run | RunLine | RunReport, *, by_checks: int = 0) -> str:
+def run_counts_text(run: Run | RunReport, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
     Recorded answers, which were taken from files, are counted apart, and so are the judgements

@@ -12,25 +12,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
-from evalstore.core.display import WORKSPACE, cost_text, is_simulated, safe
+from evalstore.core.display import WORKSPACE, safe
 from evalstore.core.results import Result
-from evalstore.core.runs import Run, shared_cost_text
+from evalstore.core.runs import Run
 from evalstore.core.values import SPECIAL_TAGS, VERDICTS, order_counts
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
-from evalstore.planning.options import (
-    Location,
-    describe_selection,
-    is_partial,
-    leaves_out_cases,
-)
+from evalstore.planning.options import Location, is_partial, leaves_out_cases
 from evalstore.planning.project import Project
 from evalstore.results.answer.judgements import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.edited_files import find_run_edits
@@ -182,41 +177,24 @@ _EDITS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
+class RunLine(Run):
     """A run as a line of the history."""
 
-    id: str
-    started: int
-    """Microseconds since 1970, UTC."""
-    ended: int
-    status: str
-    message: str
-    verdicts: Mapping[str, int]
-    asked: int
-    recorded: int
-    judged: int
-    reused: int
-    failed: int
-    cost: str
-    """The cost in words, as short as possible, because some prices may be unknown."""
-    shared_cost: str
-    """The cost in words, with the parts of candidates and evaluators."""
-    git: str
-    """The commit of the workspace, with a `+` if it had changes; empty outside git."""
-    is_partial: bool
-    """Whether the run left out some cases or candidates."""
-    selection: str
-    """The options of the run, as on its command line."""
-    models: tuple[str, ...]
-    author: str = ""
-    """Who started it; empty if that is not known."""
     push: FirstPush | None = None
     """Who pushed it; None for a run of this machine."""
     edits: tuple[str, ...] = ()
     """What was edited since the runs before it, as `log` says it; only of the newest runs."""
-    is_simulated: bool = False
-    """Whether it has a cost, and all of it is of scripted models."""
     names: tuple[str, ...] = ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether the run left out some cases or candidates."""
+        return is_partial(self)
+
+    @property
+    def models(self) -> list[str]:
+        """Return the candidates."""
+        return list(dict.fromkeys(candidate.id for candidate in self.candidates))
 
     @property
     def note(self) -> str:
@@ -289,37 +267,15 @@ def list_runs(location: Location) -> list[RunLine]:
         names = names_of_runs(store)
     pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
     return [
-        replace(
-            _line(run, pushes.get(run.id), tuple(map(str, edited))), names=names.get(run.id, ())
+        RunLine(
+            **{each.name: getattr(run, each.name) for each in fields(Run)}
+            | {"verdicts": order_counts(run.verdicts)},
+            push=pushes.get(run.id),
+            edits=tuple(map(str, edited)),
+            names=names.get(run.id, ()),
         )
         for run, edited in zip(runs, chain(edits, repeat(())), strict=False)
     ]
-
-
-def _line(run: Run, push: FirstPush | None, edits: tuple[str, ...]) -> RunLine:
-    return RunLine(
-        id=run.id,
-        started=run.started,
-        ended=run.ended,
-        status=run.status,
-        message=run.message or "",
-        verdicts=order_counts(run.verdicts),
-        asked=run.asked,
-        recorded=run.recorded,
-        judged=run.judged,
-        reused=run.reused,
-        failed=run.failed,
-        cost=cost_text(run.cost, run.spending, brief=True),
-        shared_cost=shared_cost_text(run.cost, run.spending),
-        git=run.git.text if run.git else "",
-        is_partial=is_partial(run),
-        selection=describe_selection(run.selection),
-        models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
-        author=run.author or "",
-        push=push,
-        edits=edits,
-        is_simulated=is_simulated(run.spending),
-    )
 
 
 def cases(location: Location, revision: str | None, window: CaseWindow | None = None) -> Cases:

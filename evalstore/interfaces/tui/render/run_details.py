@@ -14,8 +14,10 @@ from evalstore.core.display import (
     StyledSpan,
     clip,
     columns_of,
+    cost_text,
     heading,
     interval_bar,
+    is_simulated,
     money,
     percent,
     plural,
@@ -26,7 +28,7 @@ from evalstore.core.display import (
     text_lines,
     whole_percent,
 )
-from evalstore.core.runs import SIMULATED
+from evalstore.core.runs import SIMULATED, shared_cost_text
 from evalstore.interfaces.tui.grid_columns import (
     GAP,
     NEVER,
@@ -45,6 +47,7 @@ from evalstore.interfaces.tui.render.charts import (
 )
 from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
 from evalstore.planning.first_pushes import push_text
+from evalstore.planning.options import describe_selection
 from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.table.cases import RunLine
@@ -123,7 +126,7 @@ def _state_lines(
         yield from text_lines(
             with_keys("{history.status} shows what a run would do, why, and its cost."), "faint"
         )
-    if any(run.is_simulated for run in runs):
+    if any(is_simulated(run.spending) for run in runs):
         yield from text_lines(f"{SIMULATED}.", "faint")
     if is_star:
         text = f"{STAR} More differs than the change shows: the details of that run list it."
@@ -163,8 +166,8 @@ def run_lines(
 ) -> Iterator[StyledLine]:
     """Yield what a run did; `find` returns the differences of a run from earlier verdicts."""
     run = runs[number]
-    git = f"  git {run.git}" if run.git else ""
-    yield heading(f"run {run.id[:8]}{git}  {run.named}{run.message}".rstrip())
+    git = f"  git {run.git.text}" if run.git else ""
+    yield heading(f"run {run.id[:8]}{git}  {run.named}{run.message or ''}".rstrip())
     share = f"{run.verdicts['pass']:,} of {run.counted:,} passed"
     if not run.is_partial:
         share = f"{percent(run.rate)} of {run.counted:,}"
@@ -184,11 +187,13 @@ def run_lines(
     elif run.author and any(each.author != run.author for each in runs):
         yield from text_lines(f"run by {run.author}", "faint")
     yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
-    yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
+    cost = shared_cost_text(run.cost, run.spending)
+    yield from text_lines(f"cost: {cost}; took {seconds:.1f} s", "faint")
+    selection = describe_selection(run.selection)
     if run.is_partial:
-        yield from text_lines(f"partial run: {run.selection}", "pending")
-    elif run.selection:
-        yield from text_lines(f"arguments: {run.selection}", "faint")
+        yield from text_lines(f"partial run: {selection}", "pending")
+    elif selection:
+        yield from text_lines(f"arguments: {selection}", "faint")
 
 
 def run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
@@ -363,7 +368,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     titles = {"cost": _BRIEFLY_SIMULATED} if is_titled else {}
     costs = [run_cost(run, is_titled=is_titled) for run in runs]
     cost = max([_COST, *map(len, [*titles.values(), *costs])])
-    longest = max((columns_of(run.message) for run in runs), default=_MESSAGE)
+    longest = max((columns_of(run.message or "") for run in runs), default=_MESSAGE)
     widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
     writers = [columns_of(run.push.writer) for run in runs if run.push]
     if writers:
@@ -427,13 +432,15 @@ def _state_text(state: Dashboard | None) -> str:
 def is_all_simulated(runs: Sequence[RunLine]) -> bool:
     """Return whether no run has cost anything but simulated costs, and some have such."""
     free = money(0)
-    is_any = any(run.is_simulated for run in runs)
-    return is_any and all(run.is_simulated or run.cost == free for run in runs)
+    marks = [is_simulated(run.spending) for run in runs]
+    others = (run for run, is_free in zip(runs, marks, strict=True) if not is_free)
+    return any(marks) and all(run_cost(run, is_titled=False) == free for run in others)
 
 
 def run_cost(run: RunLine, *, is_titled: bool) -> str:
     """Return the cost of a run; that it is simulated is left out where the title says so."""
-    return run.cost.removesuffix(simulated("")) if is_titled else run.cost
+    text = cost_text(run.cost, run.spending, brief=True)
+    return text.removesuffix(simulated("")) if is_titled else text
 
 
 def passed_text(run: RunLine) -> str:

@@ -220,7 +220,7 @@ class PlaceCommands(_ListedCommands):
 
     def _runs(self) -> list[Command]:
         browser, runs = self.browser, self.browser.source.runs()
-        names = (f"Run {run.id[:8]} {run.message}".strip() for run in runs)
+        names = (f"Run {run.id[:8]} {run.message or ''}".strip() for run in runs)
         return [
             Command(name, when(run.started), partial(browser.open, browser.to.cases, run.id), "Run")
             for name, run in zip(names, runs, strict=True)

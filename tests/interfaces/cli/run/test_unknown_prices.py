@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalstore.core.runs import shared_cost_text
 from evalstore.interfaces.api.workspace import Workspace
-from evalstore.interfaces.tui.render.run_details import dashboard_lines
+from evalstore.interfaces.tui.render.run_details import dashboard_lines, run_cost
 from evalstore.interfaces.tui.screens.stats import group_cells
 from evalstore.planning import participants
 from evalstore.planning.options import Location
@@ -90,7 +91,8 @@ def browser(workspace: Path) -> Shown:
     location = Location(workspace)
     [run] = list_runs(location)
     cells = group_cells(every := stats(location), every.total)
-    return Shown(run.cost, run.shared_cost, tuple(cell.text for cell in cells[7:10]))
+    costs = run_cost(run, is_titled=False), shared_cost_text(run.cost, run.spending)
+    return Shown(*costs, tuple(cell.text for cell in cells[7:10]))
 
 
 def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(

@@ -15,10 +15,7 @@ ALL = "run when state passed change of cost verdicts"
 
 def line(status: str = "complete", message: str = "") -> RunLine:
     verdicts = {"pass": 7, "fail": 1}
-    counts = {"asked": 8, "recorded": 0, "judged": 8, "reused": 0, "failed": 0}
-    costs = {"cost": "$0.0012", "shared_cost": "$0.0012", "git": ""}
-    case = {"is_partial": False, "selection": "", "models": ("one",)}
-    return RunLine("a" * 32, 0, 1, status, message, verdicts, **counts, **costs, **case)  # type: ignore[arg-type]
+    return RunLine("a" * 32, 0, 1, status, "", "", 8, 8, 0, verdicts, message=message, cost=0.0012)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +40,13 @@ def test_columns(width: int, runs: list[RunLine], titles: str) -> None:
 
 def test_only_the_costs_of_scripted_models_are_marked_among_others() -> None:
     scripted, free, paid = (
-        replace(line(), cost=cost, is_simulated=is_simulated)
-        for cost, is_simulated in (("$0.01 simulated", True), ("$0", False), ("$0.02", False))
+        replace(line(), cost=cost, spending=[{"cost": cost, "simulated": is_simulated}])
+        for cost, is_simulated in ((1.5, True), (0, False), (2.5, False))
     )
     for runs, expected in (
-        ([scripted, free], ["$0.01", "$0"]),
-        ([scripted, paid], ["$0.01 simulated", "$0.02"]),
-        ([free, paid], ["$0", "$0.02"]),
+        ([scripted, free], ["$1.50", "$0"]),
+        ([scripted, paid], ["$1.50 simulated", "$2.50"]),
+        ([free, paid], ["$0", "$2.50"]),
         ([free], ["$0"]),
     ):
         is_titled = is_all_simulated(runs)
