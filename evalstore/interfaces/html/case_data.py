@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.pair_groups import digest_of_cell
@@ -29,6 +29,7 @@ from evalstore.results.answer.answer_text import (
 )
 from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.answer.verdict_explanation import find_failing_answer
+from evalstore.results.labels import PersonLabel, read_labels
 from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.driver import note_reached
@@ -57,6 +58,8 @@ _QUOTED = 240
 """The most characters of them in the summary."""
 _MOST_DIFFS = 5_000
 """The most answers that are compared with their previous version."""
+OTHER_CRITERIA = "for other instructions or checks"
+"""Said of a label that does not count, as it was given before or after an edit."""
 MOST_EXPLAINED = 100
 """The most results whose verdict is explained by its history."""
 
@@ -85,6 +88,10 @@ class CaseData:
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
         self._reader, self._history = reader, history
+        self._labels: dict[str, list[PersonLabel]] = {}
+        """The labels on each answer by its session, also those that no longer count."""
+        for label in read_labels(reader.store).last():
+            self._labels.setdefault(label.sessions[0], []).append(label)
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._explained = 0
         self._reasons_of: dict[CellKey, VerdictReasons] = {}
@@ -281,7 +288,17 @@ class CaseData:
                 ]
                 for session in view.sessions
             ],
-            "votes": [_vote(vote, texts) for vote in view.judgements],
+            "votes": [
+                *(_vote(vote, texts) for vote in view.judgements),
+                *(
+                    [it.verdict, f"{safe(label_by(it.person))} ({OTHER_CRITERIA})"]
+                    + ([texts.add(it.note, markdown=False)] if it.note else [])
+                    for it in chain.from_iterable(
+                        map(self._labels.get, result.sessions, repeat(()))
+                    )
+                    if it.evaluation != result.evaluation
+                ),
+            ],
             "failures": list(map(safe, view.failures)),
             "history": self._history.of(result, view.case),
             "was": self._previous(view, texts),

@@ -14,6 +14,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import subject_of
+from evalstore.core.results import Result
 from evalstore.core.values import (
     SPECIAL_TAGS,
     AnswerRef,
@@ -21,6 +22,7 @@ from evalstore.core.values import (
     Json,
     Message,
     Part,
+    Question,
     SampleRef,
     Text,
 )
@@ -28,6 +30,7 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning import participants
+from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import require_tag, tags_of
@@ -36,8 +39,12 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
-from evalstore.results.labels import read_labels
-from evalstore.results.names import name_prompts_of_cases, prompt_label
+from evalstore.results.answer.judgements import TOGETHER
+from evalstore.results.labels import PersonLabel, read_labels
+from evalstore.results.names import label_prompts, name_prompts_of_cases, prompt_label
+from evalstore.store import Store
+from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.results import SessionResults
 from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test
 
@@ -60,6 +67,8 @@ class Listing:
     """Errors of test files that are left out."""
     unlisted: int = 0
     """Labels that do not count in the workspace."""
+    uncounted: list[dict[str, Json]] = field(default_factory=list)
+    """These labels, each with the reason, if all are listed."""
 
     def document(self) -> Json:
         """Return the rows as JSON; those in a file as an iterator."""
@@ -69,7 +78,10 @@ class Listing:
 def list_things(
     location: Location, kind: str, selection: SelectionOptions, *, full: bool = False
 ) -> Listing:
-    """Return all items of a kind in the workspace or the store."""
+    """Return all items of a kind in the workspace or the store.
+
+    With `full`, cases with their messages, and labels with those that no longer count.
+    """
     if kind == "checks":
         return _checks()
     if kind == "runs":
@@ -192,14 +204,16 @@ def _tags(project: Project, selection: SelectionOptions, _full: bool) -> Listing
     return Listing("tags", rows, ("tag", "cases"))
 
 
-def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
+def _labels(project: Project, _selection: SelectionOptions, full: bool) -> Listing:
     """Return the labels that count in the workspace, each with what checks and models say."""
     labels, rule = read_labels(project.store), project.settings.verdict
     rows: list[dict[str, Json]] = []
     ids: set[str] = set()
     batches = compute_workspace(project) if labels.by_place else ()
+    reasons = _LabelReasons(project.store, labels.last() if full else ())
     for made_now in chain.from_iterable(results for _, results in batches):
         result = as_result(made_now)
+        reasons.add(made_now.cell, result)
         given = labels.current(result)
         made = project.store.find_judgements(result.evaluations) if given else {}
         for label in given:
@@ -225,7 +239,64 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
             }
             rows.append(row)
     columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")
-    return Listing("labels", rows, columns, unlisted=len(labels.last()) - len(ids))
+    uncounted = [
+        {**place, "label": label.verdict, "by": label.person, "note": label.note, "reason": why}
+        for label, place, why in reasons.describe(project, ids)
+    ]
+    number = len(labels.last()) - len(ids)
+    return Listing("labels", rows, columns, unlisted=number, uncounted=uncounted)
+
+
+class _LabelReasons:
+    """Finds why labels do not count in the workspace, after all its results were added."""
+
+    def __init__(self, store: Store, labels: Sequence[PersonLabel]) -> None:
+        sessions = store.find_sessions(label.sessions[0] for label in labels)
+        self._labels = labels
+        self._questions = {id: session.question for id, session in sessions.items()}
+        self._asked: dict[str, set[Question]] = {it.test: set() for it in self._questions.values()}
+        """What is asked now, by the test versions of the labelled answers."""
+        self._evaluations = dict.fromkeys(self._questions, frozenset[str | None]())
+        """The judging versions of the answers that count."""
+
+    def add(self, cell: Cell, result: Result) -> None:
+        """Add a result of the workspace."""
+        for test in self._asked.keys() & cell.case.tests:
+            self._asked[test].add(replace(cell.question, test=test))
+        for session in self._evaluations.keys() & result.sessions:
+            self._evaluations[session] |= {result.evaluation}
+
+    def describe(
+        self, project: Project, counted: Collection[str]
+    ) -> Iterator[tuple[PersonLabel, dict[str, Json], str]]:
+        """Yield the labels that are not counted, each with its place in the last run, and why."""
+        store = project.store
+        finder, runs = SessionResults(store), [*store.find_recent_runs(limit=RUNS_SEARCHED)]
+        listed = [label for label in self._labels if label.id not in counted]
+        found = {
+            session: next((it for run in runs for it in finder.find(run.results, session)), None)
+            for session in dict.fromkeys(label.sessions[0] for label in listed)
+        }
+        prompts = label_prompts(project, {it.prompt: None for it in found.values() if it})
+        for label in listed:
+            it = found[label.sessions[0]]
+            named = it and (it.file, it.row, prompts[it.prompt] if it.prompt else "", it.model)
+            place = zip(("file", "row", "promptName", "model"), named or ("",) * 4, strict=True)
+            yield label, dict(place), self._reason(label)
+
+    def _reason(self, label: PersonLabel) -> str:
+        session = label.sessions[0]
+        if evaluations := self._evaluations.get(session):
+            return TOGETHER if label.evaluation in evaluations else "instructions or checks edited"
+        question = self._questions[session]
+        now = self._asked[question.test]
+        if not now:
+            return "test edited or removed"
+        if question.prompt not in {it.prompt for it in now}:
+            return "system prompt edited or removed"
+        if question.model not in {it.model for it in now}:
+            return "candidate edited or removed"
+        return "another answer counts" if question in now else "temperature or seed edited"
 
 
 _LISTS: dict[str, Callable[[Project, SelectionOptions, bool], Listing]] = {

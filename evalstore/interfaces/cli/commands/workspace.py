@@ -192,7 +192,8 @@ def ls(
         )
     from evalstore.results.table.list import list_things
 
-    listing = list_things(here(), kind, selection, full=full)
+    lists_all = full or (kind == "labels" and output.verbose)
+    listing = list_things(here(), kind, selection, full=lists_all)
     output.end_with(USAGE if listing.left_out else OK)
     as_json = json or (full and output_format == "table")
     if not print_data(listing, [kind], output_format, kind=f"ls {kind}", json=as_json):
@@ -275,13 +276,19 @@ def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> 
 def _print_listing(listing: Listing) -> None:
     """Print a list for people, with what it needs to be understood."""
     others = output.plural(listing.unlisted, "label") if listing.unlisted else ""
-    why = "not listed" if listing.left_out else "no longer counted"
-    notes = [f"(left out: {others} {why})"] if others else []
-    if not listing.rows:
+    why = "not listed" if listing.left_out else "no longer counted; -v lists them"
+    notes = [f"(left out: {others} {why})"] if others and not listing.uncounted else []
+    if listing.rows:
+        print_table(_table(listing))
+    else:
         where = " that count in the workspace" if others else ""
         output.talk("\n".join((f"No {listing.kind}{where}.", *notes)))
+    if listing.uncounted:
+        columns = ("file", "row", "prompt", "model", "label", "by", "note", "reason")
+        output.line(f"{others} no longer counted:")
+        print_table(_table(replace(listing, rows=listing.uncounted, columns=columns)))
+    if not listing.rows:
         return
-    print_table(_table(listing))
     if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
         for text in output.wrap(_UNKNOWN, output.width()):
             output.talk(text)
@@ -372,7 +379,9 @@ _TITLES |= {"evaluator": "judge", "gitCommit": "commit", "selection": "arguments
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "checks": lambda row: {**row, "settings": ", ".join(it["name"] for it in row["settings"])},
     "results": _result_cells,
-    "labels": lambda row: row | {"prompt": row["promptName"] or "", "judged": row["judged"] or "-"},
+    "labels": lambda row: (
+        row | {"prompt": row["promptName"] or "", "judged": row.get("judged") or "-"}
+    ),
     "models": _model_cells,
     "runs": _run_cells,
 }

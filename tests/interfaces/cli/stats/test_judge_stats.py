@@ -194,18 +194,42 @@ def test_labels_of_earlier_answers_count_against_the_verdicts_on_them(
         assert lenient["people"] == {"agreed": 0, "compared": 1, "falsePasses": 0, "falseFails": 1}
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new", "reason"),
+    [
+        (
+            "models/one.yaml",
+            "provider: scripted",
+            "provider: scripted\nextraIdentifier: v2",
+            "candidate edited or removed",
+        ),
+        ("evalstore.yaml", "[one]", "[{id: one, temperature: 1}]", "temperature or seed edited"),
+    ],
+)
+def test_the_reason_why_a_label_no_longer_counts_is_listed(
+    judged: Path, evalstore: Evalstore, path: str, old: str, new: str, reason: str
+) -> None:
+    evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
+    tree(judged, {path: FILES[path].replace(old, new)})
+    assert evalstore("ls", "labels", "-v").stdout.endswith(f"  Ada  {reason}\n")
+
+
 def test_labels_on_replaced_answers_are_compared_and_not_listed(
     judged: Path, evalstore: Evalstore
 ) -> None:
     evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
     tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("Where is it?", "Where?")})
     evalstore("run", "-q")
-    note = "(left out: 1 label no longer counted)\n"
+    note = "(left out: 1 label no longer counted; -v lists them)\n"
     assert evalstore("ls", "labels").stderr == (f"No labels that count in the workspace.\n{note}")
     evalstore("label", "tests/t.md::n=4", "pass", "--as", "Ada")
     assert evalstore("ls", "labels").stderr == (
         f"1 of 1 label agrees with checks and judges (100.0%).\n{note}"
     )
+    listed = evalstore("ls", "labels", "-v").stdout
+    assert [line.split("  ")[-1].strip() for line in listed.splitlines()] == [
+        *("JUDGED", "pass", "1 label no longer counted:", "REASON", "test edited or removed"),
+    ]
     shown = evalstore("stats", "--by", "judge")
     assert "50.0% of 2" in shown.stdout
     assert shown.stderr == "(labels on answers that were replaced are included)\n"
