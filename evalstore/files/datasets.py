@@ -338,6 +338,7 @@ class Dataset:
         written = rows.columns()
         self._columns = DatasetColumns(written, written)
         self._read = self._kept = 0
+        self.is_table = isinstance(rows, DelimitedTable)
         self.problems: list[Problem] = []
         """Warnings of the last iteration, such as rows that were skipped."""
         if written:

@@ -38,7 +38,7 @@ from evalstore.core.values import (
     TestVersion,
     is_text,
 )
-from evalstore.files.datasets import Dataset
+from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, FileMention, NoValueError, Template
 from evalstore.workspace.testfiles.context import FillContext
@@ -115,6 +115,11 @@ class CaseBuilder:
         self._group = filler.compile(test.group) if test.group else None
         instructions = test.instructions
         self._instructions = filler.compile(instructions, self._later) if instructions else None
+        texts = [text for each in self._conversations for text in each.texts]
+        shown = filler.columns_in(filter(None, (*texts, self._instructions)))
+        self._shown = shown if data is not None and data.is_table else {}
+        self.blank: dict[str, tuple[str, int, DatasetRow]] = {}
+        """Columns that texts show as they are: the name and line there, and the first empty row."""
         self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
         if test.row_id is not None:
             filler.require_row_id(test.row_id, test.line_of("rowId"))
@@ -207,6 +212,12 @@ class CaseBuilder:
         ):
             self._judged = judged
         return judged
+
+    def note_blank(self, row: DatasetRow) -> None:
+        """Note the columns that messages or instructions show, and that are empty in this row."""
+        for column, (name, line) in self._shown.items():
+            if not str(dict.get(row.item, column, column)).strip():
+                self.blank.setdefault(column, (name, line, row))
 
     def values(self, row: RowValues) -> dict[str, Json]:
         """Return what tells rows apart: the used values of their data, and the author's."""

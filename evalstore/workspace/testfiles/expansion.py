@@ -37,7 +37,7 @@ from evalstore.workspace.testfiles.context import (
 )
 from evalstore.workspace.testfiles.known_rows import KnownRows
 from evalstore.workspace.testfiles.parser import TestFile
-from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
+from evalstore.workspace.testfiles.rendering import RowValues
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
 
 MOST_CASES = 1_000_000
@@ -89,7 +89,7 @@ def expand_test(
     )
     can_store = in_nodes and data is not None and not drafter.has_groups
     former = known(result.dependencies) if can_store and not drafter.runs_code else None
-    rest = _draft(_rows(test, drafter.filler, data), drafter, data, project)
+    rest = _draft(_rows(test, drafter, data), drafter, data, project)
     most = _MOST_AT_ONCE if can_store else MOST_CASES
     drafts = [] if former else list(islice(rest, most + 1))
     if can_store and (former or len(drafts) > most):
@@ -128,7 +128,7 @@ def _build_tree(
     rows = array("Q")
     unknown: list[_Row] = []
     try:
-        for each in _rows(test, drafter.filler, data):
+        for each in _rows(test, drafter, data):
             _tell(len(rows) + 1)
             rows.append(each[0].digest())
             if known is None:
@@ -197,6 +197,15 @@ def _find_idle(
             "nothing below '---' says how to judge the answer, so it is never judged",
             test.first_line,
             hint="write the instructions for the judge below the line '---'",
+        )
+    for name, line, row in drafter.blank.values():
+        yield _in_rows(
+            warn(
+                f"'{{{{{name}}}}}' is filled with an empty value",
+                line,
+                hint=f"fill it in, or write '{{{{ {name} | default(\"\") }}}}' if it may be empty",
+            ),
+            [_place(data, row)],
         )
     if test.group is not None and not drafter.has_groups:
         yield warn(
@@ -279,15 +288,16 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
 _Row = tuple[RowValues, DatasetRow | None]
 
 
-def _rows(test: TestFile, filler: TemplateSet, data: Dataset | None) -> Iterator[_Row]:
+def _rows(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> Iterator[_Row]:
     """Yield every row of data combined with every row of replacements, with the row of data."""
     if data is None:
         for values in expand_rows(test.replacements):
-            yield RowValues(values, filler.values), None
+            yield RowValues(values, drafter.filler.values), None
         return
     combinations = list(expand_rows(test.replacements))
     count = 0
     for data_row in data:
+        drafter.note_blank(data_row)
         for values in combinations:
             count += 1
             if count > MOST_CASES:
@@ -296,7 +306,7 @@ def _rows(test: TestFile, filler: TemplateSet, data: Dataset | None) -> Iterator
                     test.line_of("dataset"),
                     hint="take fewer rows with 'limit', 'where' or 'sample'",
                 )
-            yield RowValues(values, filler.values, data_row.item), data_row
+            yield RowValues(values, drafter.filler.values, data_row.item), data_row
 
 
 def _place(data: Dataset | None, row: DatasetRow | None) -> str:
@@ -320,7 +330,7 @@ def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> 
         if data is not None or len(values) > 1
     }
     seen: set[int] = set()
-    for row, source in _rows(test, drafter.filler, data):
+    for row, source in _rows(test, drafter, data):
         id = drafter.id_of(row)
         parts = [row.values[name].text if name in row.values else None for name in combined]
         key = hash((id, *parts))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from evalstore.core import hashing
@@ -36,6 +37,7 @@ from evalstore.files.templates import (
     DeferredValue,
     FileMention,
     Filled,
+    NameSegment,
     NoValueError,
     Template,
     compile_text,
@@ -267,6 +269,16 @@ class TemplateSet:
             self.need(name, line, later)
         return template
 
+    def columns_in(self, texts: Iterable[Template]) -> dict[str, tuple[str, int]]:
+        """Return the columns that texts show as they are, each with its name and line there."""
+        shown: dict[str, tuple[str, int]] = {}
+        for segment in chain.from_iterable(text.segments for text in texts if text.scope is None):
+            if isinstance(segment, NameSegment) and segment.name not in self.known:
+                column = self._columns.get(segment.name.removeprefix(f"{ITEM}."))
+                if column is not None:
+                    shown.setdefault(column, (segment.name, segment.line))
+        return shown
+
     def need(self, name: str, line: int, later: Collection[str] = ()) -> None:
         """Count a name as used, or report it."""
         if name in later and name in self._columns and name not in self.known:
@@ -426,6 +438,7 @@ class ConversationTemplate:
         self._turns = [
             (turn, filler.compile(turn.section), _image(turn, filler)) for turn in run.turns
         ]
+        self.texts = [template for _, template, _ in self._turns]
         self._template = filler.compile(run.template) if run.template else None
         self._shape = AnswerNames(run.name, run.turn_names)
 

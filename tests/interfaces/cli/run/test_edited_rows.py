@@ -161,6 +161,35 @@ def test_edited_rows_have_the_cases_that_they_have_when_all_are_read(
         assert changed == whole or not whole
 
 
+@pytest.mark.parametrize("most", [1, 60, 1000])
+@pytest.mark.parametrize("shown", ["{{capital}}", "{{ item.capital }}", "{{ capital | lower }}"])
+def test_an_empty_cell_of_a_shown_column_is_a_warning_however_many_rows_there_are(
+    make: Callable[[str], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    shown: str,
+) -> None:
+    treat_as_long(monkeypatch)
+    monkeypatch.setattr(expansion, "_MOST_AT_ONCE", most)
+    root = make(_text())
+    head = "---\ndataset: rows.csv\n---\n\n"
+    body = BODY.format(more=f" Near {shown}?").replace("'{{capital}}'", "Oslo")
+    (root / "tests/rows.md").write_text(head + body)
+    cells = [f"land {n},Oslo {n}" for n in range(90)]
+    cells[1], cells[4] = "land 1, ", "land 4,"
+    name = shown.strip("{ }")
+    warning = (
+        f"warning: tests/rows.md:7: '{{{{{name}}}}}' is filled with an empty value "
+        "(tests/rows.csv:3)\n"
+        f"hint: fill it in, or write '{{{{ {name} | default(\"\") }}}}' if it may be empty\n"
+    )
+    for edited in "ab":
+        cells[7] = f"land {edited},Oslo"
+        (root / "tests/rows.csv").write_text("country,capital\n" + "\n".join(cells) + "\n")
+        assert evalstore("check").stderr == warning * ("|" not in shown)
+
+
 def test_only_the_rows_that_differ_are_filled_again(
     make: Callable[[str], Path], evalstore: Evalstore, drafted: list[int]
 ) -> None:
