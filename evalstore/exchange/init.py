@@ -27,53 +27,10 @@ from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.settings import FILE, Settings
 from evalstore.workspace.trust import AllowedPaths, WorkspaceBoundary
 
-STARTER = {
-    FILE: f"""\
-# Settings; every field is described in the documentation (formats).
-candidates:
-  - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as {EXAMPLE}
-    # temperature: 0        # none is sent without this line, as some models refuse it
-evaluators:
-  - id: scripted/judge
-    # temperature: 0
-""",
-    "tests/hello.md": """\
----
-tags: [greeting]
-replacements:
-  language: [English, French]
----
-
-# User
-
-Say hello in `{{language}}`.
-
----
-
-The answer must be a greeting in `{{language}}`.
-""",
-    "models/parrot.yaml": """\
-# A scripted model: it answers from this file, so everything works offline.
-# It knows no French, so that one of the two results fails.
-# Stored answers still count after an edit of 'responses'. To ask again, add 'extraIdentifier: v2'
-# (and v3 after the next edit), or start 'evalstore run --refresh', which asks again for one run.
-id: scripted/parrot
-provider: scripted
-responses:
-  - {when: English, answer: Hello!}
-  - {when: French, answer: Hello!}
-  - {when: capital of France, answer: The capital of France is Paris.}
-""",
-    "models/judge.yaml": """\
-id: scripted/judge
-provider: scripted
-responses:
-  - {when: "greeting in English", answer: {pass: true, feedback: ""}}
-  - {when: "greeting in French", answer: {pass: false, feedback: "\
-It is English, not French. (An example: without French in tests/hello.md all pass.)"}}
-  - {when: "capital of France", answer: {pass: true, feedback: ""}}
-""",
-}
+_STARTER = Path(__file__).parent / "starter"
+"""A first workspace, and a commented test file that can be run at once, for `init FILE.md`."""
+_STARTER_FILES = (FILE, "tests/hello.md", "models/parrot.yaml", "models/judge.yaml")
+_NEW_TEST = _STARTER / "tests" / "new.md"
 BARE = f"""\
 # candidates: [{EXAMPLE}]  # models that answer
 # evaluators: [{EXAMPLE}]  # models that judge
@@ -130,7 +87,7 @@ def init(
         elif bare:
             files = {FILE: BARE.encode()}
         else:
-            files = {name: text.encode() for name, text in STARTER.items()}
+            files = {name: (_STARTER / name).read_bytes() for name in _STARTER_FILES}
         if FILE in files and not (directory / FILE).exists():
             place: StoreLocation | None = address
         else:
@@ -267,37 +224,9 @@ def example_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "example"
 
 
-# --- a commented test file that can be run at once, for `init FILE.md`
+# --- a new test file, for `init FILE.md`
 
 
-TEMPLATE = """\
----
-description: Does it know the capital of France?
-# Every field is optional. Remove the '#' in front of a field to use it.
-# tags: [geography]            # 'evalstore run -t geography' runs the tests with this tag
-# attempts: 3                  # answers of each model
-# threshold: 0.8               # the share of results that must pass; 1 if it is not given
-# options: {temperature: 0.5, maxOutputTokens: 200}
-# replacements: {country: [France, Japan]}   # a case for each value of {{country}} in the text
----
-
-<!-- What the model is shown; comments up here are not sent. '# 👤' can be written for '# User'.
-Below the line '---' is how the answer is judged: instructions for a model that judges, and checks,
-which need no model. Either can be left out. 'evalstore ls checks' lists the checks. -->
-
-# User
-
-What is the capital of France? Answer in one sentence.
-
----
-
-The answer must name the capital of France and say nothing else about the country.
-
-~~~checks
-- contains: Paris
-- length: {max: 200}
-~~~
-"""
 _IGNORED = "README.md"
 
 
@@ -322,7 +251,7 @@ def new_test(location: Location, name: str) -> NewTest:
     _require_place(workspace, file, name)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, TEMPLATE.encode(), exclusive=True)
+        write_whole(file, _NEW_TEST.read_bytes(), exclusive=True)
     except FileExistsError as error:
         if not os.path.lexists(file):
             raise EvalstoreError(f"'{name}' cannot be written: {error.strerror}") from error

@@ -9,11 +9,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from evalstore.exchange.init import TEMPLATE
+from evalstore.exchange.init import _NEW_TEST
+from evalstore.providers.base import EXAMPLE
 from evalstore.workspace.testfiles.parser import TEST_FIELDS, parse_test, read_test
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore, Ran
 from tests.interfaces.cli.test_documents import schema_of
+
+TEMPLATE = _NEW_TEST.read_text("utf-8")
 
 
 def test_a_new_test_says_how_to_run_it(workspace: Path, evalstore: Evalstore) -> None:
@@ -166,6 +169,16 @@ def test_the_comments_of_the_template_are_not_sent() -> None:
     assert test.instructions is not None
     assert "<!--" not in test.instructions.text
     assert len(test.checks.entries if test.checks else ()) == 2
+
+
+# --- a new workspace
+
+
+def test_new_settings_name_the_same_model_as_other_messages(
+    tmp_path: Path, evalstore: Evalstore
+) -> None:
+    evalstore("init", str(tmp_path / "new"))
+    assert f"such as {EXAMPLE}\n" in (tmp_path / "new/evalstore.yaml").read_text("utf-8")
 
 
 # --- the commands with which `init` ends
