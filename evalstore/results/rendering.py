@@ -16,7 +16,7 @@ from evalstore.checks.transcript import ShownAnswer, remarks_on
 from evalstore.core.display import bytes_text, safe
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import AnswerRef, Json, Message, Part, SampleRef, Text
-from evalstore.files.yaml12 import parse_json
+from evalstore.files.yaml12 import parse_json, write_yaml
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -82,8 +82,6 @@ def check_yaml(check: Json, names: Mapping[str | None, str] | None = None) -> st
     The order of its settings, which is not stored, is that of their description. `names` are
     those of evaluator prompts and schemas by id.
     """
-    from evalstore.files.yaml12 import write_yaml
-
     return write_yaml(_written(check, names), compact=True)
 
 

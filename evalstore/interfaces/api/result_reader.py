@@ -15,12 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, get_args
 
 from evalstore.comparison.pair_groups import unpack_result
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.display import kind_word, money, short
+from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.temporary_list import keep_values
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import FailOn, LaunchedBy, Location, RunOptions, SelectionOptions
+from evalstore.results.names import CaseReference, read_reference
+from evalstore.workspace.settings.settings import find_root
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -177,7 +181,6 @@ def any_revision(run: Run | str | None) -> str:
 
 def run_id(location: Location, run: Run | str | None) -> str | None:
     """Return the full id of a run; None stands for the workspace. Raises `RevisionError`."""
-    from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve_run
 
     if run is None:
@@ -190,9 +193,6 @@ def run_id(location: Location, run: Run | str | None) -> str | None:
 
 def session_id(location: Location, text: str) -> str:
     """Return the full id of a session; raises `RevisionError` when the text names none."""
-    from evalstore.core.display import kind_word
-    from evalstore.core.errors import RevisionError
-    from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve
 
     with open_store(location) as store:
@@ -254,8 +254,6 @@ class OpenedWorkspace:
             ),
             warn=warn,
         )
-        from evalstore.planning.open_project import open_workspace
-
         with self._use() as location:
             open_workspace(location)
 
@@ -284,8 +282,6 @@ class OpenedWorkspace:
     @property
     def root(self) -> Path:
         """Return the folder with `evalstore.yaml`."""
-        from evalstore.workspace.settings.settings import find_root
-
         return find_root(self.location.directory)
 
     @property
@@ -395,7 +391,6 @@ class ResultReader(OpenedWorkspace):
         the newest run that has one.
         """
         from evalstore.results.answer.verdict_explanation import explain_result
-        from evalstore.results.names import CaseReference, read_reference
         from evalstore.results.show.explained_case import explain_case
 
         with self._use() as location:
@@ -554,7 +549,6 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """Return the answer as notebooks show it: the conversation, and its judgements."""
-        from evalstore.core.display import money, short
         from evalstore.core.notebook_tables import block, line, long_text, strong, table, word
 
         facts = self.facts

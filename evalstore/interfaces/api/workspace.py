@@ -28,6 +28,7 @@ from evalstore.interfaces.api.result_reader import (
     system_errors,
 )
 from evalstore.results.names import shortened, show_answer
+from evalstore.store.location import is_url
 from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
@@ -259,8 +260,6 @@ class Workspace(ResultReader):
 
         It is named by the path of its file, or its address in PostgreSQL.
         """
-        from evalstore.store.location import is_url
-
         name = str(store)
         return self.pull(name if is_url(name) else str(Path(name).absolute()), dry_run=dry_run)
 

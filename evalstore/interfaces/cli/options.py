@@ -204,7 +204,6 @@ def groups(_ctx: Any, incomplete: str) -> Iterable[str]:
 
 
 def _rows(ctx: Any, kind: str) -> Sequence[dict[str, Any]]:
-    from evalstore.planning.options import SelectionOptions
     from evalstore.results.table.list import list_things
 
     return [*list_things(_location(ctx), kind, SelectionOptions()).rows]
@@ -212,8 +211,6 @@ def _rows(ctx: Any, kind: str) -> Sequence[dict[str, Any]]:
 
 def _location(ctx: Any) -> Location:
     """Locate the workspace and the store that the command line or the environment names."""
-    from evalstore.planning.options import Location
-
     named = {**ctx.find_root().params, **_shared_options()}
     paths = {
         name: os.path.expanduser(named[name])  # noqa: PTH111 - a shell does not expand these words

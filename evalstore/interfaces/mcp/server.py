@@ -50,6 +50,7 @@ from evalstore.interfaces.mcp.read_tools import (
     fenced,
     fit,
 )
+from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, RunOptions
 
 if TYPE_CHECKING:
@@ -303,7 +304,6 @@ class RunBudget:
         Raises `BudgetSpentError` when nothing remains, and `EvalstoreError` when another run is
         not finished, a price is not known, or a key may not be sent.
         """
-        from evalstore.planning.open_project import open_workspace
         from evalstore.runs.run import run
 
         if not self._running.acquire(blocking=False):

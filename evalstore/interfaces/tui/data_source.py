@@ -27,7 +27,7 @@ from evalstore.results.labels import LabelIndex
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine
 from evalstore.store.driver import Extent
-from evalstore.store.shared_runs import RunInProgress
+from evalstore.store.shared_runs import RunInProgress, find_runs_of_others
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
@@ -290,8 +290,6 @@ class StoreWatch:
 
         Raises `StoreError` when the store is gone or cannot be read.
         """
-        from evalstore.store.shared_runs import find_runs_of_others
-
         stamp, before = self._workspace.stamp(), self._stamp
         # A program that was killed writes nothing.
         is_late = bool(self.other_runs) and time.monotonic() - self._looked > _LOOK_SECONDS

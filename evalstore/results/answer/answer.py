@@ -24,6 +24,7 @@ from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import sum_usage
+from evalstore.planning.planner import resolve_scope
 from evalstore.planning.project import Fresh, VersionReader
 from evalstore.planning.results import name_models
 from evalstore.providers.base import SCRIPTED
@@ -521,8 +522,6 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
 
     There are no questions if the workspace does not have the case now.
     """
-    from evalstore.planning.planner import resolve_scope
-
     fresh: Fresh = {}
     with suppress(EvalstoreError), open_project(location) as project:
         fresh = project.reading.contents

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from evalstore.checks.text_differences import AnswerDifference
     from evalstore.core.results import Evaluation
     from evalstore.core.runs import Run
+    from evalstore.results.answer.answer import SessionDetails
     from evalstore.results.answer.case_answers import ResultView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.store import Store
@@ -377,10 +378,11 @@ def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None
 
 
 def explain_session(
-    location: Location, store: Store, view: AnswerView
+    location: Location, store: Store, id: str, judged: SessionDetails | None = None
 ) -> VerdictExplanation | None:
-    """Explain the answer of a page; None when no recent run has it."""
-    for result, run in cells_with(store, view.id or "").items():
+    """Explain an answer; None when no recent run has it. `judged` if it was read before."""
+    view = read_answer(location, store, id, judged=judged)
+    for result, run in cells_with(store, id).items():
         if (result.file, result.row) == (view.file, view.row):
             if now := with_later_labels(location, store, [result]).get(result):
                 return explain_result(location, now, None, view=view)

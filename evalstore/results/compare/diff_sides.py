@@ -34,6 +34,7 @@ from evalstore.planning.options import (
 from evalstore.planning.participants import match_models
 from evalstore.planning.path_history import PathHistory, known_ids, same_leaf
 from evalstore.planning.project import Project
+from evalstore.planning.results import as_result
 from evalstore.planning.selection import (
     Selection,
     Target,
@@ -43,6 +44,7 @@ from evalstore.planning.selection import (
     split_row,
 )
 from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.status_report import compute_workspace
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.edited_sources import find_parts
 from evalstore.results.judgement_changes import find_named_candidates
@@ -151,8 +153,6 @@ def workspace_side(
         sources = read_sources(project.workspace, project.reading)
         return Side(WORKSPACE, *_files_of_workspace(project), named, sources=sources)
     from evalstore.planning.planner import resolve_scope  # two runs are compared without it
-    from evalstore.planning.results import as_result
-    from evalstore.planning.status_report import compute_workspace
 
     scope = resolve_scope(project, selection, settled=settled)
     candidates, marks = scope.settled.models, is_marked and project.store.count_failures() > 0

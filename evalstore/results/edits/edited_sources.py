@@ -30,7 +30,9 @@ from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import ROWS, SourceChanges, as_replaced, name_edited
+from evalstore.planning.results import LeafBuilder
 from evalstore.planning.settled_parts import SettledParts, find_settled
+from evalstore.planning.status_report import compute_workspace, workspace_as_run
 from evalstore.results.judgement_changes import differ_participants
 from evalstore.store.trees.tree_nodes import (
     StoredCases,
@@ -83,8 +85,6 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
 
 def find_unedited_run(project: Project) -> Run | None:
     """Return the last run unless files, settings or labels changed since; nothing is planned."""
-    from evalstore.planning.status_report import workspace_as_run
-
     store = project.store
     last = store.find_runs(limit=1)
     if not last or last[0].snapshot != project.snapshot()[0]:
@@ -102,8 +102,6 @@ def find_equal_run(project: Project) -> Run | None:
     It would not after a label, also one that agrees with the judges.
     """
     from evalstore.planning.planner import resolve_scope
-    from evalstore.planning.results import LeafBuilder
-    from evalstore.planning.status_report import compute_workspace
 
     store, every = project.store, SelectionOptions()
     last = find_unedited_run(project)

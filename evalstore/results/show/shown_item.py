@@ -20,8 +20,10 @@ from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace, iterate_workspace
-from evalstore.results.answer.verdict_explanation import find_edit
+from evalstore.results.answer.answer import SessionDetails, read_answer, read_session_details
+from evalstore.results.answer.verdict_explanation import explain_session, find_edit
 from evalstore.results.names import name_prompts, read_reference, reference_names
+from evalstore.results.show.explained_case import SeveralCasesError, explain_case
 from evalstore.results.show.revision_results import find_test_file
 from evalstore.results.show.show import (
     IN_PROGRESS,
@@ -34,7 +36,7 @@ from evalstore.results.show.show import (
 from evalstore.store.revisions import WORK, RunInProgressError, resolve, split_path
 
 if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerView, SessionDetails
+    from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.store import Store
@@ -67,19 +69,15 @@ def describe_shown(
 def _show(location: Location, revision: str) -> ShownItem:
     text, colon, path = split_path(revision)
     if text == WORK:
-        if colon:
-            return show_workspace_file(location, path)
-        return show_workspace(location)
+        return show_workspace_file(location, path) if colon else show_workspace(location)
     with open_store(location) as store:
         if colon:
             return show_file(location, store, text, path)
         kind, id = _resolve(location, store, text)
         if kind == "session":
-            from evalstore.results.answer.answer import read_session_details
-
             judged = read_session_details(location, store, id)
             item = _show_session(store, id, judged)
-            explanation = _explain_session(location, store, id, judged)
+            explanation = explain_session(location, store, id, judged)
             item.related |= explanation.document_of_history() if explanation else {}
             item.push = first_push_of(location, kind, id)
             return item
@@ -106,17 +104,12 @@ def show_to_people(
     with open_store(location) as store:
         kind, id = _resolve(location, store, revision)
         if kind == "session":
-            from evalstore.results.answer.answer import (
-                read_answer,  # only for sessions
-                read_session_details,
-            )
-
             judged = read_session_details(location, store, id)
-            explanation = _explain_session(location, store, id, judged)
+            explanation = explain_session(location, store, id, judged)
             return explanation or read_answer(location, store, id, judged=judged)
         item = show_item(location, store, kind, id, most)
         if kind == "judgement":
-            explanation = _explain_session(location, store, item.content["sessions"][0])
+            explanation = explain_session(location, store, item.content["sessions"][0])
             return ExplainedJudgement(item, explanation)
         return item
 
@@ -162,19 +155,6 @@ _MOST_MEANT = 3
 """The most cases that a hint names."""
 
 
-def _explain_session(
-    location: Location, store: Store, id: str, judged: SessionDetails | None = None
-) -> VerdictExplanation | None:
-    """Return the explanation of the verdict on an answer; None when no recent run has it.
-
-    `judged` are the details of its session if they were read before.
-    """
-    from evalstore.results.answer.answer import read_answer
-    from evalstore.results.answer.verdict_explanation import explain_session
-
-    return explain_session(location, store, read_answer(location, store, id, judged=judged))
-
-
 class ExplainedJudgement(NamedTuple):
     """A judgement with the explanation of the verdict that it belongs to."""
 
@@ -191,11 +171,9 @@ def _explain_case(
     """
     is_chosen = model is not None or prompt is not None
     if (reference := read_reference(text, files=is_chosen)) is not None:
-        from evalstore.results.show import explained_case
-
         try:
-            return explained_case.explain_case(location, reference, model, prompt)
-        except explained_case.SeveralCasesError as error:
+            return explain_case(location, reference, model, prompt)
+        except SeveralCasesError as error:
             if error.newest is None and not is_chosen:
                 raise
             prompt = prompt or reference.prompt

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from evalstore.checks.parser import explain_checks
 from evalstore.core import deserialize
 from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
@@ -93,8 +94,6 @@ def list_things(
 
 
 def _checks() -> Listing:
-    from evalstore.checks.parser import explain_checks
-
     rows = [
         {**to_json(check), "example": check.examples[0].check if check.examples else None}
         for check in explain_checks()

@@ -12,9 +12,16 @@ import typer
 
 from evalstore.core.display import case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError
+from evalstore.files.json_output import fields_to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.commands.sharing import show_progress
+from evalstore.interfaces.cli.commands.sharing import (
+    pull_line,
+    push_line,
+    show_progress,
+    tell_of_excluded,
+    warn_of_left_out,
+)
 from evalstore.interfaces.cli.options import OptionGroup, argument, in_section, option
 from evalstore.interfaces.cli.render.layout import print_data
 from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
@@ -169,7 +176,6 @@ def status(
     judges and settings have them, too. With -o, the rows are the changed files, or with --explain
     the calls of a run.
     """
-    from evalstore.files.json_output import fields_to_json
     from evalstore.interfaces.cli.render.status import print_status
     from evalstore.runs.status.status import status as operation
 
@@ -292,7 +298,6 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
 
 def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:
     from evalstore.exchange.sync.pull import pull_for_plan
-    from evalstore.interfaces.cli.commands.sharing import pull_line, warn_of_left_out
 
     with show_progress("pulling") as listener:
         report = pull_for_plan(
@@ -310,7 +315,6 @@ def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None
 def _push(remote: str, exit_code: int) -> int:
     """Push the results of a run that is stored; return the exit code of both."""
     from evalstore.exchange.sync.push import push
-    from evalstore.interfaces.cli.commands.sharing import push_line, tell_of_excluded
 
     try:
         with show_progress("pushing") as listener:

@@ -27,6 +27,7 @@ from evalstore.results.names import show_command
 from evalstore.runs.run_text import (
     OLDER_HINT,
     failure_line,
+    list_results,
     stop_lines,
     summary_text,
     verdict_line,
@@ -169,8 +170,6 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
 
 def _print_results(report: RunReport, extent: Extent) -> None:
     """Print the results that did not pass, each with its feedback; with `-v` all results."""
-    from evalstore.runs.run_text import list_results
-
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
     places = [case_place(each.file, each.row, each.prompt, prompts) for each in listed.results]

@@ -35,6 +35,7 @@ from evalstore.core.errors import EvalstoreError, NotRunError
 from evalstore.core.results import Result
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.atomic_write import write_whole
+from evalstore.files.processes.limited_calls import LimitReached, call
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.page_lines import TitlePart
 from evalstore.interfaces.tui.render.markdown_text import render_text
@@ -578,8 +579,6 @@ def image_lines(data: bytes) -> list[StyledLine]:
 
 def _decoded(data: bytes) -> tuple[int, int, str] | None:
     """Decode an image to its columns, rows and colours; a slow decoder is ended."""
-    from evalstore.files.processes.limited_calls import LimitReached, call
-
     if len(data) > _MOST_BYTES:
         return None
     try:

@@ -36,6 +36,7 @@ from evalstore.results.table.editable_files import EditableFile, EditPlace, find
 from evalstore.results.verdict_order import SIGNS, verdict_counts
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
+from evalstore.workspace.git.status import name_of_user
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
@@ -101,8 +102,6 @@ class Labelling:
 
     def _read_note(self) -> str:
         """Read the note of the person's label; empty on a problem, which storing then shows."""
-        from evalstore.workspace.git.status import name_of_user
-
         source = self._page.source
         with suppress(EvalstoreError):
             name = name_of_user(source.location.directory)

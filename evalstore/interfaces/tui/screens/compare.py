@@ -49,6 +49,7 @@ from evalstore.results.compare.diff_result import (
     side_names,
     summary_lines,
 )
+from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import Cases
 from evalstore.runs.status.status_text import ROW_ID_HINT, edit_lines
@@ -541,8 +542,6 @@ def edited_lines(
     diff: Diff, edits: Mapping[str, Sequence[Difference]], hint: str
 ) -> Iterator[StyledLine]:
     """Yield the edits of test files where no pair differs, then the hint."""
-    from evalstore.results.edits.edited_sources import by_subject
-
     yield heading("No verdict and no answer differs. Edited:")
     for subject, differences in by_subject(edits, diff.sources).items():
         yield from text_lines(subject, indent=2)
