@@ -374,7 +374,7 @@ def _read_steps(arguments: CheckArguments) -> list[str]:
     for step in steps:
         if step not in STEPS:
             hint = suggest(step, STEPS, "steps")
-            raise arguments.problem(f"'normalize' knows no step '{step}'", hint)
+            raise arguments.problem(f"'normalize' has no step '{step}'", hint)
     return list(dict.fromkeys(steps))
 
 

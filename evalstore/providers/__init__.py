@@ -99,7 +99,7 @@ def _check_url(base_url: str | None) -> str | None:
         )
     if split_base_url(base_url) is None:
         raise EvalstoreError(
-            f"'{base_url}' is not a base URL", hint="it looks like 'http://localhost:8000/v1'"
+            f"'{base_url}' is not a base URL", hint="write it as in 'http://localhost:8000/v1'"
         )
     return base_url.rstrip("/")
 

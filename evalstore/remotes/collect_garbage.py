@@ -352,7 +352,7 @@ class RemoteSurvey:
     def _damaged(self, name: str, problem: str) -> RemoteError:
         return RemoteError(
             f"the remote '{self._files.address}' is damaged: '{name}': {problem}",
-            hint="'evalstore fsck --remote' lists what is wrong; nothing of it was changed",
+            hint="'evalstore fsck --remote' lists what is wrong; nothing was changed",
         )
 
     def find_group(self, name: str) -> PushGroup | None:
@@ -624,7 +624,7 @@ def _read_checked(
 
 
 def _left_alone(_pack: IndexedPack) -> str:
-    return "'evalstore fsck --remote' lists what is wrong; nothing of it was deleted"
+    return "'evalstore fsck --remote' lists what is wrong; nothing was deleted"
 
 
 # --- index files that can be deleted, as the remote has all of their records elsewhere

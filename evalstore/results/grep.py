@@ -308,7 +308,7 @@ def _incomplete(pattern: str, index: SearchIndex) -> EvalstoreError:
     return EvalstoreError(
         f"nothing with '{pattern}' is in the search index, which lacks "
         f"{plural(index.missing, 'text')} that this user may not add",
-        hint="they become searchable when a user who may write to the store has searched",
+        hint="a search by a user who may write to the store adds them",
     )
 
 

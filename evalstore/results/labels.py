@@ -339,7 +339,7 @@ def label(
             if note and note in (candidate.id, candidate.id.rpartition("/")[2]):
                 raise EvalstoreError(
                     f"the note '{note}' is the name of a candidate",
-                    hint=f"'-m' is the note here; write '--model {candidate.id}' for the candidate",
+                    hint=f"'-m' takes the note; write '--model {candidate.id}' for the candidate",
                 )
         subjects = find_named(project, case, models, prompt, every=every)
         author = person or name_of_user(location.directory)

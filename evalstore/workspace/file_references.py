@@ -109,7 +109,7 @@ class References:
         except (OSError, ValueError) as error:
             self.looked[name] = (path, 0, 0, 0, 0)
             reason = getattr(error, "strerror", None) or str(error)
-            hint = f"it leads to '{path}'" if rooted else "the path counts from the test file"
+            hint = f"it leads to '{path}'" if rooted else "the path is relative to the test file"
             raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
         now = file_stamp(status)
         self.looked[name] = (path, *now)
@@ -192,7 +192,7 @@ class References:
             )
         raise FileProblem(
             f"file '{mentioned}' not found",
-            hint=f"the path counts from '{self._tests}/', then from the file that mentions it",
+            hint=f"the path is relative to '{self._tests}/', or to the file that mentions it",
         )
 
     def _real_path(self, path: str) -> str:

@@ -178,7 +178,7 @@ def test_when_models_judge_is_not_part_of_their_instructions() -> None:
         (["- contains: []"], "the check 'contains' has an empty 'expected'"),
         (["- {contains: a, ignorecase: true}"], "the check 'contains' has no setting 'ignorecase'"),
         (["- {contains: a, json: true}"], "these are two checks in one: 'contains' and 'json'"),
-        (["- {contains: a, normalize: [trimm]}"], "'normalize' knows no step 'trimm'"),
+        (["- {contains: a, normalize: [trimm]}"], "'normalize' has no step 'trimm'"),
         (["- {contains: a, pass: 'much'}"], "'pass' cannot be 'much'"),
         (["- {contains: a, weight: 0}"], "'weight' must be a number above 0"),
         (["- {contains: a, scope: row}"], "'scope' cannot be 'row'"),

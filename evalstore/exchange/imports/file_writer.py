@@ -510,7 +510,7 @@ class _Adopter:
         if not alike:
             ids = "' and '".join(model.id for model in models)
             were = "models '{}' were" if len(models) > 1 else "model '{}' was"
-            raise NotTakenError(f"the {were.format(ids)} called with other options then")
+            raise NotTakenError(f"the {were.format(ids)} called with other options at that time")
         alike = [model for model in alike if model.active] or alike
         version = alike[0].version(part)
         if any(model.version(part) != version for model in alike):

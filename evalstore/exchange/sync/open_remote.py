@@ -327,7 +327,7 @@ def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
         more = f" and {len(missing) - _LISTED:,} more" if len(missing) > _LISTED else ""
         raise RemoteError(
             f"the bundle '{file}' needs {plural(len(missing), 'earlier run')}: {names}{more}",
-            hint="get these runs first, or make the bundle without --since",
+            hint="pull these runs first, or make the bundle without --since",
         )
 
 

@@ -173,7 +173,7 @@ class KeyAccess:
             base_variable = credentials.find_base(kind, workspace)
             base = base_variable[1].rstrip("/") if base_variable else None
             if base_variable and split_base_url(base_variable[1]) is None:
-                hint = "it looks like 'http://localhost:8000/v1'"
+                hint = "write it as in 'http://localhost:8000/v1'"
                 raise EvalstoreError(f".env: {base_variable[0]} is not a base URL", hint=hint)
         parameters = credentials.find_parameters(kind, workspace)
         names = _names(provider, {**workspace, **user})

@@ -118,7 +118,7 @@ def refuse_migrated(version: str | None, opened: str | None, path: str) -> None:
         raise StoreError(
             f"the store '{path}' was migrated while it was open (its version is "
             f"{version or 'missing'} now, ours is {opened})",
-            hint="upgrade evalstore and run again: what was answered until then is stored",
+            hint="upgrade evalstore and run again: what was answered before is stored",
         )
 
 

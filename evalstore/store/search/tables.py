@@ -130,7 +130,7 @@ class SearchTables(SearchIndex):
         if not _is_true(self._store, _MAY_CREATE):
             raise StoreError(
                 f"the texts of the store '{self._store.path}' are not indexed yet",
-                hint="they are when a user who may write to it has searched",
+                hint="a search by a user who may write to the store adds them",
             )
         self._store.write(_make_tables)
 

@@ -83,7 +83,7 @@ def read_application(
         try:
             files[path] = programs.read(path)
         except FileProblem as problem:
-            hint = f"the path counts from the folder of the workspace, '{programs.root}'"
+            hint = f"the path is relative to the workspace, '{programs.root}'"
             is_missing = problem.message.endswith("not found")
             raise FileProblem(
                 problem.message, line, hint=hint if is_missing else problem.hint
@@ -269,5 +269,5 @@ def check_base_url(base_url: str, line: int) -> None:
     if not re.match(r"https?://[^\s]+$", base_url):
         raise FileProblem("'baseURL' must start with http:// or https://", line)
     if split_base_url(base_url) is None:
-        hint = "it looks like 'http://localhost:8000/v1'; other letters than a-z as 'xn--…'"
+        hint = "write it as in 'http://localhost:8000/v1'; other letters than a-z as 'xn--…'"
         raise FileProblem("'baseURL' names no host", line, hint=hint)

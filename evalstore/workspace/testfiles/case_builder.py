@@ -555,7 +555,7 @@ class _CheckTemplate:
             raise FileProblem(
                 f"the check '{self.type}' mentions the answer ('{name}')",
                 self._line,
-                hint="models are shown it by their prompt",
+                hint="the prompt of a judge shows it",
             )
         places = (place for place, _ in self._deferred)
         data = [list(p) for p, v in values if isinstance(v, dict) and is_place_of_settings(p)]
@@ -596,7 +596,7 @@ class _CheckTemplate:
                         hint="write 'scope: case' to check all of them together",
                     )
             if not places or self.scope == "group":
-                raise FileProblem(f"'{name}' means nothing in the scope '{self.scope}'", self._line)
+                raise FileProblem(f"'{name}' is not known in the scope '{self.scope}'", self._line)
             turns_by_name[name] = places if several and self.scope == "case" else places[0][1]
         return turns_by_name
 

@@ -100,7 +100,7 @@ def expand_test(
     if not result.has_failed() and differing_groups(drafts):
         line = test.checks.line if test.checks else None
         message = "a check of the scope 'group' is not the same for all rows of the group"
-        hint = "it can only mention values that all of them have; the field 'group' parts them"
+        hint = "mention only values that all of them share, or split them with the field 'group'"
         result.report(test.path, message, line, hint=hint)
     elif not result.has_failed():
         result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, project)))
@@ -209,7 +209,7 @@ def _find_idle(
         )
     if test.group is not None and not drafter.has_groups:
         yield warn(
-            "'group' parts rows that are judged together, but no check has the scope 'group'",
+            "'group' has no effect: no check has the scope 'group'",
             test.line_of("group"),
             hint="give one, as in '{allEqual: , scope: group}'",
         )

@@ -215,7 +215,7 @@ def test_a_check_of_a_group_must_be_the_same_for_all_of_it() -> None:
         "tests/t.md",
         "a check of the scope 'group' is not the same for all rows of the group",
         11,
-        hint="it can only mention values that all of them have; the field 'group' parts them",
+        hint="mention only values that all of them share, or split them with the field 'group'",
     )
 
 
@@ -223,7 +223,7 @@ def test_a_group_that_parts_nothing_is_a_warning() -> None:
     head = ("group: '{{ g }}'", "replacements: {g: [a, b]}")
     assert problem_of(test_file(*head, shown="{{g}}")) == Problem(
         "tests/t.md",
-        "'group' parts rows that are judged together, but no check has the scope 'group'",
+        "'group' has no effect: no check has the scope 'group'",
         2,
         severity="warning",
         hint="give one, as in '{allEqual: , scope: group}'",

@@ -336,7 +336,7 @@ def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]
     )
 
 
-_UNKNOWN = "(?: the model file does not declare it, under 'capabilities', nor does litellm know it)"
+_UNKNOWN = "(?: not known: the model file does not declare it under 'capabilities')"
 
 
 def _model_cells(row: dict[str, Any]) -> dict[str, Any]:

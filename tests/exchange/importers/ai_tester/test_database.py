@@ -185,10 +185,10 @@ def test_undecidable_tests_are_left(
     ("change", "reason"),
     [
         ("provider_model_code = 'm-old'", "no model file has the code 'm-old' at 'local'"),
-        ("active = 0", "was called with other options then"),
+        ("active = 0", "was called with other options at that time"),
         (
             'runtime_options_json = \'{"thinking": {"effort": "low"}}\'',
-            "was called with other options then",
+            "was called with other options at that time",
         ),
     ],
 )
@@ -305,7 +305,7 @@ def test_an_extra_identifier_distinguishes_variants(
     done = imported(document, database)
     assert done["history"]["sessions"] == 2
     assert [item["reason"] for item in done["left"]] == [
-        "the models 'b' and 'local/text' were called with other options then (session 1)"
+        "the models 'b' and 'local/text' were called with other options at that time (session 1)"
     ]
 
 

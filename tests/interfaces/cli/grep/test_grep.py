@@ -249,7 +249,7 @@ def test_who_may_only_read_a_store_is_told_what_is_not_searched(
     ran = evalstore("--store", reading, "grep", "cold")
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert "error: nothing with 'cold' is in the search index, which lacks" in ran.stderr
-    assert "hint: they become searchable when a user who may write" in ran.stderr
+    assert "hint: a search by a user who may write to the store adds them" in ran.stderr
     searcher = grep.Searcher(Location(workspace, store=reading))
     nothing = searcher.find("cold", 10)
     assert nothing

@@ -78,7 +78,7 @@ def test_a_note_that_is_a_candidate_is_refused(ran: Any, evalstore: Evalstore, n
         2,
         "",
         f"error: the note '{note}' is the name of a candidate\n"
-        "hint: '-m' is the note here; write '--model scripted/one' for the candidate\n",
+        "hint: '-m' takes the note; write '--model scripted/one' for the candidate\n",
     )
 
 
