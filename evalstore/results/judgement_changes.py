@@ -160,6 +160,12 @@ def label_cause(pair: Pair, words: Sequence[str], given: int = 1) -> str:
     return "by a removed label" if is_removed else ""
 
 
+def people_of(words: Sequence[str]) -> list[str]:
+    """Return who labelled, of how judgements differ."""
+    first = words[0] if words else ""
+    return first.removeprefix(LABELLED).split(", ") if first.startswith(_LABELLED) else []
+
+
 def judging_causes(
     pair: Pair, criteria: Sequence[str], words: Sequence[str], *, has_same_answer: bool
 ) -> list[str]:

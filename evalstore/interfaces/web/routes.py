@@ -531,11 +531,14 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
             lost = lost_labels_text(find_lost_labels(project)) if compared.diff else ""
     except EvalstoreError as error:
         return {}, (), str(error)
-    flips, labels = Outcome(0, 0, ()), 0
+    flips, labels, people = Outcome(0, 0, ()), 0, ""
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
         labels = diff.count_causes()[LABELS]
+        pairs = chain(diff.broke, diff.fixed, diff.comparison.changed)
+        people = ", ".join(sorted({*chain.from_iterable(map(diff.reasons.people, pairs))}))
     pending = sum(compared.side.results.missing)
-    changed = f"{LABELS} changed {plural(labels, 'result')}" * bool(labels)
+    who = f"labels of {people}" if people else LABELS
+    changed = f"{who} changed {plural(labels, 'result')}" * bool(labels)
     texts = [f"{pending:,} pending" * bool(pending), changed, lost]
     return rates, run_changes(flips), " · ".join(filter(None, texts))

@@ -34,7 +34,13 @@ from evalstore.results.answer.judgements import (
     read_attempts,
 )
 from evalstore.results.compare.compared_side import Side
-from evalstore.results.judgement_changes import ALSO, NO_LONGER, judging_causes, label_cause
+from evalstore.results.judgement_changes import (
+    ALSO,
+    NO_LONGER,
+    judging_causes,
+    label_cause,
+    people_of,
+)
 from evalstore.store import Store
 from evalstore.store.trees.tree_nodes import CaseFinder
 
@@ -157,6 +163,12 @@ class PairReasons:
             return LAPSED if by_label.endswith(NO_LONGER) else BACK
         is_same = (was.evaluation, was.tests) == (now.evaluation, now.tests)
         return JUDGES if is_same else EDITS
+
+    def people(self, pair: Pair) -> list[str]:
+        """Return whose labels changed the verdict of a pair."""
+        if self.other_cause(pair) != LABELS or not (pair.was and pair.now):
+            return []
+        return people_of(self.judgements.get((pair.was.evaluations, pair.now.evaluations), ()))
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""

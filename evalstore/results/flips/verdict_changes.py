@@ -48,6 +48,7 @@ from evalstore.results.judgement_changes import (
     is_judged_otherwise,
     judgement_changes,
     label_cause,
+    people_of,
 )
 from evalstore.results.names import name_prompts
 from evalstore.store import Store
@@ -61,8 +62,8 @@ class Outcome(NamedTuple):
     broke: int
     fixed: int
     causes: tuple[str, ...]
-    """Why, with counts if that is not why all did: `1 by a label`; empty: by the edits of the
-    run."""
+    """Why, with counts if that is not why all did: `1 by a label of Ada`; empty: by the edits of
+    the run."""
     undecided: int = 0
     changed: int = 0
     """If none of these did, how many changed otherwise without an edit."""
@@ -127,6 +128,8 @@ class VerdictChanges:
     """Those whose verdict changed without an edit, or whose label began or ceased to count."""
     change_causes: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """How many changed by each cause, and whether they broke, were fixed or became undecided."""
+    people: set[tuple[str, bool]] = field(default_factory=set)
+    """Who labelled these, and whether their labels did that."""
 
     @property
     def is_any(self) -> bool:
@@ -145,7 +148,9 @@ class VerdictChanges:
         if not is_flip:
             changed = sum(count for cause, count in causes if cause)
         texts = cause_texts(sorted(causes), *(counts if is_flip else (changed,)))
-        return Outcome(*counts[:2], tuple(texts), counts[2], changed)
+        by = f" of {', '.join(sorted(name for name, each in self.people if each == is_flip))}"
+        named = (it + by if it.endswith(("by a label", "by labels")) else it for it in texts)
+        return Outcome(*counts[:2], tuple(named), counts[2], changed)
 
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
@@ -357,6 +362,7 @@ class _Comparer:
                     cause = f"edited and {cause}"
             is_flip = sort_pair(pair) in ("broke", "fixed") or pair.is_now_undecided
             self._changes.change_causes[cause, is_flip] += 1
+            self._changes.people.update((name, is_flip) for name in people_of(words))
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool

@@ -777,8 +777,8 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert f": {quoted}" in markdown_report(Location(root))
     outcome = log(Location(root), limit=1).entries[0].outcome
     assert outcome
-    assert outcome.causes == ("of these 2, 1 by an edit", "1 by a label")
-    row = "1 broke , 1 fixed (of these 2, 1 by an edit, 1 by a label) tests/bye.md"
+    assert outcome.causes == ("of these 2, 1 by an edit", "1 by a label of Ada")
+    row = "1 broke , 1 fixed (of these 2, 1 by an edit, 1 by a label of Ada) tests/bye.md"
     assert any(row in line for line in summary_of(report(root)))
     edit(root, "Hello", "Good day")
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))

@@ -493,7 +493,7 @@ def test_the_first_page_says_what_is_pending_or_labelled_and_has_names_and_recor
         text = ask(address)[1].partition("</table>")[0]
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     assert ">recorded</th>" in text
-    assert "1 broke total $0 1 pending · people&#39;s labels changed 1 result" in rows[0]
+    assert "1 broke total $0 1 pending · labels of Ada changed 1 result" in rows[0]
     assert re.search(r"\b[0-9a-f]{8} \(v1\) 2", rows[1])
 
 
@@ -999,7 +999,7 @@ def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
     assert "Eve says pass, you say fail: ? undecided" in text
     rows = re.sub("<[^>]+>", " ", ask(address)[1].partition("</table>")[0])
     assert "1 now undecided" in " ".join(rows.split())
-    assert "people&#39;s labels changed 1 result" in rows
+    assert "labels of Ada, Eve changed 1 result" in rows
     call(root, "run", "--fail-on", "none")
     run = newest(address)[-32:-24]
     work, _, runs = ask_until(run, address, "")[1].partition("/run/")

@@ -576,7 +576,7 @@ def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evals
     assert "(fixed, by a label)\n" in shown
     assert "(fixed, by a label)\n" in evalstore("show", "@").stdout
     for command in ("show", "log"):
-        assert "(1 fixed: by a label)\n" in evalstore(command).stdout
+        assert "(1 fixed: by a label of Mo)\n" in evalstore(command).stdout
 
 
 def test_the_causes_in_a_log_are_those_of_what_broke_and_was_fixed(
@@ -589,9 +589,10 @@ def test_the_causes_in_a_log_are_those_of_what_broke_and_was_fixed(
     assert "1 fixed, 1 now undecided (by labels)\n" in shown
     assert "(fixed, by a label)\n" in shown
     for command in ("show", "log"):
-        assert "(1 fixed, 1 now undecided: by labels)\n" in evalstore(command).stdout
+        assert "(1 fixed, 1 now undecided: by labels of Ada, Bob)\n" in evalstore(command).stdout
     assert (
-        "(1 now undecided: by labels)\n" in evalstore("log", "tests/weather.md::city=Rome").stdout
+        "(1 now undecided: by labels of Ada, Bob)\n"
+        in evalstore("log", "tests/weather.md::city=Rome").stdout
     )
     for person in ("Ada", "Bob"):
         evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", person)

@@ -145,7 +145,7 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     evalstore("run")
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
-        "    2 pass (1 fixed: by a label)\n"
+        "    2 pass (1 fixed: by a label of Ada)\n"
         "    labelled by Ada\n"
         "\n"
         "run <id>  <when>\n"
@@ -162,7 +162,7 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     of_file = evalstore("log", "tests/weather.md").stdout
     assert of_file.startswith(
         newest.format(
-            "2 fail (2 broke: 1 by a label, 1 by a removed label)", "    labelled by Bob\n"
+            "2 fail (2 broke: 1 by a label of Bob, 1 by a removed label)", "    labelled by Bob\n"
         )
     )
     of_row = evalstore("log", "tests/weather.md::city=Oslo").stdout
@@ -177,7 +177,7 @@ def test_log_of_a_renamed_file_names_the_label_that_changed_its_verdict(
     (workspace / "tests/weather.md").rename(workspace / "tests/cold.md")
     evalstore("run")
     renamed = "    edit: renamed: tests/weather.md -> tests/cold.md\n"
-    counts = "2 pass (1 fixed: by a label)"
+    counts = "2 pass (1 fixed: by a label of Ada)"
     start = f"run <id>  <when>\n    {counts}\n{renamed}    labelled by Ada\n\n"
     assert evalstore("log", "tests/cold.md").stdout.startswith(start)
     row = start.replace("2 pass", "1 pass")
@@ -258,7 +258,7 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
     evalstore("run")
     rome = evalstore("log", "tests/weather.md [city=Rome]", "--oneline").stdout  # has no label now
     assert [line.split("  ", 2)[2] for line in rome.splitlines()] == [
-        "1 fail (1 broke: by a label)  labelled by Ada",
+        "1 fail (1 broke: by a label of Ada)  labelled by Ada",
         "1 pass  message 1, line 1: How is Rome? -> What of Rome?",
         "1 pass  new",
     ]
