@@ -163,7 +163,7 @@ def label_cause(pair: Pair, words: Sequence[str], given: int = 1) -> str:
 def people_of(words: Sequence[str]) -> list[str]:
     """Return who labelled, of how judgements differ."""
     first = words[0] if words else ""
-    return first.removeprefix(LABELLED).split(", ") if first.startswith(_LABELLED) else []
+    return first.removeprefix(LABELLED).split(", ") if first.startswith(LABELLED) else []
 
 
 def judging_causes(
