@@ -43,29 +43,20 @@ _MOST_BITS = 10_000
 _MOST_DIGITS = 300
 """The most digits for `round`."""
 
-ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+_ORDERS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
 }
-ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-}
-_METHODS: Mapping[type, tuple[str, ...]] = {
-    str: (
-        *("lower", "upper", "strip", "split", "startswith", "endswith", "count", "replace"),
-        *("find", "join"),
-    ),
-    list: ("count",),
-    tuple: ("count",),
-    dict: ("get", "keys", "values", "items"),
+_ARITHMETIC: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
 }
 
 
@@ -136,16 +127,18 @@ class Operations:
             return hashable_key(value) in container
         return any(self.same(value, element) for element in elements_of(container))
 
-    def order(self, sign: str, left: Any, right: Any) -> bool:
+    def order(self, operation: ast.cmpop, left: Any, right: Any) -> bool:
         """Return whether one text, or one number, is less or more than another."""
+        sign, holds = _ORDERS[type(operation)]
         self._read(left)
         self._read(right)
         if not _are(str, left, right) and not _are((int, float), left, right):
             raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be compared")
-        return ORDERS[sign](left, right)
+        return holds(left, right)
 
-    def arithmetic(self, sign: str, left: Any, right: Any) -> Any:
+    def arithmetic(self, operation: ast.operator, left: Any, right: Any) -> Any:
         """Return the result of an operator on numbers, or of joining or repeating sequences."""
+        sign, compute = _ARITHMETIC[type(operation)]
         if sign == "+" and _are(str, left, right):
             self._write(len(left) + len(right))
             return left + right
@@ -164,7 +157,7 @@ class Operations:
             bits = size + right.bit_length() if sign == "*" else size * max(right, 0)
             if bits > _MOST_BITS:
                 raise ExpressionError("the expression makes a number that is too large")
-        result = ARITHMETIC[sign](left, right)
+        result = compute(left, right)
         if isinstance(result, complex):
             raise TypeError("the result is a complex number")
         return result
@@ -234,8 +227,8 @@ class Operations:
 
     def method(self, value: Any, name: str, arguments: list[Any]) -> Any:
         """Return the result of a method of a text, a list or a mapping."""
-        kind = next((kind for kind in _METHODS if isinstance(value, kind)), None)
-        if kind is None or name not in _METHODS[kind]:
+        has_method = isinstance(value, METHODS[name][3])
+        if not has_method:
             raise TypeError(f"{kind_of(value)} has no '{name}'")
         self._read(value)
         if isinstance(value, dict):
@@ -318,16 +311,18 @@ FUNCTIONS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
     "round": (1, 2, ()),
 }
 """The functions: the least and the most arguments, and the names of keyword arguments."""
-METHODS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
-    **dict.fromkeys(("lower", "upper", "keys", "values", "items"), (0, 0, ())),
-    **dict.fromkeys(("startswith", "endswith", "count", "join"), (1, 1, ())),
-    "strip": (0, 1, ()),
-    "split": (0, 2, ()),
-    "find": (1, 2, ()),
-    "get": (1, 2, ()),
-    "replace": (2, 3, ()),
+METHODS: Mapping[str, tuple[int, int, tuple[str, ...], tuple[type, ...]]] = {
+    **dict.fromkeys(("lower", "upper"), (0, 0, (), (str,))),
+    **dict.fromkeys(("keys", "values", "items"), (0, 0, (), (dict,))),
+    **dict.fromkeys(("startswith", "endswith", "join"), (1, 1, (), (str,))),
+    "count": (1, 1, (), (str, list, tuple)),
+    "strip": (0, 1, (), (str,)),
+    "split": (0, 2, (), (str,)),
+    "find": (1, 2, (), (str,)),
+    "get": (1, 2, (), (dict,)),
+    "replace": (2, 3, (), (str,)),
 }
-"""The methods of texts, lists and mappings, in the same form."""
+"""The methods, in the same form, and the types that have each."""
 
 _NODES: tuple[type[ast.AST], ...] = (
     *(ast.Constant, ast.Name, ast.Load, ast.Store, ast.List, ast.Tuple, ast.Dict, ast.Set),
@@ -456,7 +451,7 @@ def _raise_for_call(node: ast.Call) -> None:
     if name not in known:
         hint = suggest(name, known, f"{kind}s")
         raise ExpressionError(f"expressions have no {kind} {shorten(name)}", hint)
-    least, most, named = known[name]
+    least, most, named, *_ = known[name]
     if not least <= len(node.args) <= most:
         raise ExpressionError(f"{name}() cannot be given {len(node.args)} values")
     for keyword in node.keywords:
@@ -556,22 +551,6 @@ KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}
 _CONSTANTS = 200
 """The most characters of Python's message about an error."""
 
-_ORDERS: Mapping[type[ast.cmpop], str] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
-_SIGNS: Mapping[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-}
-
 
 def evaluate(tree: ast.expr, look_up: Callable[[str], Json]) -> Any:
     """Return the value of an expression; raises `ExpressionError`. Names are looked up lazily."""
@@ -614,7 +593,7 @@ class _Evaluation:
                 return self._junction(node, local)
             case ast.BinOp():
                 left, right = self.value(node.left, local), self.value(node.right, local)
-                return self._do.arithmetic(_SIGNS[type(node.op)], left, right)
+                return self._do.arithmetic(node.op, left, right)
             case ast.UnaryOp(op=ast.Not()):
                 return not self.value(node.operand, local)
             case ast.UnaryOp():
@@ -669,7 +648,7 @@ class _Evaluation:
                 return self._do.contains(right, left) is isinstance(operation, ast.In)
             case ast.Is() | ast.IsNot():
                 return (left is right) is isinstance(operation, ast.Is)
-        return self._do.order(_ORDERS[type(operation)], left, right)
+        return self._do.order(operation, left, right)
 
     def _each(
         self, element: ast.expr, loops: list[ast.comprehension], local: Mapping[str, Any]
