@@ -124,8 +124,9 @@ class DatasetColumns:
     def item(self, values: Mapping[str, Json]) -> DataItem:
         """Return a row by its names; raises `KeyError` for a key that is not a column."""
         if self.same and values.keys() <= self.known:
-            return DataItem(values, self)
-        return DataItem({self.names[key]: value for key, value in values.items()}, self)
+            return DataItem(values, self.known, self.aliases)
+        values = {self.names[key]: value for key, value in values.items()}
+        return DataItem(values, self.known, self.aliases)
 
 
 FIELDS = (

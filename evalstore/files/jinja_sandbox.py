@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.core.values import Json
-from evalstore.files.processes.limited_calls import DataItem, column_names_of
+from evalstore.files.processes.limited_calls import DataItem, columns_of
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
@@ -63,7 +63,7 @@ def environment() -> SandboxedEnvironment:
 
         def getattr(self, obj: Any, attribute: str) -> Any:
             """Return a value of a row of data; its methods only where no column has that name."""
-            if isinstance(obj, DataItem) and attribute in column_names_of(obj).known:
+            if isinstance(obj, DataItem) and attribute in columns_of(obj)[0]:
                 return obj.get(attribute, self.undefined(obj=obj, name=attribute))
             return super().getattr(obj, attribute)
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from evalstore.core.errors import NotRunError
 from evalstore.core.values import Json
@@ -27,25 +27,6 @@ if TYPE_CHECKING:
     from evalstore.files.processes.pool import Code, Workers
 
 
-class ColumnNames(Protocol):
-    """The names of the columns of one file."""
-
-    @property
-    def known(self) -> Set[str]:
-        """Return the names in templates."""
-
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Return the names in templates by the names as written, where they differ."""
-
-
-class FixedNames(NamedTuple):
-    """Names of columns that came with a row from another process."""
-
-    known: frozenset[str]
-    aliases: Mapping[str, str]
-
-
 class DataItem(dict[str, Json]):
     """A row: its values by the names of their columns, or by the names as written.
 
@@ -53,15 +34,18 @@ class DataItem(dict[str, Json]):
     `evalstore.files.jinja_sandbox`. In Python `item.items` is always the method.
     """
 
-    __slots__ = ("__columns",)
+    __slots__ = ("__aliases", "__known")
 
-    def __init__(self, values: Mapping[str, Json], columns: ColumnNames) -> None:
+    def __init__(
+        self, values: Mapping[str, Json], known: Set[str], aliases: Mapping[str, str]
+    ) -> None:
+        """`known` are all columns of the file; `aliases` are the names as written of some."""
         super().__init__(values)
-        self.__columns = columns
+        self.__known, self.__aliases = known, aliases
 
     def __missing__(self, name: str) -> Json:
         """Return the value by the name as written."""
-        known = self.__columns.aliases.get(name)
+        known = self.__aliases.get(name)
         if known is None or not dict.__contains__(self, known):
             raise KeyError(name)
         return dict.__getitem__(self, known)
@@ -70,7 +54,7 @@ class DataItem(dict[str, Json]):
         """Return whether this row has a value for the column of that name."""
         if dict.__contains__(self, name):
             return True
-        known = self.__columns.aliases.get(name) if isinstance(name, str) else None
+        known = self.__aliases.get(name) if isinstance(name, str) else None
         return known is not None and dict.__contains__(self, known)
 
     def get(self, name: str, default: Json = None) -> Json:
@@ -81,10 +65,9 @@ class DataItem(dict[str, Json]):
             return default
 
 
-def column_names_of(item: DataItem) -> ColumnNames:
-    """Return the names of the columns of a row; not a method, which templates could call."""
-    columns: ColumnNames = getattr(item, "_DataItem__columns")  # noqa: B009 - mypy does not know the mangled name
-    return columns
+def columns_of(item: DataItem) -> tuple[Set[str], Mapping[str, str]]:
+    """Return the columns of a row and their names as written; templates could call a method."""
+    return getattr(item, "_DataItem__known"), getattr(item, "_DataItem__aliases")  # noqa: B009 - mypy does not know mangled names
 
 
 CPU_SECONDS = 2.0
@@ -200,11 +183,11 @@ def _code(module: str, strict: bool) -> Code:
 def encode_names(values: Mapping[str, Json]) -> Json:
     """Return values by name as JSON; rows of data have the names of their columns."""
     items = {name: value for name, value in values.items() if isinstance(value, DataItem)}
-    columns = {name: column_names_of(item) for name, item in items.items()}
+    columns = {name: columns_of(item) for name, item in items.items()}
     return {
         "values": {**values, **{name: dict(row) for name, row in items.items()}},
         "items": {
-            name: [sorted(names.known), dict(names.aliases)] for name, names in columns.items()
+            name: [sorted(known), dict(aliases)] for name, (known, aliases) in columns.items()
         },
     }
 
@@ -213,7 +196,7 @@ def decode_names(document: Json) -> dict[str, Json]:
     """Return the inverse of `encode_names`."""
     values: dict[str, Json] = document["values"]
     for name, (known, aliases) in document["items"].items():
-        values[name] = DataItem(values[name], FixedNames(frozenset(known), aliases))
+        values[name] = DataItem(values[name], frozenset(known), aliases)
     return values
 
 

@@ -31,7 +31,7 @@ from evalstore.files.datasets import Dataset
 from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_sandbox import finalize
 from evalstore.files.markdown import SPACE, Section
-from evalstore.files.processes.limited_calls import DataItem, FixedNames
+from evalstore.files.processes.limited_calls import DataItem
 from evalstore.files.templates import (
     ITEM,
     DeferredValue,
@@ -139,7 +139,7 @@ class RowValues:
             for name in self.values
             if not any(isinstance(piece, FileMention) for piece in self.lookup(name))
         }
-        return DataItem(values, FixedNames(frozenset(values), {}))
+        return DataItem(values, frozenset(values), {})
 
     def _datum(self, name: str) -> Any:
         assert self.item is not None
