@@ -29,7 +29,7 @@ from evalstore.remotes.layout import (
     MissingFileError,
     UnreadableFileError,
     digest_of_index,
-    pack_name,
+    digest_of_pack,
 )
 
 FORMAT = 1
@@ -45,7 +45,6 @@ _PIECE = 2**20
 _LOCAL_START = b"PK\x03\x04"
 _END = Struct("<4sHHHHIIH")
 _END_START = b"PK\x05\x06"
-_PACK = re.compile(r"packs/[0-9a-f]{2}/([0-9a-f]{64})\.pack\Z")
 _RUN = re.compile(r"[0-9a-f]{32}\Z")
 _DIGEST = re.compile(rb"[0-9a-f]{64}\Z")
 _LONGEST_NAME = 200
@@ -268,12 +267,7 @@ class _LimitedReader:
 
 
 def _is_ours(name: str) -> bool:
-    pack = _PACK.match(name)
-    return (
-        name in (FORMAT_FILE, DESCRIPTION)
-        or digest_of_index(name) is not None
-        or (pack is not None and pack_name(pack[1]) == name)
-    )
+    return name in (FORMAT_FILE, DESCRIPTION) or bool(digest_of_index(name) or digest_of_pack(name))
 
 
 def digest_of(file: BinaryIO, size: int) -> bytes:
