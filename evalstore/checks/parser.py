@@ -415,13 +415,16 @@ def suggest_check(name: str, value: Json = None) -> str:
         inner = next((key for key in value if find_kind(key)), "") if is_mapping else value
         kind = find_kind(inner) if isinstance(inner, str) else None
         return _written(str(inner), negated=True) if kind else "write 'not: true' beside a check"
+    word, _, rest = name.partition(" ")
+    if rest and find_kind(word):
+        return f"write '{word}: {rest}'"
     match = _NEGATED.fullmatch(name)
     if match and (hint := _respelled(match[1], negated=True)):
         return hint
     if name.startswith("i") and (hint := _respelled(name, negated=False)):
         return hint
     if "rubric" in name.lower():  # as promptfoo has 'llm-rubric'
-        return "write the rubric as text: a judge decides by it"
+        return "write the rubric as text above the block: a judge applies it"
     return suggest(name, known_kinds(), "checks")
 
 

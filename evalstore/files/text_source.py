@@ -23,6 +23,7 @@ from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import is_deeper
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DATASET, LARGEST_DOCUMENT, too_large
+from evalstore.files.yaml12 import hint_on_comma
 
 
 class DataProblem(FileProblem):
@@ -296,7 +297,8 @@ class ValueReader:
     def unreadable(self, message: str, text: str, at: int, line: int) -> BadRow:
         """Return the problem with the text at an offset."""
         column = at - text.rfind("\n", 0, at)
-        return self._source.bad_row(f"not JSON: {message}", line + text.count("\n", 0, at), column)
+        line, hint = line + text.count("\n", 0, at), hint_on_comma(text, at)
+        return self._source.bad_row(f"not JSON: {message}", line, column, hint=hint)
 
 
 def _is_text(value: Json) -> bool:

@@ -541,6 +541,12 @@ def parse_json(text: str, **options: Any) -> Json:
     return json.loads(text, parse_constant=refuse, **options)
 
 
+def hint_on_comma(text: str, at: int) -> str | None:
+    """Return the hint on a comma that ends a list or an object of JSON, behind which it fails."""
+    is_last = text[at : at + 1] in ("}", "]") and text[max(at - 80, 0) : at].rstrip()[-1:] == ","
+    return f"remove the comma before '{text[at]}'" if is_last else None
+
+
 def read_json(text: str) -> Document:
     """Read JSON with the same strictness; only problems have line numbers."""
 
@@ -561,6 +567,7 @@ def read_json(text: str) -> Document:
         half = f"U+{ord(error.object[error.start]):04X}"
         raise FileProblem(f"half of a surrogate pair ({half}) is not a character", 1) from error
     except json.JSONDecodeError as error:
-        raise FileProblem(error.msg, error.lineno, column=error.colno) from error
+        hint = hint_on_comma(text, error.pos)
+        raise FileProblem(error.msg, error.lineno, column=error.colno, hint=hint) from error
     except (RecursionError, ValueError) as error:
         raise FileProblem(f"cannot be read: {error}", 1) from error

@@ -224,7 +224,7 @@ class _Reader:
             for participant in listed:
                 if not (participant.id in reading.models or model_files.bare_model(participant.id)):
                     message = f"unknown model '{participant.id}' for this {part}"
-                    known = reading.models.keys() - {each.id for each in others}
+                    known = reading.models.keys() - {each.id for each in others} or reading.models
                     hint = suggest_model(participant.id, known, reading.providers)
                 elif part == "evaluator" and participant.prompt not in prompts:
                     message = f"unknown judge prompt '{participant.prompt}'"

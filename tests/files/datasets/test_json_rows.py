@@ -215,6 +215,18 @@ def test_what_is_wrong_in_a_document_is_reported(
     assert (error.line, error.column, error.message) == (*place, message)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "hint"),
+    [
+        ('{"a":1,}\n', "d.jsonl", "remove the comma before '}'"),
+        ('[{"a":1},\n ]', "d.json", "remove the comma before ']'"),
+        ('[{"a":}]', "d.json", None),
+    ],
+)
+def test_the_hint_on_a_comma_too_many_names_it(text: str, name: str, hint: str | None) -> None:
+    assert problem(text, name).hint == hint
+
+
 def test_lines_in_a_file_named_json_are_reported() -> None:
     error = problem('{"a":1}\n{"a":2}\n', "d.json")
     assert error.hint == "if every line is a row: 'format: jsonl'"

@@ -124,7 +124,7 @@ def test_with_select_alone_all_commands_that_read_say_what_they_say_to_the_owner
         if command.startswith("grep") and not is_searched:
             assert (ours.exit_code, ours.stdout) == (USAGE, "")
             assert "search index, which lacks 10 texts that this user may not add\n" in ours.stderr
-            assert "hint: they become searchable when a user who may write" in ours.stderr
+            assert "hint: a search by a user who may write to the store adds them" in ours.stderr
             continue
         (workspace / "out.bundle").unlink(missing_ok=True)
         assert (command, steady(ours)) == (command, steady(evalstore(*command.split())))

@@ -291,6 +291,21 @@ def test_an_unknown_model(workspace: Path, evalstore: Evalstore) -> None:
     )
 
 
+def test_a_misspelt_candidate_is_recognised_when_its_model_also_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore
+) -> None:
+    model = "id: mine\nprovider: scripted\nresponses: [{answer: x}]\n"
+    tree(
+        tmp_path,
+        {"evalstore.yaml": "candidates: [mien]\nevaluators: [mine]\n", "models/m.yaml": model},
+    )
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("check").stderr == (
+        "error: evalstore.yaml:1: unknown model 'mien' for this candidate\n"
+        "hint: did you mean 'mine'?\n"
+    )
+
+
 def test_all_problems_of_all_files_stop_a_run_before_it_asks(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
