@@ -58,6 +58,11 @@ class WorkspaceFolder:
 
     def _read_settings(self, *, is_own: bool) -> Settings:
         name = self.config.name
+        if name.startswith("promptfooconfig"):
+            raise EvalstoreError(
+                f"'{name}' has settings of promptfoo, not of evalstore",
+                hint=f"'evalstore import promptfoo {name}' writes test files for its tests",
+            )
         try:
             read = self.boundary.read if is_own else read_file
             text = normalise(read(self.config, LARGEST_TEXT))

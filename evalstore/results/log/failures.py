@@ -264,8 +264,8 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
 
 
 _HINTS = {
-    401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
-    "without that field none is sent to a 'baseURL'",
+    401: "check the key in the variable that 'apiKeyEnvVar' of the provider file names; "
+    "without that field, no key is sent to a 'baseURL'",
     402: "the account has no credit left",
     403: "the key may not use this model: check the account's permissions",
     404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",

@@ -73,6 +73,17 @@ def test_a_wrong_command_line_is_an_error_with_a_hint(evalstore: Evalstore, comm
     assert evalstore(*command.split()) == Ran(2, "", text)
 
 
+def test_a_configuration_of_promptfoo_is_to_be_imported(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    assert evalstore("run", "-c", "promptfooconfig.yaml") == Ran(
+        2,
+        "",
+        "error: 'promptfooconfig.yaml' has settings of promptfoo, not of evalstore\n"
+        "hint: 'evalstore import promptfoo promptfooconfig.yaml' writes test files for its tests\n",
+    )
+
+
 def test_no_wrong_value_of_any_option_shows_words_of_the_libraries(
     workspace: Path, evalstore: Evalstore
 ) -> None:

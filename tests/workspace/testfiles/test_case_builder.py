@@ -262,7 +262,7 @@ def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
 @pytest.mark.parametrize(
     ("group", "scope", "message"),
     [
-        ("'{{ g }}'", "answer", "but no check has the scope 'group'"),
+        ("'{{ g }}'", "answer", "no check has the scope 'group'"),
         ("all of them", "group", "'group' is the same for all rows"),
     ],
 )

@@ -461,7 +461,7 @@ def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
     assert evalstore("run").stdout.endswith(
         "incomplete; 'evalstore log --failures' shows what to fix before running again\n"
     )
-    words = "without that field none is sent to a 'baseURL'"
+    words = "without that field, no key is sent to a 'baseURL'"
     assert words in evalstore("log", "--failures").stderr
 
 

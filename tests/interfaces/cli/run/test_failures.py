@@ -22,8 +22,8 @@ responses:
 """
 VERDICT = "answer: {pass: false, feedback: It is cold there.}"
 KEY_HINT = (
-    "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
-    "without that field none is sent to a 'baseURL'"
+    "check the key in the variable that 'apiKeyEnvVar' of the provider file names; "
+    "without that field, no key is sent to a 'baseURL'"
 )
 
 

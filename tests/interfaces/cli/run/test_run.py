@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.core.runs import RunCommit
+from tests.builders import HELLO, tree
 from tests.interfaces.cli.conftest import Evalstore, Ran
 
 FIRST = """\
@@ -297,7 +298,11 @@ def test_a_misspelt_candidate_is_recognised_when_its_model_also_judges(
     model = "id: mine\nprovider: scripted\nresponses: [{answer: x}]\n"
     tree(
         tmp_path,
-        {"evalstore.yaml": "candidates: [mien]\nevaluators: [mine]\n", "models/m.yaml": model},
+        {
+            "evalstore.yaml": "candidates: [mien]\nevaluators: [mine]\n",
+            "models/m.yaml": model,
+            "tests/t.md": HELLO,
+        },
     )
     monkeypatch.chdir(tmp_path)
     assert evalstore("check").stderr == (
