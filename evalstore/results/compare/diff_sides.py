@@ -372,7 +372,8 @@ def find_candidates(
     if found := match_models(model, sorted(candidates)):
         return found
     names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
-    others = candidates - {*besides}
+    known = {model for side in sides for model in side.models or ()}  # also without a result
+    others = (candidates | known - {RECORDED}) - {*besides}
     meant = suggest(model, others, "candidates") if others else ""
     raise EvalstoreError(
         f"'{model}' is not a candidate of {names}", hint="; ".join(filter(None, [meant, hint]))

@@ -218,6 +218,7 @@ def test_a_removed_file_is_compared_without_the_rest_of_the_workspace(
     assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 0)
     unknown = evalstore("diff", "-m", "scripted/three", "--", "tests/other.md")
     assert "error: 'scripted/three' is not a candidate of run " in unknown.stderr
+    assert "scripted/two" in unknown.stderr.partition("\nhint: ")[2]
     edit(workspace / "evalstore.yaml", "[scripted/one, scripted/two]", one)
     edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Rome]")
     found = documents("diff", "--", "other.md", "weather.md::city=Oslo")

@@ -480,6 +480,7 @@ def test_status_names_the_labels_that_an_edit_of_a_model_makes_void(
     assert line in evalstore("status").stdout
     evalstore("run", "-q", "tests/other.md")
     assert line in evalstore("status").stdout  # the last run left out its case
+    assert "\nEdited:\n" in evalstore("diff").stdout
     evalstore("run", "-q", "tests/weather.md::city=Rome")
     edit(model, field, "extraIdentifier: v3")
     assert line in evalstore("status").stdout
