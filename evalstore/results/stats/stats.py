@@ -703,8 +703,8 @@ def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
             percent((pairs["pass", "pass"] + pairs[alone]) / compared(pairs))
             for alone in (("pass", "fail"), ("fail", "pass"))
         ]
-        text = f"most lenient: {first.judge} passed {rates[0]} of its answers, "
-        text += f"and other judges {rates[1]} of the same answers"
+        text = f"most lenient: {first.judge} passed {rates[0]} of the answers it judged; "
+        text += f"other judges passed {rates[1]} of them"
     few = f"too few labels: each judge needs {_FEWEST_LABELS} answers that people failed"
     return ranked, text if has_labels else f"{text} ({few})"
 

@@ -35,7 +35,7 @@ from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import require_tag, tags_of
-from evalstore.planning.planner import require_sound, select
+from evalstore.planning.planner import require_sound, resolve_scope, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
@@ -203,12 +203,16 @@ def _tags(project: Project, selection: SelectionOptions, _full: bool) -> Listing
     return Listing("tags", rows, ("tag", "cases"))
 
 
-def _labels(project: Project, _selection: SelectionOptions, full: bool) -> Listing:
-    """Return the labels that count in the workspace, each with what checks and models say."""
+def _labels(project: Project, selection: SelectionOptions, full: bool) -> Listing:
+    """Return the labels that count in the workspace, each with what checks and models say.
+
+    Of a selection, only those on its cases.
+    """
     labels, rule = read_labels(project.store), project.settings.verdict
     rows: list[dict[str, Json]] = []
     ids: set[str] = set()
-    batches = compute_workspace(project) if labels.by_place else ()
+    scope = resolve_scope(project, selection) if selection.narrows else None
+    batches = compute_workspace(project, scope) if labels.by_place else ()
     reasons = _LabelReasons(project.store, labels.last() if full else ())
     for made_now in chain.from_iterable(results for _, results in batches):
         result = as_result(made_now)
@@ -238,6 +242,8 @@ def _labels(project: Project, _selection: SelectionOptions, full: bool) -> Listi
             }
             rows.append(row)
     columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")
+    if scope:
+        return Listing("labels", rows, columns)
     uncounted = [
         {**place, "label": label.verdict, "by": label.person, "note": label.note, "reason": why}
         for label, place, why in reasons.describe(project, ids)

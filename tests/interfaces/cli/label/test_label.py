@@ -408,7 +408,7 @@ def test_one_of_several_candidates_must_be_named(
     documents("run", "--yes")
     output = evalstore("label", OSLO, "pass").stderr
     assert "2 candidates have answered" in output
-    assert "--model, or add --all: scripted/one, scripted/two" in output
+    assert "name one with --model (scripted/one, scripted/two), or add --all" in output
     (item,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
     assert item["model"] == "scripted/two"
 

@@ -36,7 +36,7 @@ def test_several_system_prompts_are_not_labelled_together(ran: Path, evalstore: 
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert shown.stderr == (
         "error: 'tests/late.md' was answered with 3 system prompts\n"
-        "hint: name one with --prompt, or add --all: brief, friendly, no prompt\n"
+        "hint: name one with --prompt (brief, friendly, no prompt), or add --all\n"
     )
 
 
@@ -104,8 +104,8 @@ def test_the_error_for_several_cases_says_how_to_label_them(
 ) -> None:
     assert evalstore("label", "tests/weather.md", "pass").stderr == (
         "error: 'tests/weather.md' has 2 cases\n"
-        "hint: name one, or add --all: "
-        "tests/weather.md::city=Oslo, tests/weather.md::city=Rome\n"
+        "hint: name one (tests/weather.md::city=Oslo, tests/weather.md::city=Rome), "
+        "or add --all\n"
     )
 
 

@@ -125,8 +125,8 @@ def test_the_most_lenient_judge_is_first_and_named_with_what_shows_it(
 
     few = " (too few labels: each judge needs 5 answers that people failed)"
     by_judges = (
-        "most lenient: scripted/lenient passed 75.0% of its answers, "
-        "and other judges 25.0% of the same answers"
+        "most lenient: scripted/lenient passed 75.0% of the answers it judged; "
+        "other judges passed 25.0% of them"
     )
     for row in (1, 2, 3):
         assert listed() == ("scripted/lenient", by_judges + few)
@@ -226,6 +226,7 @@ def test_labels_on_replaced_answers_are_compared_and_not_listed(
     assert evalstore("ls", "labels").stderr == (
         f"1 of 1 label agrees with checks and judges (100.0%).\n{note}"
     )
+    assert "n=4" not in evalstore("ls", "labels", "tests/t.md::n=1").stdout
     listed = evalstore("ls", "labels", "-v").stdout
     assert [line.split("  ")[-1].strip() for line in listed.splitlines()] == [
         *("JUDGED", "pass", "1 label no longer counted:", "REASON", "test edited or removed"),
