@@ -550,7 +550,9 @@ def _require_single_subject(project: Project, case: str, subjects: list[LabelSub
         (prompts, f"'{case}' was answered with {len(prompts)} system prompts", " with --prompt"),
     ):
         if len(names) > 1:
-            raise EvalstoreError(found, hint=f"name one{option} ({list_names(names)}), or add --all")
+            raise EvalstoreError(
+                found, hint=f"name one{option} ({list_names(names)}), or add --all"
+            )
 
 
 def _session(project: Project, text: str) -> str | None:

@@ -42,6 +42,7 @@ from evalstore.planning.project import VersionReader
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
+    ALSO,
     AS_LABEL,
     LABELLED,
     Judgements,
@@ -130,6 +131,8 @@ class VerdictChanges:
     """How many changed by each cause, and whether they broke, were fixed or became undecided."""
     people: set[tuple[str, bool]] = field(default_factory=set)
     """Who labelled these, and whether their labels did that."""
+    labels: set[str] = field(default_factory=set)
+    """What is said of labels on those that changed: `labelled by Ada`, `label of Ada removed`."""
 
     @property
     def is_any(self) -> bool:
@@ -151,6 +154,12 @@ class VerdictChanges:
         by = f" of {', '.join(sorted(name for name, each in self.people if each == is_flip))}"
         named = (it + by if it.endswith(("by a label", "by labels")) else it for it in texts)
         return Outcome(*counts[:2], tuple(named), counts[2], changed)
+
+    @property
+    def causes_text(self) -> str:
+        """Return what changed verdicts without an edit: `asked again`."""
+        causes = {cause for cause, _ in self.change_causes if cause}
+        return ", ".join(sorted(causes)) or "other results"
 
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
@@ -343,6 +352,8 @@ class _Comparer:
         differences = judgement_changes(
             self._store, self._versions, explained, since, labels_given=given
         )
+        texts = (text.removeprefix(ALSO) for words in differences.values() for text in words)
+        self._changes.labels.update(text for text in texts if text.startswith("label"))
         for pair in others:
             assert pair.was
             assert pair.now

@@ -10,14 +10,11 @@ from functools import partial
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
-from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, compare
-from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
 from evalstore.core.clock import iso, read_moment
 from evalstore.core.display import clip, plural, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json, order_counts
 from evalstore.files.fields import suggest
@@ -25,19 +22,14 @@ from evalstore.files.json_output import to_json
 from evalstore.planning.earlier_results import RecentRuns
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location, describe_selection, is_partial
+from evalstore.planning.options import Location, describe_selection
 from evalstore.planning.path_history import compare_sources, follow_file, name_in_newest_run
 from evalstore.planning.project import VersionReader
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.edited_sources import RENAMED, find_edits
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
-from evalstore.results.judgement_changes import (
-    ALSO,
-    ParticipantHistory,
-    is_judged_otherwise,
-    judgement_changes,
-)
+from evalstore.results.judgement_changes import ParticipantHistory
 from evalstore.results.names import PromptNames, prompts_of
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
@@ -343,10 +335,8 @@ def find_logged_changes(
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, finder, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
-    labels = LoggedLabels(store)
+    has_labels, last = bool(store.find_labels()), ""
     changes: list[LogEntry] = []
-    began, before, rows = 0, list[str](), set[str]()
-    """When the last whole run started, with its leaf and those of partial runs since."""
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
             changes.append(_removed(removed[version.run.id], version.path))
@@ -370,13 +360,12 @@ def find_logged_changes(
                 )
             judged |= models
             is_other = history.differs(leaf)
-            rows |= version.rows[leaf]
-            if before:
-                parts = history.parts_apart(before, leaf)
-                edited += labels.between(*parts, began, rows)
-            if not (before and is_partial(run)):
-                began, before, rows = run.started, [], {*version.rows[leaf]}
-            before.append(leaf)
+            part = ComparedPart(version.path, version.rows[leaf])
+            compared = None
+            if last not in ("", leaf) and (has_labels or is_other):
+                compared = find_verdict_changes(store, folder, run, None, part)
+                edited += tuple(map(Difference, sorted(compared.labels if compared else ())))
+            last = leaf
             if now:
                 found = participants.step(
                     run,
@@ -389,8 +378,8 @@ def find_logged_changes(
             if not number or edited or is_other:
                 no_edit = ""
                 if not edited:
-                    no_edit = history.count_answered(leaf, late) or labels.causes(*parts, rows)
-                part = ComparedPart(version.path, version.rows[leaf])
+                    no_edit = history.count_answered(leaf, late)
+                    no_edit = no_edit or (compared.causes_text if compared else "other results")
                 changes.append(LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part))
             history.add(leaf)
     return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
@@ -560,57 +549,6 @@ def _find_edits(
         yield tuple(differences or [Difference("no change in content")])
 
 
-# --- finds the labels of people that changed verdicts on a test file from one run to the next
-
-
-class LoggedLabels:
-    """Compares the labels on the results of a file in two runs."""
-
-    def __init__(self, store: Store) -> None:
-        self._store, self._is_any = store, bool(store.find_labels())
-
-    def between(
-        self, was: Iterable[str], now: Iterable[str], since: int, rows: Collection[str]
-    ) -> tuple[Difference, ...]:
-        """Return `labelled by Ada` or `label of Ada removed`, for other verdicts or answers.
-
-        `was` and `now` are leaves of results, or the parts of long ones that the other side has
-        not, and `since` is when the first run started. With `rows`, the labels of a single row,
-        whatever it is called.
-        """
-        if not self._is_any:
-            return ()
-        pairs = self._pair(was, now, rows)
-        words = judgement_changes(self._store, VersionReader(self._store), pairs, since).values()
-        texts = {text.removeprefix(ALSO) for listed in words for text in listed}
-        texts = {text for text in texts if text.startswith("label")}
-        return tuple(map(Difference, sorted(texts)))
-
-    def causes(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> str:
-        """Return why these verdicts are other ones where nothing was edited: `asked again`."""
-        pairs = [pair for pair in self._pair(was, now, rows) if not pair.has_same_verdict]
-        sessions = self._store.find_compared(sessions_to_compare(pairs))
-        causes = {
-            OTHER_JUDGEMENT if is_judged_otherwise(pair) else age_of_answers(pair, sessions)
-            for pair in pairs
-        }
-        return ", ".join(sorted(causes - {""})) or "other results"
-
-    def _pair(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> list[Pair]:
-        before, after = (self._read(parts, rows) for parts in (was, now))
-        newest = {(each.row, each.prompt_number, each.model): each for each in before}
-        return [*compare(newest.values(), after).flips]
-
-    def _read(self, parts: Iterable[str], rows: Collection[str]) -> Iterator[Result]:
-        in_order = {f"{number:09}": part for number, part in enumerate(parts)}
-        for batch in iterate_entries(self._store, in_order):
-            for result, _ in batch:
-                if not rows:
-                    yield result._replace(file="")
-                elif result.row in rows:
-                    yield result._replace(file="", row="", key="")
-
-
 # --- compares the verdicts that runs have of a test file, reading the parts of long files that di
 
 
@@ -688,18 +626,6 @@ class VerdictHistory:
             words = {place: word for part in parts for place, word in self._words(part)}
             self._read = leaf, words
         return self._read[1]
-
-    def parts_apart(self, was: Sequence[str], now: str) -> tuple[list[str], list[str]]:
-        """Return the parts of leaves before, and those of a leaf, but for those that both have.
-
-        Several leaves before, oldest first, have all parts. A leaf that is not long is its only
-        part.
-        """
-        before = list(dict.fromkeys(part for leaf in was for part in self._parts[leaf]))
-        after = list(self._parts[now])
-        if len(was) > 1:
-            return before, after
-        return sorted({*before} - {*after}), sorted({*after} - {*before})
 
     def _words(self, part: str) -> list[tuple[int, str]]:
         """Return the verdicts in a part, by the hashes of their places."""
