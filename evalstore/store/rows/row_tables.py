@@ -34,7 +34,7 @@ def _table(
 
 
 KINDS = _table("kinds", {"id": _BYTES, "content": _TEXT}, "id")
-"""What cases have in common: all of their content but `row`, `key`, `tests` and `evaluation`.
+"""What cases have in common: their content without `row`, `key`, `tests`, `evaluation`, `recorded`.
 
 Its id is the hash of it."""
 KIND_TAGS = _table(

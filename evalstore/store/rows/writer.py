@@ -36,7 +36,7 @@ from evalstore.store.schema.table_definitions import TableColumns
 
 Row = tuple[Any, ...]
 """The values of the columns of a row."""
-_OF_CASES = ("row", "key", "tests", "evaluation")
+_OF_CASES = ("row", "key", "tests", "evaluation", "recorded")
 """The fields of a case that differ from case to case."""
 _OF_NODES = ("kind", "scheme", "cases", "level", "parts", "counts")
 """The fields of a node of cases that are not settings of the file."""

@@ -19,9 +19,9 @@ from evalstore.store.sqlite.connection import STATEMENTS
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration; a test compares it with the folder of migrations."""
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All migrations of this program, oldest first."""
 
 

@@ -164,5 +164,5 @@ TABLES: dict[str, TableColumns] = {
 }
 """The tables with permanent contents, by name: all except those of runs in progress."""
 
-MIGRATION = "0007"
+MIGRATION = "0008"
 """The migration of a store with these tables."""

@@ -19,6 +19,7 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
@@ -208,6 +209,8 @@ class SQLiteConnection(sqlite3.Connection):
         """Insert rows, in the order of their columns, except those whose id is in the table."""
         if rows and table.name in TABLES:
             self.inserted = table.name, rows[-1][0]
+        if table.name not in _RECORDED:  # their order tells which are new; others share pages
+            rows = sorted(rows, key=itemgetter(*range(len(table.key))))
         places, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
         statement = f"INSERT INTO {table.name} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
         return self.executemany(statement, rows).rowcount
