@@ -136,6 +136,9 @@ class Cell(NamedTuple):
         self, answers: Mapping[str, Sequence[str]], planned: Mapping[str, int]
     ) -> int:
         """Return how many subjects there will be when the planned answers are there, too."""
+        if len(self.questions) == 1:
+            (question,) = self.questions
+            return min(self.attempts, len(answers.get(question, ())) + planned.get(question, 0))
         return min(
             self.attempts,
             *(

@@ -235,27 +235,25 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
             if started >= bound.since:
                 plan.sessions[question], plan.newest[question] = [id], started
                 continue
-        limit = limit_of(cell)
-        whole = [sample for sample in stored if counts(sample, limit)]
-        counted = [sample for sample in whole if sample.started >= bound.since][:most]
-        if counted:
-            plan.sessions[question] = [sample.id for sample in counted]
+        missing, cut, is_old = most, None, False
         if stored:
+            limit = limit_of(cell)
+            whole = [sample for sample in stored if counts(sample, limit)]
+            counted = [sample for sample in whole if sample.started >= bound.since][:most]
+            if counted:
+                plan.sessions[question] = [sample.id for sample in counted]
             plan.newest[question] = max(sample.started for sample in stored)
-        missing = most - len(counted)
+            missing = most - len(counted)
+            limits = (sample.limit for sample in stored if not counts(sample, limit))
+            cut = max(filter(None, limits), default=None)
+            is_old = len(whole) > sum(sample.started >= bound.since for sample in whole)
         if missing and cell.candidate.trust_needed:
             plan.waiting_asks.append(PlannedAsk(cell, missing, number=number))
             plan.waiting_models.add(cell.candidate.trust_needed)
         elif missing and not cell.candidate.reachable:
             plan.left_asks += missing
         elif missing:
-            cut = [sample.limit for sample in stored if sample.limit and not counts(sample, limit)]
-            is_old = any(sample.started < bound.since for sample in whole)
-            plan.asks.append(
-                PlannedAsk(
-                    cell, missing, max(cut, default=None), bound.why if is_old else "", number
-                )
-            )
+            plan.asks.append(PlannedAsk(cell, missing, cut, bound.why if is_old else "", number))
 
 
 def plan_judgements(

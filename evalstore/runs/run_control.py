@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -68,7 +68,7 @@ def carry_out_plans(
         ),
         RunEnvironment(
             now=clock,
-            nonce=partial(secrets.token_hex, 8),
+            nonce=lambda: os.urandom(8).hex(),
             progress=listener.advance,
             judged=listener.judged,
             spent=listener.spent,

@@ -207,8 +207,9 @@ def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict
 
     A row may have its content `parsed`, which then is not parsed again.
     """
+    columns = [(name, name in table.ids) for name in table.columns]
     values = [
-        tuple(as_bytes(row[name]) if name in table.ids else row[name] for name in table.columns)
+        tuple([as_bytes(row[name]) if is_id else row[name] for name, is_id in columns])
         for row in rows.values()
     ]
     if not values:

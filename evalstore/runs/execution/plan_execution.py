@@ -25,7 +25,7 @@ from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session
-from evalstore.planning.cells import Cell, Judge, Subject
+from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.content_cache import JudgementInput
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
@@ -142,7 +142,7 @@ class PlanExecution:
         claimed = await self._resources.sharing.claim(items)
         self._resources.contents.add(claimed.contents)
         asks = (item for item in claimed.items if isinstance(item, PlannedAsk))
-        self._resources.contents.read_evaluations(_other_evaluations(self._progress, asks))
+        self._resources.contents.read_evaluations(self._progress.other_evaluations(asks))
         jobs: list[Job] = []
         recorded: list[Job] = []
         for item in claimed.items:
@@ -187,10 +187,11 @@ class PlanExecution:
                 question = job.item.question_id
                 newest = self._progress.plan.newest.get(question, 0)
                 session = self._resources.candidates.take_recorded(job.item.question, newest)
-                if not waits and self._judgements.may_take_time(question, session):
-                    slow.append(asyncio.create_task(self._add_answer(question, session)))
+                is_quick = not self._judgements.may_take_time(question, session)
+                if is_quick or waits:
+                    await self._add_answer(question, session, is_quick=is_quick)
                 else:
-                    await self._add_answer(question, session)
+                    slow.append(asyncio.create_task(self._add_answer(question, session)))
             await asyncio.gather(*slow)
         finally:
             for task in slow:
@@ -199,8 +200,7 @@ class PlanExecution:
 
     async def _judge_groups(self) -> None:
         """Judge the groups whose answers are complete now."""
-        judgements = await self._judgements.judge_groups()
-        if judgements:
+        if judgements := await self._judgements.judge_groups():
             await self._queue(judgements)
 
     async def _queue(self, items: Sequence[Item]) -> None:
@@ -268,10 +268,10 @@ class PlanExecution:
             return
         self._finish_call(question)
 
-    async def _add_answer(self, question: str, session: Session) -> None:
+    async def _add_answer(self, question: str, session: Session, *, is_quick: bool = False) -> None:
         """Store an answer, make its checks, and queue the judgements that are left to models."""
         id = self._accounting.add_session(question, session)
-        judgements = await self._judgements.judge_new(question, id, session)
+        judgements = await self._judgements.judge_new(question, id, session, is_quick=is_quick)
         self._put_unclaimed(judgements, session)
         self._finish_call(question)
 
@@ -399,16 +399,6 @@ def _item_source(
     return take
 
 
-def _other_evaluations(progress: PlanProgress, asks: Iterable[PlannedAsk]) -> Iterable[str]:
-    """Return the evaluation versions of other cells that share these questions."""
-    shared = (
-        cell for ask in asks for cell in progress.cells_of(ask.question_id) if cell is not ask.cell
-    )
-    return dict.fromkeys(
-        cell.case.evaluation for cell in shared if cell.case.evaluation is not None
-    )
-
-
 class WorkSource:
     """The items of a plan that are rows in the store."""
 
@@ -429,7 +419,11 @@ class WorkSource:
             account: {lease_key_of(item): item for item in items}
             for account, items in planned.items()
         }
-        self._rows = WorkRows(sharing.store, sharing.leases, _batch_of(progress.plan))
+        cells = (
+            f"{cell.file} {cell.number} {cell.prompt} {' '.join(cell.questions)}"
+            for cell in progress.plan.cells
+        )  # so the batch has the same id in all runners
+        self._rows = WorkRows(sharing.store, sharing.leases, hashing.hash_content("\n".join(cells)))
         self._offering = asyncio.Lock()
         self._failed: Mapping[str, Failure] | None = None
         """The newest failures of the questions before the items were offered; None until then."""
@@ -497,14 +491,6 @@ class WorkSource:
             if found := list(self._progress.take_open(items)):
                 return found
         return []
-
-
-def _batch_of(plan: Plan) -> str:
-    """Return an id of the cells of a plan, which is the same in all runners."""
-    names = (
-        f"{cell.file} {cell.number} {cell.prompt} {' '.join(cell.questions)}" for cell in plan.cells
-    )
-    return hashing.hash_content("\n".join(names))
 
 
 # --- queues the judgements of stored answers, of new answers, and of several answers together
@@ -604,13 +590,17 @@ class JudgementQueue:
             await self._accounting.writer.flush()
         return judgements
 
-    async def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
+    async def judge_new(
+        self, question: str, id: str, session: Session, *, is_quick: bool = False
+    ) -> list[PlannedJudgement]:
         """Make a new answer's checks; returns the judgements left to models.
 
-        Cells that need only some of the answers judge them later: see `judge_oldest`.
+        Cells that need only some of the answers judge them later: see `judge_oldest`. With
+        `is_quick` none of the checks may be slow.
         """
         self._progress.answers[id] = session
-        await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
+        if not is_quick:
+            await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
         return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
 
     def may_take_time(self, question: str, session: Session) -> bool:
@@ -760,15 +750,18 @@ class CheckRunner:
         for cell in cells:
             if cell.case.evaluation is None:
                 continue
-            missing = self._missing(cell, subject)
+            votes = self._progress.votes(subject)
+            missing = [*missing_judgements(cell, votes)]
             if missing and missing[0][0] is None:
                 if not self._may_check_now(cell, ids, sessions):
                     continue  # the code is not trusted, or the run ends: the next run judges it
-                newest = self._progress.newest_vote(subject)
+                newest = max((vote.started for vote in votes), default=0)
                 self._accounting.add_evaluation(
                     self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
                 )
-                missing = self._missing(cell, subject) if "models" in cell.case.judged_by else []
+                missing = []
+                if "models" in cell.case.judged_by:
+                    missing += missing_judgements(cell, self._progress.votes(subject))
                 self.halt_at_failure(cell)
             for judge, count in missing:
                 judgement = PlannedJudgement(cell, ids, judge, count)
@@ -782,9 +775,6 @@ class CheckRunner:
         if self._stops_at and self._stops_at(cell, progress.plan, progress.outcome):
             progress.outcome.stopped_at_failure = True
             self._halt()
-
-    def _missing(self, cell: Cell, subject: str) -> list[tuple[Judge | None, int]]:
-        return list(missing_judgements(cell, self._progress.votes(subject)))
 
     def _may_check_now(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
         """Return whether the checks of a cell are prepared or quick."""

@@ -102,9 +102,11 @@ class PlanProgress:
         """Return whether answers to a question are outstanding."""
         return question in self._outstanding
 
-    def cells_of(self, question: str) -> list[Cell]:
-        """Return the cells that a question answers."""
-        return self._cells[question]
+    def other_evaluations(self, asks: Iterable[PlannedAsk]) -> Iterable[str]:
+        """Return the evaluation versions of other cells that share these questions."""
+        both = ((cell, ask.cell) for ask in asks for cell in self._cells[ask.question_id])
+        others = (cell.case.evaluation for cell, own in both if cell is not own)
+        return dict.fromkeys(filter(None, others))
 
     def single_cells(self, question: str) -> list[Cell]:
         """Return the cells that judge the answers to a question one by one."""
@@ -120,7 +122,9 @@ class PlanProgress:
 
         These are the oldest answers, which are known only when all have arrived.
         """
-        new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
+        new = self.outcome.sessions.get(question, [])
+        if len(new) > 1:
+            new = sorted(new, key=lambda sample: sample[:2])
         stored = len(self.plan.sessions.get(question, ()))
         most = self._most_required[question]
         oldest = [
