@@ -22,6 +22,7 @@ from evalstore.store import Store
 from evalstore.store.location import StoreLocation, read_address
 from tests import postgresql_server as postgresql
 from tests import quick_stores
+from tests.compiled_tests import compile_modules
 from tests.forked_programs import Starter
 from tests.hostile.campaign.processes import Launcher, launching
 
@@ -130,6 +131,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Let a worker report its tests, but not each step of those that pass: there are thousands."""
     if not hasattr(session.config, "workerinput"):
         session.config.stash[_checkout] = _list_checkout(session.config.rootpath)
+        if session.config.getoption("numprocesses", None):
+            for folder in ("evalstore", "tests"):
+                compile_modules(session.config.rootpath / folder, session.config)
     for plugin in session.config.pluginmanager.get_plugins():
         if hasattr(plugin, "sendevent"):
             plugin.sendevent = partial(_send_event, plugin.sendevent)

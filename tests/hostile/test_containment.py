@@ -52,6 +52,7 @@ def seen_below(folder: Path) -> dict[str, bytes]:
 # --- files of a workspace that are links
 
 
+@pytest.mark.one_database("it is refused before anything is stored")
 @pytest.mark.parametrize("kind", LINKED)
 @pytest.mark.parametrize("command", [("run",), ("check",), ("status",)], ids="".join)
 def test_a_linked_file_outside_is_refused_by_name(
@@ -70,6 +71,7 @@ def test_a_linked_file_outside_is_refused_by_name(
     assert tables_with(SECRET) == []
 
 
+@pytest.mark.one_database("it is refused before anything is stored")
 @pytest.mark.parametrize(
     "kind", ["tests", "prompts", "tools", "schemas", "models", "providers", "currencies"]
 )

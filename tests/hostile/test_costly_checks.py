@@ -95,6 +95,7 @@ def test_a_costly_check_is_given_up_and_its_answer_kept(
     assert (again["asked"], again["judged"]) == (0, 0)
 
 
+@pytest.mark.one_database("a check is computed without the store")
 def test_a_costly_pattern_of_a_script_is_a_failure(
     asked_once: Callable[[Json, str], Path],
     evalstore: Evalstore,
@@ -115,6 +116,7 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
     assert "'when' was stopped: it takes more than 0.2 seconds of processor time" in ran.stdout
 
 
+@pytest.mark.one_database("a check is computed without the store")
 def test_an_interrupt_is_heard_while_a_check_is_computed(
     asked_once: Callable[[Json, str], Path], evalstore: Evalstore
 ) -> None:

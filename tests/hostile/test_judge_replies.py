@@ -142,6 +142,7 @@ def quoting(template: str) -> endpoint.Reply:
     return reply
 
 
+@pytest.mark.one_database("what a judge replies is read before it is stored")
 @pytest.mark.parametrize("structured", [True, False], ids=["schema", "json"])
 @pytest.mark.parametrize("how", ["after", "prose", "truncated"])
 def test_a_run_does_not_pass_an_answer_that_its_judge_quotes(
@@ -155,6 +156,7 @@ def test_a_run_does_not_pass_an_answer_that_its_judge_quotes(
     assert exit_code != 0
 
 
+@pytest.mark.one_database("what a judge replies is read before it is stored")
 @pytest.mark.parametrize(
     ("judge", "template"),
     [
@@ -173,6 +175,7 @@ def test_a_run_does_not_pass_a_choice_or_a_score_that_is_quoted(
     assert exit_code != 0
 
 
+@pytest.mark.one_database("what a judge replies is read before it is stored")
 @pytest.mark.parametrize("structured", [True, False], ids=["schema", "json"])
 @pytest.mark.parametrize(("template", "verdict"), [("{PASS}", "pass"), ("{FAIL}", "fail")])
 def test_a_verdict_in_the_form_that_was_asked_for_takes_one_call(

@@ -63,6 +63,7 @@ COMMANDS = {
     "migration": Command(("log",), before=("run",), is_migration=True),
 }
 
+WITHOUT_STORE = ("import", "import --force", "trust")
 
 LATER = (
     *(f"VIEW {name}" for name in VIEWS),
@@ -103,8 +104,16 @@ def prepared(workspace: Path) -> Path:
     )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in WITHOUT_STORE])
 def test_a_killed_command_leaves_whole_files(
+    prepared: Path, program: Program, name: str, put_back: PutBack
+) -> None:
+    kill_and_repeat(program, prepared, COMMANDS[name], 2, put_back)
+
+
+@pytest.mark.one_database("these commands open no store")
+@pytest.mark.parametrize("name", WITHOUT_STORE)
+def test_a_killed_command_without_a_store_leaves_whole_files(
     prepared: Path, program: Program, name: str, put_back: PutBack
 ) -> None:
     kill_and_repeat(program, prepared, COMMANDS[name], 2, put_back)

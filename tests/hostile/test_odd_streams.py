@@ -72,6 +72,7 @@ def test_a_folder_that_is_gone_does_not_matter_when_another_is_named(
     assert ended[:3] == (0, "1 test file, 2 cases: no errors\n", "")
 
 
+@pytest.mark.one_database("streams are those of the program, whatever its store")
 def test_json_can_be_read_whatever_the_encoding(workspace: Path, program: Program) -> None:
     name_a_row(workspace)
     documents = [
@@ -82,6 +83,7 @@ def test_json_can_be_read_whatever_the_encoding(workspace: Path, program: Progra
     assert documents == [documents[0]] * 3
 
 
+@pytest.mark.one_database("streams are those of the program, whatever its store")
 def test_what_cannot_be_shown_is_an_escape(workspace: Path, program: Program) -> None:
     name_a_row(workspace)
     plain, ascii_, latin = (

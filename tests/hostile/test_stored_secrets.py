@@ -66,6 +66,7 @@ def holding(folder: Path) -> list[str]:
     ] + tables_with(KEY)
 
 
+@pytest.mark.one_database("the file is refused before anything is stored")
 @pytest.mark.parametrize("url", ADDRESSES)
 def test_a_key_in_an_address_is_refused_before_anything_is_stored(
     folder: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, url: str
@@ -81,6 +82,7 @@ def test_a_key_in_an_address_is_refused_before_anything_is_stored(
     assert holding(folder) == []
 
 
+@pytest.mark.one_database("the file is refused before anything is stored")
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_key_in_an_option_is_refused_before_anything_is_stored(
     folder: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, options: str

@@ -339,10 +339,12 @@ def test_commands_that_read_run_nothing(trapped: Path, outside: Path) -> None:
     drive(trapped, outside, READING)
 
 
+@pytest.mark.one_database("what opens a store on a server is in the tests of commands that read")
 def test_commands_that_call_and_write_run_nothing(trapped: Path, outside: Path) -> None:
     drive(trapped, outside, DOING)
 
 
+@pytest.mark.one_database("what opens a store on a server is in the tests of commands that read")
 def test_the_tools_for_agents_run_nothing(trapped: Path, outside: Path) -> None:
     arguments = ["-P", "-c", DRIVER, json.dumps([SERVING])]
     environment = {**_variables(), "NOTES": str(outside / "notes.json")}
@@ -369,6 +371,7 @@ def test_modules_of_the_working_folder_are_not_imported(trapped: Path, outside: 
     assert traces(outside) == []
 
 
+@pytest.mark.one_database("what opens a store on a server is in the tests of commands that read")
 def test_the_browser_runs_nothing(trapped: Path, outside: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

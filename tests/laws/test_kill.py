@@ -192,7 +192,7 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
 @pytest.mark.parametrize(
     ("kills", "questions"),
     [
-        pytest.param(6, 40, marks=pytest.mark.extended),
+        pytest.param(4, 40, marks=pytest.mark.extended),
         pytest.param(50, 300, marks=pytest.mark.slow),
     ],
 )

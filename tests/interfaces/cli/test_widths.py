@@ -235,7 +235,7 @@ def edit(name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, pytest.param(80, marks=pytest.mark.slow), 120])
 def test_no_line_is_wider_than_the_terminal(
     shop: Path,
     capsys: pytest.CaptureFixture[str],

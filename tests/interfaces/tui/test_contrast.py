@@ -71,7 +71,7 @@ def is_faint(text: str, style: Style) -> bool:
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize(
-    "parts", [5, pytest.param(1, marks=pytest.mark.slow)], ids=["themes in turn", "all themes"]
+    "parts", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["themes in turn", "all themes"]
 )
 def test_every_text_of_every_screen_can_be_read(
     walk: str, parts: int, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -277,6 +277,10 @@ class Lab:
         return read_contents(self.store, table)
 
 
+IN_A_FILE = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+"""Of tests of calls, judges and limits: what decides there is not in the database."""
+
+
 @pytest.fixture
 def lab(store: Store) -> Iterator[Lab]:
     """A store in each database."""
@@ -297,6 +301,7 @@ def test_an_answer_is_stored_and_judged(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_the_scripted_provider_takes_the_same_path(lab: Lab) -> None:
     lab.add("What?")
     lab.candidate = ScriptedProvider([{"when": "What", "answer": " 42 \n"}])
@@ -374,6 +379,7 @@ def test_answers_of_the_same_microsecond_leave_nothing_to_do(lab: Lab) -> None:
     assert len(lab.judged) == 4
 
 
+@IN_A_FILE
 def test_no_more_calls_at_once_than_allowed(lab: Lab) -> None:
     lab.limits = Limits(concurrency=3)
     for number in range(20):
@@ -395,6 +401,7 @@ def cut(limit_needed: int) -> Act:
     return act
 
 
+@IN_A_FILE
 def test_a_cut_answer_counts_until_the_limit_is_raised(lab: Lab) -> None:
     lab.act = cut(500)
     lab.limit = 400
@@ -413,6 +420,7 @@ def test_a_cut_answer_counts_until_the_limit_is_raised(lab: Lab) -> None:
     assert len(lab.asked) == 2
 
 
+@IN_A_FILE
 def test_without_a_limit_a_cut_answer_is_asked_again(lab: Lab) -> None:
     lab.act = cut(500)
     lab.limit = 400
@@ -424,6 +432,7 @@ def test_without_a_limit_a_cut_answer_is_asked_again(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_an_answer_the_provider_cut_by_itself_is_not_asked_again(lab: Lab) -> None:
     lab.act = lambda _request, _count: Reply("answer", finish_reason="length")
     lab.add(instructions=None)
@@ -435,6 +444,7 @@ def test_an_answer_the_provider_cut_by_itself_is_not_asked_again(lab: Lab) -> No
 # --- failures
 
 
+@IN_A_FILE
 def test_a_call_is_tried_again_as_often_as_allowed(lab: Lab) -> None:
     lab.limits = Limits(retries=2)
     lab.act = failing(*[busy()] * 9)
@@ -447,6 +457,7 @@ def test_a_call_is_tried_again_as_often_as_allowed(lab: Lab) -> None:
     assert not lab.is_done()
 
 
+@IN_A_FILE
 def test_a_failure_that_passes_costs_nothing_but_time(lab: Lab) -> None:
     lab.act = failing(busy(), busy())
     lab.add(instructions=None)
@@ -456,6 +467,7 @@ def test_a_failure_that_passes_costs_nothing_but_time(lab: Lab) -> None:
     assert lab.stored("failures") == []
 
 
+@IN_A_FILE
 def test_the_server_says_how_long_to_wait(lab: Lab) -> None:
     lab.act = failing(busy(7.0), busy(20.0))
     lab.add(instructions=None)
@@ -463,6 +475,7 @@ def test_the_server_says_how_long_to_wait(lab: Lab) -> None:
     assert lab.slept == [7.0, 20.0]
 
 
+@IN_A_FILE
 def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None:
     lab.act = failing(*[busy(10_000.0)] * 9)
     lab.add(instructions=None)
@@ -476,6 +489,7 @@ def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None
     ]
 
 
+@IN_A_FILE
 def test_the_wait_is_bounded_and_spread(lab: Lab) -> None:
     lab.limits = Limits(retries=12, timeout=1000)
     lab.act = failing(*[busy()] * 12)
@@ -484,6 +498,7 @@ def test_the_wait_is_bounded_and_spread(lab: Lab) -> None:
     assert lab.slept == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 6]
 
 
+@IN_A_FILE
 def test_what_cannot_succeed_is_not_tried_again(lab: Lab) -> None:
     lab.act = failing(ProviderError("status", "bad request", status=400))
     lab.add(instructions=None)
@@ -502,6 +517,7 @@ def test_a_failure_leaves_the_answer_missing_and_the_next_run_asks_for_it(lab: L
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_a_refused_key_stops_that_model_with_one_message(lab: Lab) -> None:
     def act(request: Request, _count: int) -> Reply:
         if request.code == "locked":
@@ -521,6 +537,7 @@ def test_a_refused_key_stops_that_model_with_one_message(lab: Lab) -> None:
     assert len(lab.stored("failures")) <= 2
 
 
+@IN_A_FILE
 def test_a_failing_judge_leaves_the_judgement_missing(lab: Lab) -> None:
     lab.judging = failing(ProviderError("connection", "gone"))
     lab.add()
@@ -536,6 +553,7 @@ def test_a_failing_judge_leaves_the_judgement_missing(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_an_answer_that_is_not_json_where_a_schema_asks_is_paid_for_once_and_fails(
     lab: Lab,
 ) -> None:
@@ -548,6 +566,7 @@ def test_an_answer_that_is_not_json_where_a_schema_asks_is_paid_for_once_and_fai
     assert lab.is_done()
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_an_answer_that_was_cut_off_is_an_answer(lab: Lab, reason: str) -> None:
     lab.act = lambda _request, _count: Reply('{"a', finish_reason=reason)
@@ -560,6 +579,7 @@ def test_an_answer_that_was_cut_off_is_an_answer(lab: Lab, reason: str) -> None:
 # --- judging
 
 
+@IN_A_FILE
 def test_a_judge_is_asked_once_more_when_it_cannot_be_read(lab: Lab) -> None:
     def act(request: Request, _count: int) -> Reply:
         demanded = re.search(r'"code": "(\w+)"', request.messages[-1].text)
@@ -576,6 +596,7 @@ def test_a_judge_is_asked_once_more_when_it_cannot_be_read(lab: Lab) -> None:
     assert outcome.judge_cost == evaluation["cost"]["usd"] == 2.0
 
 
+@IN_A_FILE
 def test_the_code_that_a_judge_must_repeat_is_not_the_number_of_the_marks(lab: Lab) -> None:
     lab.judging = always("Hm.")
     lab.add()
@@ -587,6 +608,7 @@ def test_the_code_that_a_judge_must_repeat_is_not_the_number_of_the_marks(lab: L
     assert words[0].text.index(code) > words[0].text.index("[end of the response")
 
 
+@IN_A_FILE
 def test_a_judge_that_cannot_be_read_twice_is_undecided_and_not_asked_again(lab: Lab) -> None:
     lab.judging = always("Hm.")
     lab.add()
@@ -598,6 +620,7 @@ def test_a_judge_that_cannot_be_read_twice_is_undecided_and_not_asked_again(lab:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_a_judge_that_fails_after_an_unreadable_reply_has_cost_something(lab: Lab) -> None:
     def act(request: Request, _count: int) -> Reply:
         if len(request.messages) > 1:
@@ -611,6 +634,7 @@ def test_a_judge_that_fails_after_an_unreadable_reply_has_cost_something(lab: La
     assert (outcome.judged, outcome.failed, outcome.judge_cost) == (0, 1, 1.0)
 
 
+@IN_A_FILE
 def test_checks_that_fail_save_the_judgement_of_the_model(lab: Lab) -> None:
     lab.add(json_mode=True)
     lab.run()
@@ -619,6 +643,7 @@ def test_checks_that_fail_save_the_judgement_of_the_model(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_checks_that_pass_leave_the_verdict_to_the_model(lab: Lab) -> None:
     lab.act = always("{}")
     lab.add(json_mode=True)
@@ -642,6 +667,7 @@ def test_checks_of_files_that_share_an_answer_are_each_made_once(lab: Lab) -> No
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_every_evaluator_judges_as_often_as_wanted(lab: Lab) -> None:
     lab.judges, lab.times = ("judge", "other"), 2
     lab.add()
@@ -653,6 +679,7 @@ def test_every_evaluator_judges_as_often_as_wanted(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_a_file_can_ask_for_some_evaluators(lab: Lab) -> None:
     lab.judges = ("judge", "other")
     lab.add(evaluators=("other",))
@@ -661,6 +688,7 @@ def test_a_file_can_ask_for_some_evaluators(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_an_evaluator_can_be_meant_for_a_tag(lab: Lab) -> None:
     lab.judges = ("judge", "tagged")
     lab.add("Same", tags=())
@@ -670,6 +698,7 @@ def test_an_evaluator_can_be_meant_for_a_tag(lab: Lab) -> None:
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_the_same_judge_under_two_names_judges_once(lab: Lab) -> None:
     lab.add()
     plan = lab.plan()
@@ -769,6 +798,7 @@ def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
     assert len(lab.stored("sessions")) == 1
 
 
+@IN_A_FILE
 @pytest.mark.parametrize(
     "bug",
     [
@@ -804,6 +834,7 @@ def test_a_bug_in_a_provider_fails_its_call_and_no_other(
     assert lab.run().asked == 1
 
 
+@IN_A_FILE
 def test_a_bug_in_the_provider_of_a_judge_leaves_the_judgement_missing(lab: Lab) -> None:
     def broken(_request: Request, _count: int) -> Reply:
         raise ZeroDivisionError("division\x1b[31m by zero")
@@ -836,6 +867,7 @@ def test_a_key_in_the_words_of_a_bug_is_not_stored(
 # --- stopping
 
 
+@IN_A_FILE
 def test_halting_finishes_what_is_in_flight_and_starts_nothing(lab: Lab) -> None:
     for number in range(10):
         lab.add(f"Question {number}")
@@ -857,6 +889,7 @@ def test_halting_finishes_what_is_in_flight_and_starts_nothing(lab: Lab) -> None
     assert lab.is_done()
 
 
+@IN_A_FILE
 def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
     lab.add(instructions=None)
     executor = lab.executor()
@@ -922,6 +955,7 @@ def test_the_price_used_is_stored_with_the_answer(lab: Lab) -> None:
     assert (outcome.cost, outcome.judge_cost, outcome.priced) == (1.1, 1.1, True)
 
 
+@IN_A_FILE
 def test_without_a_price_the_cost_is_not_known(lab: Lab) -> None:
     lab.add()
     assert not lab.run().priced
@@ -1240,6 +1274,7 @@ def test_what_failed_in_one_plan_is_not_tried_again_in_the_next(lab: Lab) -> Non
 # --- budget
 
 
+@IN_A_FILE
 def test_the_budget_is_never_exceeded(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     for number in range(50):
@@ -1252,6 +1287,7 @@ def test_the_budget_is_never_exceeded(lab: Lab) -> None:
     assert lab.run().asked == 40
 
 
+@IN_A_FILE
 def test_answers_that_cost_less_than_feared_leave_room_for_more(lab: Lab) -> None:
     lab.price = Price("test", per_output_token=0.01)
     for number in range(50):
@@ -1264,6 +1300,7 @@ def test_answers_that_cost_less_than_feared_leave_room_for_more(lab: Lab) -> Non
     assert outcome.cost == pytest.approx(1.0)
 
 
+@IN_A_FILE
 def test_three_times_a_tenth_fit_into_three_tenths(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     for number in range(5):
@@ -1272,6 +1309,7 @@ def test_three_times_a_tenth_fit_into_three_tenths(lab: Lab) -> None:
     assert lab.run().asked == 3
 
 
+@IN_A_FILE
 def test_judges_are_paid_from_the_same_budget(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     for number in range(20):
@@ -1282,6 +1320,7 @@ def test_judges_are_paid_from_the_same_budget(lab: Lab) -> None:
     assert [outcome.cost, outcome.judge_cost] == pytest.approx([0.5, 0.5])
 
 
+@IN_A_FILE
 def test_what_nobody_counted_is_reckoned_at_its_likely_price(lab: Lab) -> None:
     lab.price = Price("test", per_output_token=0.001)
     lab.act = lambda _request, _count: Reply("answer")
@@ -1294,6 +1333,7 @@ def test_what_nobody_counted_is_reckoned_at_its_likely_price(lab: Lab) -> None:
     assert "cost" not in lab.stored("sessions")[0]
 
 
+@IN_A_FILE
 def test_input_tokens_are_set_aside_before_a_call(lab: Lab) -> None:
     lab.price = Price("test", per_input_token=0.001)
     lab.add(
@@ -1305,6 +1345,7 @@ def test_input_tokens_are_set_aside_before_a_call(lab: Lab) -> None:
     assert lab.run().asked == 1
 
 
+@IN_A_FILE
 def test_the_longest_answer_of_a_model_is_set_aside_for_its_next_ones(lab: Lab) -> None:
     def act(request: Request, _count: int) -> Reply:
         tokens = 1_000 if "long" in request.messages[-1].text else 1
@@ -1321,6 +1362,7 @@ def test_the_longest_answer_of_a_model_is_set_aside_for_its_next_ones(lab: Lab) 
     assert outcome.over_budget
 
 
+@IN_A_FILE
 def test_each_model_has_an_account_of_its_own(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     lab.add()
@@ -1333,6 +1375,7 @@ def test_each_model_has_an_account_of_its_own(lab: Lab) -> None:
 # --- pace
 
 
+@IN_A_FILE
 def test_a_refusal_lets_the_whole_account_wait(lab: Lab) -> None:
     for number in range(6):
         lab.add(f"Question {number}", instructions=None)
@@ -1343,6 +1386,7 @@ def test_a_refusal_lets_the_whole_account_wait(lab: Lab) -> None:
     assert lab.time >= 20.0
 
 
+@IN_A_FILE
 def test_an_answer_can_say_that_there_is_no_room_for_another(lab: Lab) -> None:
     for number in range(3):
         lab.add(f"Question {number}", instructions=None)
@@ -1352,6 +1396,7 @@ def test_an_answer_can_say_that_there_is_no_room_for_another(lab: Lab) -> None:
     assert sum(lab.slept) == 8.0
 
 
+@IN_A_FILE
 def test_calls_are_spread_over_the_minute(lab: Lab) -> None:
     for number in range(5):
         lab.add(f"Question {number}", instructions=None)
@@ -1360,6 +1405,7 @@ def test_calls_are_spread_over_the_minute(lab: Lab) -> None:
     assert lab.time == pytest.approx(3.0)  # one second's worth is made up for
 
 
+@IN_A_FILE
 def test_waiting_for_a_turn_uses_up_no_timeout(lab: Lab) -> None:
     for number in range(20):
         lab.add(f"Question {number}", instructions=None)
@@ -1370,6 +1416,7 @@ def test_waiting_for_a_turn_uses_up_no_timeout(lab: Lab) -> None:
     assert (outcome.asked, outcome.failed) == (20, 0)
 
 
+@IN_A_FILE
 def test_a_model_that_was_given_up_lets_the_others_go_on_at_once(lab: Lab) -> None:
     lab.models = ("m", "other")
     for number in range(5):
@@ -1387,6 +1434,7 @@ def test_a_model_that_was_given_up_lets_the_others_go_on_at_once(lab: Lab) -> No
     assert lab.time == 0
 
 
+@IN_A_FILE
 def test_a_server_that_answers_at_times_is_not_given_up(lab: Lab) -> None:
     for number in range(100):
         lab.add(f"Question {number}", instructions=None)
@@ -1407,6 +1455,7 @@ def test_a_server_that_answers_at_times_is_not_given_up(lab: Lab) -> None:
     assert lab.warned == []
 
 
+@IN_A_FILE
 def test_a_call_with_its_tries_ends_at_the_timeout(lab: Lab) -> None:
     lab.add(instructions=None)
     lab.limits = Limits(timeout=60, retries=50)
@@ -1416,6 +1465,7 @@ def test_a_call_with_its_tries_ends_at_the_timeout(lab: Lab) -> None:
     assert lab.time == 50.0
 
 
+@IN_A_FILE
 def test_an_endpoint_that_is_gone_is_not_asked_thousands_of_times(lab: Lab) -> None:
     for number in range(200):
         lab.add(f"Question {number}", instructions=None)

@@ -154,7 +154,7 @@ def test_edited_rows_have_the_cases_that_they_have_when_all_are_read(
     monkeypatch.setattr(expansion, "_MOST_AT_ONCE", most)
     root = make(text)
     source, rows = random.Random(5), _rows()
-    for _ in range(6):
+    for _ in range(4):
         rows = _edit(rows, source) or _rows()
         _write(root, rows)
         changed, whole = _read_both(root, evalstore)

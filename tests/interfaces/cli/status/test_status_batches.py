@@ -247,7 +247,9 @@ def test_an_edit_after_a_run_and_undone(place: Place, name: str) -> None:
     assert place.batches
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))]
+)
 def test_any_edits_and_runs(place: Place, seed: int) -> None:
     choice = random.Random(seed)
     for _ in range(8):
@@ -272,7 +274,7 @@ def test_any_edits_and_runs(place: Place, seed: int) -> None:
     assert place.batches
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.slow), 2, 5])
 def test_a_mean_price_and_what_conversations_share_are_those_of_all_batches(
     place: Place, seed: int
 ) -> None:
@@ -305,7 +307,7 @@ def test_a_mean_price_and_what_conversations_share_are_those_of_all_batches(
     assert place.batches == compared
 
 
-@pytest.mark.parametrize("seed", [0, 3, 4])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 3, 4])
 def test_what_a_remote_has_judged_counts_once_for_all_batches(place: Place, seed: int) -> None:
     choice = random.Random(seed)
     if seed % 2:

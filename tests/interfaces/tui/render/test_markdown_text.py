@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pygments.lexers import get_lexer_by_name
+from pygments.lexers import find_lexer_class_by_name
 
 from evalstore.core.display import StyledLine, safe
 from evalstore.interfaces.tui.render.markdown_text import (
@@ -197,7 +197,7 @@ def test_no_answer_takes_long_to_be_rendered(part: str) -> None:
     assert time.process_time() - begun < 5
 
 
-_BY_LEXER = {get_lexer_by_name(language).name: language for language in sorted(_LANGUAGES)}
+_BY_LEXER = {find_lexer_class_by_name(name).name: name for name in sorted(_LANGUAGES)}
 """A language for each lexer: several names mean the same one."""
 
 

@@ -118,6 +118,8 @@ def _no_long_wait(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
 
 
 OPTIONS = ("--retries", str(RETRIES), "--timeout", "60")
+IN_A_FILE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+"""What becomes of each fault is decided without the store; all together are in both databases."""
 
 
 def ask_with(place: Place, fault: str, times: int) -> None:
@@ -137,6 +139,7 @@ def only_failure(place: Place, expected: Expected, attempts: int) -> None:
 # --- each alone
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("fault", PASSING)
 def test_what_passes_is_not_even_reported(place: Place, fault: str) -> None:
     ask_with(place, fault, 1)
@@ -147,6 +150,7 @@ def test_what_passes_is_not_even_reported(place: Place, fault: str) -> None:
     assert place.stored("failures") == []
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("fault", PASSING)
 def test_what_does_not_pass_leaves_only_its_answer_missing(place: Place, fault: str) -> None:
     tries = 1 + RETRIES
@@ -165,6 +169,7 @@ def test_what_does_not_pass_leaves_only_its_answer_missing(place: Place, fault: 
     only_failure(place, PASSING[fault], tries)
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("fault", LASTING)
 def test_what_would_come_again_is_tried_once_a_run(place: Place, fault: str) -> None:
     ask_with(place, fault, 1)
@@ -179,6 +184,7 @@ def test_what_would_come_again_is_tried_once_a_run(place: Place, fault: str) -> 
     assert len(place.server.received) == 4
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("fault", STOPPING)
 def test_a_model_that_cannot_be_called_is_not_called_again(place: Place, fault: str) -> None:
     message = STOPPING[fault].message
@@ -197,6 +203,7 @@ def test_a_model_that_cannot_be_called_is_not_called_again(place: Place, fault: 
     assert len(place.server.received) == 4
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("fault", ["filtered", "filter"])
 def test_an_answer_or_a_prompt_that_was_filtered_is_an_answer(place: Place, fault: str) -> None:
     ask_with(place, fault, 1)
@@ -208,6 +215,7 @@ def test_an_answer_or_a_prompt_that_was_filtered_is_an_answer(place: Place, faul
     assert len(place.server.received) == 3
 
 
+@IN_A_FILE
 def test_a_server_that_asks_for_time_gets_it(place: Place) -> None:
     place.ask("only [[fail=429 soon]] [[times=1]]")
     assert place.run().exit_code == 0
@@ -215,6 +223,7 @@ def test_a_server_that_asks_for_time_gets_it(place: Place) -> None:
     assert second.at - first.at >= 0.2
 
 
+@IN_A_FILE
 def test_a_failing_judge_costs_no_answer(place: Place) -> None:
     place.write({"tests/told.md": "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"})
     opinions: list[str | endpoint.Answer] = ['{"pass": true}', endpoint.FAULTS["500"]]
