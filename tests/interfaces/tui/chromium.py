@@ -75,6 +75,13 @@ async def opened(profile: Path) -> AsyncIterator[Tab]:
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-extensions",
+        # One process draws all pages: to start another for each takes as long as the page.
+        "--disable-site-isolation-trials",
+        "--disable-features=SpareRendererForSitePerProcess",
+        "--renderer-process-limit=1",
         "--remote-debugging-port=0",
         f"--user-data-dir={profile}",
         "about:blank",
