@@ -18,7 +18,6 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
 from evalstore.interfaces.tui.case_listing import CasePlace
@@ -53,6 +52,12 @@ _leave_out = cache(gc.freeze)  # a second browser of a process would leave out t
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store or edited files."""
 
+_KEY_SECONDS = 0.02
+"""Between two looks whether a list was read for which a key waits."""
+_KEY_TURNS = 20
+"""Turns of the event loop from a key to the next: it may open a page or a line."""
+_WAYS_OUT = frozenset(("page.back", "quit", "help", "commands"))
+"""The actions that do not wait for a list."""
 _AGE_SECONDS = 60.0
 """How often ages such as `2 minutes ago` are drawn again."""
 
@@ -126,6 +131,8 @@ class Browser(BrowserApp):
         self._revision = revision
         self.runs = BrowserRuns(self)
         self._is_behind = False
+        self._typed: list[events.Key] = []
+        """The key that takes effect now, and those that were typed after it."""
         self.unsaved_labels = []
         self.pages = PAGES
         self.to = Pages(
@@ -178,8 +185,7 @@ class Browser(BrowserApp):
         was_unreadable = self.problem is not None
         if was_unreadable:
             self.call_from_thread(self.show_store_problem, None)
-        others = self.source.store.other_runs
-        self.call_later(show_other_runs, self, others)
+        self.call_later(show_other_runs, self, self.source.store.other_runs)
         if was_unreadable or is_recorded or has_changed or self._is_behind:
             self.call_from_thread(self.show_changes)
 
@@ -244,23 +250,39 @@ class Browser(BrowserApp):
         return key_name(keys.split(",")[0] if keys else REGISTRY.actions[id].keys[0])
 
     async def on_event(self, event: events.Event) -> None:
-        """Take a line end for Enter: terminals send one for it before the browser has begun."""
-        if isinstance(event, events.Key) and event.key == "ctrl+j":
-            event = events.Key("enter", "\r")
-        await super().on_event(event)
+        """Press keys one after another: each when what the one before sets off is there.
 
-    def on_key(self, event: events.Key) -> None:
-        """Give what was typed quickly to the line that a key before it has opened.
-
-        Such keys were sent to where the focus was then, and nobody there wanted them.
+        A line end is Enter: terminals send one for it before the browser has begun.
         """
-        if event.character and event.is_printable:
-            if isinstance(self.focused, Input):
-                self.focused.insert_text_at_cursor(event.character)
-                event.prevent_default()
-            elif isinstance(self.focused, TextArea):
-                self.focused.insert(event.character)
-                event.prevent_default()
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+            return
+        self._typed.append(events.Key("enter", "\r") if event.key == "ctrl+j" else event)
+        if len(self._typed) == 1:
+            await self._press_typed()
+
+    async def _press_typed(self) -> None:
+        """Press the first key that was typed; it waits for a list, unless one leaves the page."""
+        if getattr(self.screen, "awaits_list", False):
+            active = self.screen.active_bindings
+            ids = [it.key in active and active[it.key].binding.id for it in self._typed]
+            if _WAYS_OUT.isdisjoint(ids):
+                self.set_timer(_KEY_SECONDS, self._press_typed)
+                return
+            del self._typed[: next(at for at, id in enumerate(ids) if id in _WAYS_OUT)]
+        try:
+            await super().on_event(self._typed[0])
+        finally:
+            self._go_on(_KEY_TURNS)
+
+    def _go_on(self, left: int) -> None:
+        """Press the next key after so many turns, in which the last one takes effect."""
+        if left:
+            asyncio.get_running_loop().call_soon(self._go_on, left - 1)
+            return
+        del self._typed[0]
+        if self._typed:
+            self.call_later(self._press_typed)
 
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""

@@ -317,7 +317,9 @@ class CaseNames:
         self._rows = rows
         self.file_width = widest(files)
         self.of_files = ShortenedNames(lambda _: files)
-        self.of_rows = ShortenedNames(partial(_labels, rows))
+        self.of_rows = ShortenedNames(
+            lambda file: [it.label for it in rows if it.file == file and it.label]
+        )
 
     def measure(self) -> None:
         """Compute all, in the thread that reads."""
@@ -347,7 +349,3 @@ class CaseNames:
 def stem(file: str) -> str:
     """Return the name of a file without its folders."""
     return file.rpartition("/")[2]
-
-
-def _labels(rows: Sequence[CaseRow], file: str) -> list[str]:
-    return [label for row in rows if row.file == file and (label := row.label)]

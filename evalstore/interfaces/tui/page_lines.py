@@ -14,10 +14,12 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.keys import format_key
 from textual.style import Style
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from evalstore.core.display import clip, columns_of, pad, safe, steady
 
+READING = "reading …"
+"""A part of the title while the page is being read."""
 _LAST = ("page.back", "help", "quit")
 """Actions that are named last, however little room there is."""
 
@@ -133,7 +135,7 @@ class TitleLine(Static):
 
     def __init__(self) -> None:
         super().__init__(classes="title", markup=False)
-        self._text = self._brief = ""
+        self._text = self._brief = READING
 
     def show(self, parts: Sequence[TitlePart]) -> None:
         """Show these parts; those that are empty are left out."""
@@ -144,27 +146,12 @@ class TitleLine(Static):
 
     def render(self) -> Content:
         """Draw the whole progress, and the title in the room that is left."""
-        progress, room = getattr(self.screen, "run_progress", ""), self.size.width
+        progress = getattr(self.screen, "run_progress", "")
+        room = self.size.width or self.app.size.width  # it is drawn before it has a size
         if progress:
             room = max(0, room - cell_len(progress) - 2)
         text = clip(self._text if columns_of(self._text) <= room else self._brief, room)
         return Content(f"{pad(text, room)}  {progress}" if progress else text)
-
-
-class TypedLine(Input):
-    """A line in which a key that edits takes effect before the letters that were typed after it.
-
-    An `Input` inserts letters at once, while a key such as Ctrl-U takes effect only after it was
-    passed on to the program: it would delete letters that were typed after it.
-    """
-
-    async def _on_key(self, event: events.Key) -> None:
-        """Do what the key does here."""
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            if await self.app.run_action(binding.action, self):
-                event.stop()
-                event.prevent_default()
-                return
 
 
 Owner = type[DOMNode]

@@ -100,7 +100,8 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True, is_seen: bool
         ]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
         is_painted = all(map(_is_painted, _seen_screens(pilot.app))) or not pilot.app.is_running
-        is_still = is_painted and not (busy or will_search)
+        is_pressing = pilot.app.is_running and bool(getattr(pilot.app, "_typed", None))
+        is_still = is_painted and not (busy or will_search or is_pressing)
         quiet = quiet + 1 if is_still else 0
         if is_seen and quiet == _QUIET_ROUNDS and _paint_changes(pilot.app):
             quiet = 0

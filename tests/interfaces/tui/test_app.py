@@ -15,13 +15,14 @@ from textual.widgets import Input
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.page_lines import KeyFooter, footer_hint, own_actions
+from evalstore.interfaces.tui.page_lines import KeyFooter, TitleLine, footer_hint, own_actions
+from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.tui.conftest import GREETING
-from tests.interfaces.tui.driving import drive, press, resized, screen, settled
+from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
 from tests.interfaces.tui.screens.test_actions import notified
 from tests.interfaces.tui.test_meanings import OF_INPUTS
 
@@ -282,6 +283,42 @@ def test_what_is_typed_before_the_line_has_the_focus_is_not_lost(workspace: Path
         assert [row.row for row in page.listing.rows] == ["city=Oslo"]
 
     drive(scenario, revision="@")
+
+
+def test_keys_wait_for_the_list_of_the_page_that_a_key_before_has_opened(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for key in ("ctrl+j", "n", "enter"):
+            pilot.app.simulate_key(key)
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, AnswerPage)
+        assert "✗ fail" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_a_key_that_leaves_drops_those_that_wait_for_a_list(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CasesPage, "reload", lambda _: None)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for key in ("enter", "f", "n"):
+            pilot.app.simulate_key(key)
+        await until(pilot, lambda: isinstance(pilot.app.screen, CasesPage))
+        pilot.app.simulate_key("escape")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, RunsPage)
+
+    drive(scenario)
+
+
+def test_a_title_says_that_a_page_is_being_read_before_it_has_a_size(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = TitleLine()
+        pilot.app.screen.mount(line)
+        assert (line.size.width, line.render().plain) == (0, "reading …")
+
+    drive(scenario)
 
 
 def test_a_screen_takes_the_size_that_the_terminal_got_meanwhile(workspace: Path) -> None:

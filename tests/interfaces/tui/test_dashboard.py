@@ -17,8 +17,8 @@ from evalstore.core.runs import Run
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.run_details import dashboard_lines
-from evalstore.interfaces.tui.render.verdicts import READING
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
 from evalstore.interfaces.tui.text_view import FittedView, TextView

@@ -18,9 +18,9 @@ from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
 from evalstore.interfaces.tui.grid_columns import GAP, NEVER, Column, ShortenedNames, StyledCell
-from evalstore.interfaces.tui.page_lines import TitlePart
+from evalstore.interfaces.tui.page_lines import READING, TitlePart
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
-from evalstore.interfaces.tui.render.verdicts import READING, result_cell, verdict_cell
+from evalstore.interfaces.tui.render.verdicts import result_cell, verdict_cell
 from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import verdict_counts

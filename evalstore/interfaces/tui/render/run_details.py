@@ -36,6 +36,7 @@ from evalstore.interfaces.tui.grid_columns import (
     ShortenedNames,
     StyledCell,
 )
+from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
@@ -45,7 +46,7 @@ from evalstore.interfaces.tui.render.charts import (
     series_line,
     verdict_strip,
 )
-from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
+from evalstore.interfaces.tui.render.verdicts import problem_text, when
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import describe_selection
 from evalstore.planning.status_report import FileChange, Status

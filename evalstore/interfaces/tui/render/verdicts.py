@@ -92,8 +92,6 @@ def when(microseconds: int) -> str:
 # --- the texts of a page that is being read, and of a problem
 
 
-READING = "reading …"
-"""A part of the title while the page is being read."""
 _LISTED = 5
 """Problems of a workspace that are listed."""
 

@@ -28,9 +28,15 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_listing import CaseNavigator, CasePlace
 from evalstore.interfaces.tui.data_source import Among, BackgroundRun, Models, WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine, TitlePart
+from evalstore.interfaces.tui.page_lines import (
+    READING,
+    FooterHint,
+    KeyFooter,
+    TitleLine,
+    TitlePart,
+)
 from evalstore.interfaces.tui.render.run import run_texts
-from evalstore.interfaces.tui.render.verdicts import READING, problem_text
+from evalstore.interfaces.tui.render.verdicts import problem_text
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.cases import CaseRow
 from evalstore.runs.run_text import summary_text
@@ -249,6 +255,8 @@ class Page(Screen[None]):
     asks_to_quit = False
     """Whether it asks whether to quit during a run."""
 
+    awaits_list = False
+    """Whether what its keys are about has not been read yet."""
     has_told = False
     """Whether the screen has shown a message since it was covered last."""
 
@@ -418,6 +426,7 @@ class Page(Screen[None]):
         else:
             self.clear_problem(message.group)
             message.then(message.value)
+        self.awaits_list &= message.group != "read"
 
     def report_problem(self, group: str, problem: EvalstoreError) -> None:
         """Show what went wrong with the reading of a group, until `clear_problem`."""
@@ -440,6 +449,7 @@ class Page(Screen[None]):
     def report_bug(self, message: Worker.StateChanged) -> None:
         """Report a reading that ends in any other way as a bug, and stay alive."""
         if message.state is WorkerState.ERROR:
+            self.awaits_list = False
             problem = EvalstoreError(f"a bug in evalstore: {message.worker.error!r}")
             self.report_problem(message.worker.group, problem)
 
@@ -663,6 +673,7 @@ class PanelPage(Page):
     MARKS: ClassVar[bool] = False
     """Whether lines of the list can be marked."""
     DETAILS: ClassVar[type[TextView]] = TextView
+    awaits_list = True
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
         *Page.HORIZONTAL_BREAKPOINTS,
         (_FRAMED, "-framed"),

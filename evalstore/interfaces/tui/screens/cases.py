@@ -29,7 +29,7 @@ from evalstore.interfaces.tui.case_listing import (
 from evalstore.interfaces.tui.data_source import FilteredPlaces
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell
-from evalstore.interfaces.tui.page_lines import FooterHint, TypedLine
+from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.render.case_cells import case_cells, case_columns, case_title
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
 from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
@@ -147,7 +147,7 @@ class CasesPage(DatedPage):
         """Lay out the line of the filter, too."""
         yield from super().compose()
         hint = f"words {' '.join(f'{name}:…' for name in FIELDS)} -not (f1 explains all)"
-        yield TypedLine(placeholder=hint, id="filter", select_on_focus=False, compact=True)
+        yield Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     def on_mount(self) -> None:
         """Read the cases."""

@@ -34,9 +34,9 @@ from evalstore.interfaces.tui.grid_columns import (
     case_names,
     only_file,
 )
-from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.case_cells import spark_cell
-from evalstore.interfaces.tui.render.verdicts import READING, pair_lines, result_cell
+from evalstore.interfaces.tui.render.verdicts import pair_lines, result_cell
 from evalstore.interfaces.tui.screens.actions import DatedPage, HistoryReader
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.compare.diff_result import (

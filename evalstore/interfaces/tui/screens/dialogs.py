@@ -24,7 +24,6 @@ from evalstore.interfaces.tui.page_lines import (
     FooterHint,
     KeyFooter,
     TitleLine,
-    TypedLine,
     key_name,
 )
 from evalstore.interfaces.tui.render.charts import beside
@@ -129,7 +128,7 @@ class PromptDialog(ModalScreen[str | None]):
         """Lay out the question, the line, and what the keys do."""
         with Vertical():
             yield Static(Content(safe(self._title)), classes="title", markup=False)
-            yield TypedLine(
+            yield Input(
                 self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
             )
             yield Static(classes="problem", markup=False)

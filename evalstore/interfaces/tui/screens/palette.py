@@ -14,7 +14,6 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from textual import work
-from textual.app import ComposeResult
 from textual.command import Command as ListedCommand
 from textual.command import (
     CommandInput,
@@ -33,7 +32,7 @@ from textual.worker import Worker, get_current_worker
 from evalstore.core.display import case_name, clip, columns_of, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_listing import CasePlace
-from evalstore.interfaces.tui.page_lines import TypedLine, own_actions, owners_of
+from evalstore.interfaces.tui.page_lines import own_actions, owners_of
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.base import BrowserApp
@@ -269,10 +268,6 @@ class PlaceCommands(_ListedCommands):
         page.highlight(case, "")
 
 
-class _PaletteLine(CommandInput, TypedLine):
-    """The line of the palette."""
-
-
 class Palette(CommandPalette):
     """The palette; it searches again what was typed when more commands have been read."""
 
@@ -296,18 +291,6 @@ class Palette(CommandPalette):
 
     def __init__(self) -> None:
         super().__init__(providers=(ActionCommands, PlaceCommands))
-
-    def compose(self) -> ComposeResult:
-        """Lay out the palette, with a line that keeps the order of keys."""
-        for widget in super().compose():
-            if isinstance(widget, CommandInput):
-                yield _PaletteLine(placeholder=widget.placeholder, select_on_focus=False)
-            else:
-                yield widget
-
-    def on_mount(self) -> None:
-        """Search what was typed before the palette was ready."""
-        self.search_again()
 
     def on_resize(self) -> None:
         """Put the keys at the right of another width."""

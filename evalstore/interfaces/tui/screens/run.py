@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from evalstore.core.display import status_word
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.interfaces.tui.data_source import BackgroundRun
+from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.run import (
     plan_lines,
     progress_lines,
     records_only,
     result_lines,
 )
-from evalstore.interfaces.tui.render.verdicts import READING
 from evalstore.interfaces.tui.screens.actions import ActionsPage, edit_place
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog

@@ -16,7 +16,7 @@ from evalstore.core.display import StyledLine, percent, plural, status_word
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
-from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.charts import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
     FIRST,
@@ -33,7 +33,7 @@ from evalstore.interfaces.tui.render.run_details import (
     state_cells,
     workspace_lines,
 )
-from evalstore.interfaces.tui.render.verdicts import READING, when
+from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage, OtherRuns
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog

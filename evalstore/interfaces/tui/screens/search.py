@@ -29,7 +29,7 @@ from evalstore.interfaces.tui.case_filter import FIELDS, read_query
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell, case_names
-from evalstore.interfaces.tui.page_lines import FooterHint, TypedLine
+from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.table.cases import Cases
@@ -60,6 +60,7 @@ class SearchPage(ActionsPage):
         *("search.type", "page.copy", "page.save"),
     )
     TITLE = "Search"
+    awaits_list = False
     PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
     WAY = "{page.search} on the runs, the cases, an answer and other screens"
     HELP = """\
@@ -87,7 +88,7 @@ newest run that has it. {search.type} leads back to the words."""
     def compose_above(self) -> ComposeResult:
         """Lay out the words, too."""
         yield from super().compose_above()
-        yield TypedLine(self._typed, placeholder="words", id="words", compact=True)
+        yield Input(self._typed, placeholder="words", id="words", compact=True)
 
     def on_mount(self) -> None:
         """Wait for words."""

@@ -31,7 +31,7 @@ from evalstore.core.display import (
 from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
-from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
@@ -39,7 +39,7 @@ from evalstore.interfaces.tui.render.charts import (
     plot_lines,
     series_line,
 )
-from evalstore.interfaces.tui.render.verdicts import READING, rate_text
+from evalstore.interfaces.tui.render.verdicts import rate_text
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.base import PanelPage
 from evalstore.interfaces.tui.text_view import FittedView, TextView, wrap_line

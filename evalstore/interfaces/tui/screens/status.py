@@ -32,9 +32,9 @@ from evalstore.interfaces.tui.grid_columns import (
     case_names,
     only_file,
 )
-from evalstore.interfaces.tui.page_lines import FooterHint
+from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.run import left_lines
-from evalstore.interfaces.tui.render.verdicts import READING, when
+from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.plan import PlanItem, SummedItems

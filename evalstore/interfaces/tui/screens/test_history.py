@@ -25,7 +25,8 @@ from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, Column, StyledCell
-from evalstore.interfaces.tui.render.verdicts import READING, history_lines, verdict_cell, when
+from evalstore.interfaces.tui.page_lines import READING
+from evalstore.interfaces.tui.render.verdicts import history_lines, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
 
