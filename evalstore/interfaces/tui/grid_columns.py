@@ -344,7 +344,7 @@ def _wide(column: Column, room: int) -> int:
 
 _BLANKS = re.compile(" +")
 _BEFORE = 24
-"""The most characters before what stays visible, when not all that follows fits."""
+"""The most characters before what stays visible, unless all that follows fits with more."""
 
 
 class StyledCell(NamedTuple):
@@ -445,7 +445,7 @@ def _around(cell: StyledCell, first: int, last: int, columns: int) -> StyledCell
     fitting = (at for at in starts if columns_of(text[at:last]) + (at > 0) + 1 <= columns)
     lead = [at for at in fitting if not at or first - at <= min(_BEFORE, columns // 2)]
     begin = lead[0] if lead else first
-    begin = next((at for at in starts if columns_of(text[at:]) + 1 <= columns), begin)
+    begin = next((i for i in starts if i < first and columns_of(text[i:]) + 1 <= columns), begin)
     head = "…" if begin else ""
     end = len(text)
     if columns_of(text[begin:]) + len(head) > columns:

@@ -416,7 +416,8 @@ class BuiltPages:
                 with open_store(self.location) as store:
                     runs = store.load_run(run), store.find_run_before(), store.count_runs()
                     shown = runs, store.count_labels(), names_of_runs(store)
-            if page is None or not (page.shown == shown if shown else self._is_new(page)):
+            age = time.monotonic() - page.ended if page else 0
+            if page is None or not (page.shown == shown if shown else age < page.seconds):
                 page = replace(self._maker.submit(self._make, run).result(), shown=shown)
                 self._keep(run, page)
             return page
@@ -438,10 +439,6 @@ class BuiltPages:
     def _are_many(pages: Collection[BuiltPage], most: int) -> bool:
         """Return whether these are more than so many, or too large together."""
         return len(pages) > most or sum(page.size for page in pages) > _MOST_BYTES
-
-    def _is_new(self, page: BuiltPage) -> bool:
-        """Return whether the page was made so recently that making it again would take all time."""
-        return time.monotonic() - page.ended < page.seconds
 
     def _make(self, run: str) -> BuiltPage:
         def tell(reached: Reached) -> None:

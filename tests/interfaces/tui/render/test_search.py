@@ -85,6 +85,7 @@ def test_the_places_of_a_long_text_are_looked_at_once() -> None:
     [
         (68, "The reply must name the cap of the budget, and it does not name it."),
         (62, "…must name the cap of the budget, and it does not name it."),
+        (45, "The reply must name the cap of the budget,…"),
         (40, "The reply must name the cap of the…"),
         (20, "…name the cap of…"),
         (5, "…cap…"),
