@@ -56,7 +56,7 @@ class CopyProgress(CopyListener):
 
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
+            BarColumn(bar_width=30, complete_style="cyan", finished_style="cyan"),
             MofNCompleteColumn(),
             TextColumn("{task.fields[size]}"),
             TimeRemainingColumn(),

@@ -189,10 +189,10 @@ def make_bars(totals: Mapping[str, int]) -> tuple[Bars, dict[str, TaskID]]:
     """
     console = Console(stderr=True, no_color=output.color is False)
     digits = max(len(str(total)) for total in totals.values())
-    beside = _BESIDE + 2 * max(0, digits - 3)
+    room = console.width - _BESIDE - 2 * max(0, digits - 3)
     bars = Bars(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=max(_LEAST_BAR, min(_BAR, console.width - beside))),
+        BarColumn(max(_LEAST_BAR, min(_BAR, room)), complete_style="cyan", finished_style="cyan"),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("elapsed,"),

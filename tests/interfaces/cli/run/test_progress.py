@@ -80,6 +80,16 @@ def test_bars_and_the_figures_below_them_fit_the_terminal(
     assert max(map(len, (asking, judging, figures))) <= columns
 
 
+@pytest.mark.parametrize("done", [2, 4])
+def test_a_bar_has_not_the_colour_of_a_verdict(done: int) -> None:
+    bars, tasks = make_bars({"asked": 4})
+    bars.advance(tasks["asked"], done)
+    bar, *_ = bars.console.render(bars.columns[1](bars.tasks[0]))
+    assert bar.style
+    assert bar.style.color
+    assert bar.style.color.name == "cyan"
+
+
 def test_without_a_terminal_a_short_run_says_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
