@@ -185,7 +185,7 @@ def require_store(path: StoreLocation, location: Location) -> None:
     if not size:
         raise StoreError(
             f"the store '{path}' is {'gone' if size is None else 'empty'}",
-            hint="it is read again once it is there",
+            hint="it is read again when it is back",
         )
 
 

@@ -218,7 +218,7 @@ def test_prices_of_a_call_are_shown_and_unknown_capabilities_explained(
     assert header.split()[-1] == "$/CALL"
     assert rows[0].split()[-1] == "0.25"
     assert listed.stderr.endswith(
-        "(?: not known: the model file does not declare it under 'capabilities')\n"
+        "(?: unknown; the model file can declare it under 'capabilities')\n"
     )
     for name in ("judge", "one"):
         model = workspace / f"models/{name}.yaml"

@@ -336,7 +336,7 @@ def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]
     )
 
 
-_UNKNOWN = "(?: not known: the model file does not declare it under 'capabilities')"
+_UNKNOWN = "(?: unknown; the model file can declare it under 'capabilities')"
 
 
 def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
