@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cache
 from itertools import chain, product
 from typing import NamedTuple
@@ -608,10 +609,16 @@ class JudgeStats:
     """The same with another judge."""
     alone: Counter[str] = field(default_factory=Counter)
     """How many answers have this verdict by the judge, and the opposite one by all others."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """What most of its verdicts say on answers that people failed -> how many answers."""
+    shared: Counter[str] = field(default_factory=Counter)
+    """The same on answers that other judges decided."""
+    others_passed: Fraction = Fraction()
+    """How many of the shared answers others passed; the share of their verdicts on each."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Why labels are not compared in `people` -> how many."""
 
-    def add(self, words: Sequence[str], others: Sequence[str], count: int) -> None:
+    def add(self, words: Sequence[Verdict], others: Sequence[Verdict], count: int) -> None:
         """Count so many answers with these verdicts by the judge, and those by other judges."""
         for word in words:
             self.verdicts[word] += count
@@ -620,11 +627,11 @@ class JudgeStats:
         own, opposite = ({"pass", "fail"}.intersection(each) for each in (words, others))
         if len(own) == len(opposite) == 1 and own != opposite:
             self.alone[own.pop()] += count
-
-    @property
-    def failed_by_people(self) -> int:
-        """Return how many verdicts it gave on answers that people failed."""
-        return self.people["pass", "fail"] + self.people["fail", "fail"]
+        passed, failed = others.count("pass"), others.count("fail")
+        word = combine_votes([(word, None) for word in words]).verdict
+        if word in ("pass", "fail") and passed + failed:
+            self.shared[word] += count
+            self.others_passed += Fraction(count * passed, passed + failed)
 
     def document(self) -> Json:
         """Return the figures as JSON."""
@@ -671,7 +678,7 @@ class JudgeTable:
 
 
 _FEWEST_LABELS = 5
-"""The fewest verdicts on answers that people failed by which judges are told apart."""
+"""The fewest answers that people failed by which judges are told apart."""
 
 
 def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
@@ -680,31 +687,28 @@ def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
     Judges are ranked by people's labels if each has enough of them, else by the other judges of
     the same answers.
     """
-    has_labels = all(judge.failed_by_people >= _FEWEST_LABELS for judge in judges)
+    has_labels = all(judge.failed.total() >= _FEWEST_LABELS for judge in judges)
 
-    def leniency(judge: JudgeStats) -> tuple[float, float]:
+    def leniency(judge: JudgeStats) -> tuple[float, Fraction]:
         """Return the share of false passes, and the lead over the pass rate of other judges."""
-        lead = judge.judges["pass", "fail"] - judge.judges["fail", "pass"]
-        share = judge.people["pass", "fail"] / judge.failed_by_people if has_labels else 0
-        return share, lead / (compared(judge.judges) or 1)
+        lead = judge.shared["pass"] - judge.others_passed
+        share = judge.failed["pass"] / judge.failed.total() if has_labels else 0
+        return share, lead / (judge.shared.total() or 1)
 
     ranked = sorted(judges, key=leniency, reverse=True)
     if len(ranked) < 2:
         return ranked, ""
     first, second = ranked[:2]
     if leniency(first)[0] > leniency(second)[0]:
-        passed = f"{first.people['pass', 'fail']:,} of {first.failed_by_people:,}"
+        passed = f"{first.failed['pass']:,} of {first.failed.total():,}"
         return ranked, f"most lenient: {first.judge} passed {passed} answers that people failed"
     if leniency(first) == leniency(second) or leniency(first)[1] <= 0:
         text = "no judge is more lenient than all others"
     else:
-        pairs = first.judges
-        rates = [
-            percent((pairs["pass", "pass"] + pairs[alone]) / compared(pairs))
-            for alone in (("pass", "fail"), ("fail", "pass"))
-        ]
-        text = f"most lenient: {first.judge} passed {rates[0]} of the answers it judged; "
-        text += f"other judges passed {rates[1]} of them"
+        both = first.shared["pass"], float(first.others_passed)
+        own, others = (percent(passed / first.shared.total()) for passed in both)
+        text = f"most lenient: {first.judge} passed {own} of the answers it judged; "
+        text += f"other judges passed {others} of them"
     few = f"too few labels: each judge needs {_FEWEST_LABELS} answers that people failed"
     return ranked, text if has_labels else f"{text} ({few})"
 
@@ -754,7 +758,7 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         names = evaluator_names(project.store, versions | on_labelled)
     judges: dict[str, JudgeStats] = {}
     for given, count in answers.items():
-        said: dict[str, list[str]] = {}
+        said: dict[str, list[Verdict]] = {}
         for id, verdict in given:
             if id != CHECKS and not names[id][1]:
                 said.setdefault(names[id][0], []).append(verdict)
@@ -769,6 +773,9 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         pairs = Counter[tuple[str, str]]((vote.verdict, word) for vote in counted)
         if word in ("pass", "fail"):
             judge.people += pairs
+        if word == "fail" and counted:
+            said_most = combine_votes([(vote.verdict, None) for vote in counted]).verdict
+            judge.failed.update({said_most} & {"pass", "fail"})
         if not compared(pairs):
             why = (
                 (word == "none", "under other instructions or checks"),

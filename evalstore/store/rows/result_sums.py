@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from evalstore.core.hashing import canonical_json
 from evalstore.core.results import Result
-from evalstore.core.values import VERDICTS, Case, Json
+from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_bytes, as_digits, damaged, split_ids
 from evalstore.store.costs import select_people
@@ -261,7 +261,7 @@ class ResultSums:
                 known.update(groups if shared else ())
                 yield groups, found
 
-    def judged_answers(self) -> Counter[tuple[tuple[str, str], ...]]:
+    def judged_answers(self) -> Counter[tuple[tuple[str, Verdict], ...]]:
         """Return how many answers have which evaluators, by id, with which verdicts."""
         judged = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")},
             call AS (SELECT DISTINCT substr(r.judgements, 16 * o.n + 1, 16) AS id

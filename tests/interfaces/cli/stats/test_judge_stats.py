@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -338,15 +339,43 @@ def test_without_judges_it_says_so(tmp_path: Path, evalstore: Evalstore) -> None
 
 
 def test_a_judge_that_passes_less_than_the_others_is_not_called_lenient() -> None:
-    people = Counter({("pass", "fail"): 1, ("fail", "fail"): 4})
-    pairs = Counter({("pass", "pass"): 6, ("fail", "pass"): 1, ("fail", "fail"): 3})
-    lenient = Counter({("pass", "pass"): 12, ("pass", "fail"): 2, ("fail", "fail"): 6})
-    none = Counter({("fail", "fail"): 5})
+    few = Counter({"pass": 1, "fail": 4})
     judges = [
-        JudgeStats("a", people=people, judges=pairs),
-        JudgeStats("b", people=people, judges=pairs + Counter({("fail", "pass"): 1})),
-        JudgeStats("c", people=none, judges=lenient),
+        JudgeStats(
+            "a", failed=few, shared=Counter({"pass": 6, "fail": 4}), others_passed=Fraction(7)
+        ),
+        JudgeStats(
+            "b", failed=few, shared=Counter({"pass": 6, "fail": 5}), others_passed=Fraction(8)
+        ),
+        JudgeStats(
+            "c", failed=Counter({"fail": 5}), shared=Counter({"pass": 9}), others_passed=Fraction(2)
+        ),
     ]
     ranked, text = rank_judges(judges)
     assert [judge.judge for judge in ranked] == ["a", "b", "c"]
     assert text == "no judge is more lenient than all others"
+
+
+def test_an_answer_counts_once_for_the_most_lenient_however_often_it_was_judged(
+    judged: Path, evalstore: Evalstore
+) -> None:
+    third = JUDGE.format(name="third", fails="city [123]")
+    settings = FILES["evalstore.yaml"].replace("lenient]", "lenient, scripted/third]")
+    tree(
+        judged,
+        {
+            "evalstore.yaml": settings + "evaluationsPerEvaluator: 2\n",
+            "models/third.yaml": third,
+            "tests/t.md": FILES["tests/t.md"].replace("3, 4]", "3, 4, 5, 6]"),
+        },
+    )
+    evalstore("run", "-q")
+    by_judges = (
+        "most lenient: scripted/lenient passed 83.3% of the answers it judged; "
+        "other judges passed 50.0% of them"
+    )
+    assert by_judges in " ".join(evalstore("stats", "--by", "judge").stdout.split())
+    for row in range(2, 7):
+        evalstore("label", f"tests/t.md::n={row}", "fail", "--as", "Ada")
+    by_people = "most lenient: scripted/lenient passed 5 of 5 answers that people failed"
+    assert by_people in " ".join(evalstore("stats", "--by", "judge").stdout.split())
