@@ -773,9 +773,9 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         pairs = Counter[tuple[str, str]]((vote.verdict, word) for vote in counted)
         if word in ("pass", "fail"):
             judge.people += pairs
-        if word == "fail" and counted:
-            said_most = combine_votes([(vote.verdict, None) for vote in counted]).verdict
-            judge.failed.update({said_most} & {"pass", "fail"})
+        decided = [(vote.verdict, None) for vote in counted if vote.verdict != "none"]
+        if word == "fail" and decided:
+            judge.failed.update({combine_votes(decided).verdict} & {"pass", "fail"})
         if not compared(pairs):
             why = (
                 (word == "none", "under other instructions or checks"),

@@ -105,6 +105,26 @@ def test_the_name_of_an_edit_has_the_room_until_the_next_mark() -> None:
     assert box[0].get("class") == "end"  # there is more room to the left of the mark
 
 
+@pytest.mark.parametrize("count", [9, 13, 30])
+def test_two_close_edits_have_both_their_names_in_two_rows(count: int) -> None:
+    names = {count - 1: "mini: model changed", count: "tests/prices.md changed"}
+    runs = [run_of(number, 2, edit=names.get(number, "")) for number in range(count, 0, -1)]
+    chart = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
+    assert int(chart.get("height", "")) <= 160
+    boxes = chart.findall("foreignObject")
+    assert {box[0].text: box.get("y") for box in boxes} == {
+        "tests/prices.md changed": "0",
+        "mini: model changed": "15",
+    }
+    for box in boxes:
+        left, width = (float(box.get(key, "")[:-1]) for key in ("x", "width"))
+        assert 8.5 * width >= 7 * len(str(box[0].text)) - 0.1
+        for line in chart.findall("line[@class='edit']"):
+            place, above = float(line.get("x1", "")[:-1]), int(line.get("y1", ""))
+            is_over = left + 0.1 < place < left + width - 0.1
+            assert not is_over or above >= int(box.get("y", "")) + 18, "no line crosses a name"
+
+
 def test_a_date_is_on_the_axis_once() -> None:
     runs = [run_of(2, 1), *(run_of(1, 1) for _ in range(9))]
     plot = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
@@ -140,13 +160,14 @@ def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
     assert heights[0] > 0
     assert heights[-1] < 160
     boxes = [
-        [float(box.get(key, "0%")[:-1]) for key in ("x", "width")]
+        [*(float(box.get(key, "0%")[:-1]) for key in ("x", "width")), int(box.get("y", ""))]
         for box in chart.findall("foreignObject[@class='edit-name']")
     ]
-    spans = sorted((x, x + width) for x, width in boxes)
-    assert len(spans) > 4
-    assert all(end <= start + 0.02 for (_, end), (start, _) in pairwise(spans))
-    assert spans[-1][1] <= 100.5
+    assert len(boxes) > 4
+    for above in (0, 15):
+        spans = sorted((x, x + width) for x, width, y in boxes if y == above)
+        assert all(end <= start + 0.02 for (_, end), (start, _) in pairwise(spans))
+        assert spans[-1][1] <= 100.5
     assert len(chart.findall("line[@class='edit']")) == 30
 
 
