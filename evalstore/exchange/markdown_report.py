@@ -214,7 +214,7 @@ def _candidates(overview: Overview) -> Iterator[str]:
         "candidate": [_name(row.name).replace("|", "\\|") for row in rows],
         "passed": [row.rate for row in rows],
         "95% interval": [" to ".join(map(percent, row.interval or ())) for row in rows],
-        "results": ["" if row.is_counted else row.counts for row in rows],
+        "results": ["" if row.is_counted else row.group.counts for row in rows],
         "change": [f"{it.text} {it.part}".rstrip() if (it := row.shift) else "" for row in rows],
         "100 answers": [row.cost for row in rows],
         "latency": [row.latency for row in rows],

@@ -307,7 +307,7 @@ def _group_table(stats: Stats) -> dict[str, Any]:
         "title": _TITLES[by],
         "count": len(groups),
         "rows": [
-            CandidateRow(group.name, group, is_partly, None)
+            CandidateRow(group.name, group, is_partly, None, stats.leaves_out_cases)
             for group, is_partly in zip(shown, partly, strict=True)
         ],
         "note": " ".join(text for is_said, text in notes if is_said),

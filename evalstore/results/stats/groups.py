@@ -71,9 +71,15 @@ class ResultGroup:
         """Return the share of judged results that passed, 0..1; None when nothing was judged."""
         return self.rate.rate
 
-    def rate_text(self, *, is_partly: bool) -> str:
-        """Return the pass rate, with `~` before it if the group is partly judged."""
-        return f"~{self.rate.text}" if is_partly else self.rate.text
+    @property
+    def counts(self) -> str:
+        """Return how many of the judged results pass: `22 of 26`."""
+        rate = self.rate
+        return f"{rate.passed:,} of {rate.judged:,}" if rate.judged else "none judged"
+
+    def rate_text(self, *, is_partly: bool, is_counted: bool) -> str:
+        """Return the pass rate, with `~` before it if the group is partly judged; else `counts`."""
+        return self.counts if is_counted else f"~{self.rate.text}" if is_partly else self.rate.text
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -174,17 +180,17 @@ OPTIONAL = (
 
 
 def table_cells(
-    group: ResultGroup, by: Sequence[str], currency: str, *, is_partly: bool
+    group: ResultGroup, by: Sequence[str], currency: str, *, is_partly: bool, is_counted: bool
 ) -> dict[str, str]:
     """Return the cells of a group by the names of their columns."""
-    rate = group.rate
-    low, high = rate.interval or (0.0, 0.0)
+    rate, interval = group.rate, None if is_counted else group.interval
+    low, high = interval or (0.0, 0.0)
     names = group.names or (group.name, *("" for _ in by[1:]))
     return {
         **dict(zip(by, names, strict=True)),
-        "passed": group.rate_text(is_partly=is_partly),
-        "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
-        INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
+        "passed": group.rate_text(is_partly=is_partly, is_counted=is_counted),
+        "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if interval else "",
+        INTERVAL_BAR: interval_bar(interval, rate.rate, _BAR),
         "judged": f"{rate.judged:,}/{group.results:,}",
         "undecided": f"{group.undecided:,}" if group.undecided else "",
         "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",

@@ -86,17 +86,10 @@ class CandidateRow(NamedTuple):
     """Whether it is of some cases: counts are shown, as a rate would be taken for that of all."""
 
     @property
-    def counts(self) -> str:
-        """Return how many of the judged results pass: `22 of 26`."""
-        rate = self.group.rate
-        return f"{rate.passed:,} of {rate.judged:,}" if rate.judged else "none judged"
-
-    @property
     def rate(self) -> str:
         """Return the pass rate, or counts where a rate would mislead."""
-        if self.is_counted:
-            return self.counts
-        return self.group.rate_text(is_partly=self.is_partly) if self.group.rate.judged else "-"
+        text = self.group.rate_text(is_partly=self.is_partly, is_counted=self.is_counted)
+        return text if self.is_counted or self.group.rate.judged else "-"
 
     @property
     def interval(self) -> tuple[float, float] | None:

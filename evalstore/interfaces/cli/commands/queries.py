@@ -431,7 +431,11 @@ def print_stats(statistics: Stats) -> None:
     partly = [*partly_judged(groups), False]
     groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
     rows = [
-        table_cells(group, statistics.by, statistics.currency, is_partly=is_partly)
+        table_cells(
+            *(group, statistics.by, statistics.currency),
+            is_partly=is_partly,
+            is_counted=statistics.leaves_out_cases,
+        )
         for group, is_partly in zip(groups, partly, strict=False)
     ]
     always = {*statistics.by, *ALWAYS}

@@ -267,7 +267,7 @@ def group_cells(stats: Stats, group: ResultGroup) -> tuple[StyledCell, ...]:
         f"{rate.passed:,}/{rate.judged:,}",
     )
     if stats.leaves_out_cases:
-        texts = f"{rate.passed:,} of {rate.judged:,}", "", ""
+        texts = group.counts, "", ""
     return (
         StyledCell(group.name, "faint" if None in group.key else ""),
         *(StyledCell(text, colour) for text in texts),

@@ -30,6 +30,10 @@ def test_stats_of_the_workspace_count_all_cases(partial: Evalstore, documents: A
     assert last.stderr.startswith(
         '(use "evalstore stats @work" for all cases with the candidates in the settings)\n'
     )
+    cells = last.stdout.splitlines()
+    assert "INTERVAL" not in cells[1], "a rate of some cases would be taken for that of all"
+    assert "%" not in "".join(cells[2:])
+    assert " 0 of 1 " in cells[2]
     ran = partial("stats", "@work")
     assert "@work" not in ran.stderr
     assert ran.stdout.splitlines()[0] == "workspace, all cases as they are now"
