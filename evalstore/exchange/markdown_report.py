@@ -44,7 +44,7 @@ from evalstore.results.flips.result_history import find_history
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import Overview, make_overview
+from evalstore.results.stats.overview import Overview, make_overview, undecided_texts
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_report import RunReport
@@ -116,8 +116,11 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
                 else []
             ),
             *_candidates(overview),
-            *_missing(run),
-            *([f"{note[0].upper()}{note[1:]}.", ""] if note else []),
+            *chain.from_iterable(
+                (f"{each[0].upper()}{each[1:]}.", "")
+                for each in (*undecided_texts(run, run.verdicts, compared), note)
+                if each
+            ),
             *(_broken(compared, attempts) if compared else ()),
             *_failing(
                 *(BROKE_EARLIER, [it.result for it in breaks], prompts, earlier, feedback),
@@ -232,15 +235,6 @@ def _candidates(overview: Overview) -> Iterator[str]:
 def _name(name: str) -> str:
     """Return the name of a file, a case or a model as code."""
     return code_span(name, is_name=True)
-
-
-def _missing(run: Run) -> Iterator[str]:
-    """Yield the verdicts that are missing."""
-    counts = [(run.verdicts.get(word, 0), word) for word in ("undecided", "error", "pending")]
-    if any(count for count, _ in counts):
-        listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
-        calls = f" {plural(run.failed, 'call')} failed." if run.failed else ""
-        yield from (f"Not decided: {listed}.{calls}", "")
 
 
 def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:

@@ -35,7 +35,7 @@ from evalstore.results.compare.diff_result import (
 )
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
-from evalstore.results.stats.overview import CandidateRow, make_overview
+from evalstore.results.stats.overview import CandidateRow, make_overview, undecided_texts
 from evalstore.results.stats.trend import rate_texts, uncounted_text
 from evalstore.runs.run_text import scope_text
 
@@ -142,15 +142,7 @@ def _notes(
         yield f"this run is {status_word(run.status)}: some answers or verdicts are missing"
     if is_partial(run) and not any(short(run.id) in note for note in (diff.notes if diff else ())):
         yield f"partial run: {scope_text(run)}"
-    total = sum(counts.values())
-    if missing := counts.get("pending", 0) + counts.get("no reply", 0):
-        hint = "; 'evalstore status' says what they will cost" * (run.id == WORKSPACE)
-        yield f"{missing:,} of {plural(total, 'result')} pending{hint}"
-    new = len(diff.comparison.now_undecided) if diff else 0
-    decided = f", {new:,} decided before" * bool(new)
-    for word, more in (("undecided", decided), ("error", "")):
-        if counts.get(word):
-            yield f"{counts[word]:,} of {plural(total, 'result')} {word}{more}"
+    yield from undecided_texts(run, counts, diff)
     if diff:
         comparison = diff.comparison
         change = comparison.change()

@@ -8,7 +8,7 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -212,6 +212,20 @@ def _partial_text(run: Run) -> str:
     several = f", {plural(answers, 'result')}" if cases < answers else ""
     of = f"{cases:,} of {plural(run.cases.total, 'case')}{several}"
     return f"{of}: {words or 'no results'}"
+
+
+def undecided_texts(run: Run, counts: Mapping[str, int], diff: Diff | None) -> Iterator[str]:
+    """Yield how many results are pending, undecided or errors, of so many with each verdict."""
+    total = plural(sum(counts.values()), "result")
+    if missing := counts.get("pending", 0) + counts.get("no reply", 0):
+        hint = "; 'evalstore status' says what they will cost" * (run.id == WORKSPACE)
+        failed = f"; {plural(run.failed, 'call')} failed" * bool(run.failed)
+        yield f"{missing:,} of {total} pending{hint}{failed}"
+    new = len(diff.comparison.now_undecided) if diff else 0
+    decided = f", {new:,} decided before" * bool(new)
+    for word, more in (("undecided", decided), ("error", "")):
+        if counts.get(word):
+            yield f"{counts[word]:,} of {total} {word}{more}"
 
 
 # --- how the rates changed

@@ -419,7 +419,7 @@ def test_a_run_without_verdicts_has_a_report(echo: Echo, evalstore: Evalstore) -
     tree(Path.cwd(), {"tests/one.md": ASKED})
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
-    assert "Not decided: 1 pending. 1 call failed.\n" in text
+    assert "\n1 of 1 result pending; 1 call failed.\n" in text
     evalstore("run")
     assert "- no result is judged on both sides\n" in evalstore("report", "--markdown").stdout
 
