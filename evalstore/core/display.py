@@ -24,8 +24,9 @@ WORKSPACE = "workspace"
 """The name in place of the id of a run."""
 NEWEST_RUNS = 10
 """Runs that are searched for results that broke."""
-BROKE_EARLIER = f"Broke earlier in the last {NEWEST_RUNS} runs"
-"""The title of these results in a report."""
+STILL_BROKEN = f"Still broken from the last {NEWEST_RUNS} runs"
+NONE_BROKEN = f"nothing still broken from the last {NEWEST_RUNS} runs"
+"""The title of these results in a report, and what it says without any."""
 _SHOWN = 120
 """The most characters of a text in a feedback."""
 _BEFORE = 20

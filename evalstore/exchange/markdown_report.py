@@ -18,7 +18,8 @@ from urllib.parse import quote
 from evalstore import __version__
 from evalstore.core.clock import minute
 from evalstore.core.display import (
-    BROKE_EARLIER,
+    NONE_BROKEN,
+    STILL_BROKEN,
     case_name,
     percent,
     plural,
@@ -80,7 +81,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         usd = collector.saved
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         compared = compare_run(location, project, run, compare, answers=False)
-        breaks = find_earlier_breaks(location, project, run, compared)
+        searched = find_earlier_breaks(location, project, run, compared)
+        breaks = searched or []
         flips = compared.flips.values() if compared else ()
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
         failing, new_prompts = _find_new_failures(project, run, compared)
@@ -109,7 +111,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     prompts = compared.prompts if compared else {}
     return _join(
         [
-            *_headline(run, compared, overview, names),
+            *_headline(run, compared, overview, names, NONE_BROKEN if searched == [] else ""),
             *(
                 [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
@@ -123,7 +125,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             ),
             *(_broken(compared, attempts) if compared else ()),
             *_failing(
-                *(BROKE_EARLIER, [it.result for it in breaks], prompts, earlier, feedback),
+                *(STILL_BROKEN, [it.result for it in breaks], prompts, earlier, feedback),
             ),
             *_failing(
                 "New and not passing" if compared else "Not passing",
@@ -187,7 +189,11 @@ def _join(lines: Sequence[str]) -> str:
 
 
 def _headline(
-    run: Run, compared: Diff | None, overview: Overview, names: Mapping[str, Sequence[str]]
+    run: Run,
+    compared: Diff | None,
+    overview: Overview,
+    names: Mapping[str, Sequence[str]],
+    searched: str,
 ) -> Iterator[str]:
     yield from (f"{MARK.decode()}{overview.sentence}", "")
     scope = scope_text(run)
@@ -197,6 +203,7 @@ def _headline(
     versus = ", with no earlier run to compare with"
     if compared:
         versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
+    versus += f"; {searched}" * bool(searched)
     message = code_span(run.message or "")
     quoted = message if message.startswith("`") else f"“{message}”"
     told = ", ".join([minute(run.started), *([quoted] if message else [])])

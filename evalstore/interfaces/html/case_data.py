@@ -326,7 +326,7 @@ class CaseData:
         ]
 
     def _since_passed(self, view: ResultView) -> Json:
-        """Return the run in which what broke earlier last passed, and how the answer differs.
+        """Return the run in which what is still broken last passed, and how the answer differs.
 
         None for other results, and for one that was not explained.
         """
@@ -464,7 +464,7 @@ class ChangedPairs:
     def change(self, result: Result) -> str:
         """Return the kind of the change of a result; empty if it has not changed.
 
-        What broke earlier and was only asked or judged again since has broken earlier.
+        What an earlier run broke and was only asked or judged again since is still broken.
         """
         if not (self._changes or self._earlier):
             return ""
@@ -474,7 +474,7 @@ class ChangedPairs:
         return CHANGES[-1] if is_earlier else change
 
     def broke_in(self, result: Result) -> str:
-        """Return the run in which a result broke earlier; empty of another."""
+        """Return the run that broke a result that is still broken; empty of another."""
         return self._earlier.get(digest_of_cell(result), "") if self._earlier else ""
 
     def read(self, results: Iterable[Result]) -> list[Pair]:

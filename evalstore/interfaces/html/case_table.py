@@ -122,7 +122,7 @@ class QuotedCell:
     """The person or judge and the reason of each that decided it, if it does not pass; else of
     each person."""
     since: str = ""
-    """Of what broke earlier, what changed in the run in which it did."""
+    """Of what is still broken, what changed in the run in which it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _unpack(values: Sequence[Any]) -> TableRow:
     return TableRow(file, row, prompt_number, prompt, tags, by_candidate, question)
 
 
-CHANGES = ("broke", "fixed", "changed", "new", "broke earlier")
+CHANGES = ("broke", "fixed", "changed", "new", "still broken")
 
 
 @dataclass

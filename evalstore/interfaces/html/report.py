@@ -12,7 +12,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from evalstore.core.display import WORKSPACE, case_name, short
+from evalstore.core.display import NONE_BROKEN, WORKSPACE, case_name, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.runs import shared_cost_text
 from evalstore.files.atomic_write import require_report, temporary_file
@@ -138,7 +138,8 @@ def build_report(
             run, batches = find_results(project, revision)
             compared = compare_run(location, project, run, compare)
         now = workspace.batches(project) if revision == WORK else ()
-        breaks = find_earlier_breaks(location, project, run, compared, now)
+        earlier = find_earlier_breaks(location, project, run, compared, now)
+        breaks = earlier or []
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)
@@ -195,6 +196,7 @@ def build_report(
                 names_of,
                 about,
                 more_notes,
+                NONE_BROKEN if earlier == [] else "",
                 collector.compare,
             )
             spool.seek(0)

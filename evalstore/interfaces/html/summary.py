@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
 from evalstore.core.display import (
-    BROKE_EARLIER,
+    STILL_BROKEN,
     WORKSPACE,
     case_name,
     cost_text,
@@ -72,13 +72,15 @@ def summarise_results(
     names: Mapping[str, Sequence[str]],
     about: Iterable[tuple[str, str]],
     more_notes: Sequence[str],
+    searched: str,
     compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `breaks` broke in earlier runs, `changes` are those of `list_changes`, `names` are
-    those that runs have, and `about` has more facts. `compare` compares two candidates.
+    those that runs have, and `about` has more facts. `searched` says that nothing is still broken,
+    if so. `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
@@ -95,7 +97,7 @@ def summarise_results(
         "name": safe(name),
         "is_now": is_now,
         "run": safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
-        "head": tuple(_head(run, since, diff)),
+        "head": (*_head(run, since, diff), *[searched] * bool(searched)),
         "sentence": safe(overview.sentence),
         "notes": (
             *map(safe, _notes(run, counts, diff, totals)),
@@ -193,9 +195,9 @@ def _about(
 def list_changes(
     diff: Diff, breaks: Sequence[EarlierBreak], names: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what broke, is now undecided, was fixed, broke earlier or is new and does not pass.
+    """Yield what broke, is now undecided, was fixed, is still broken or is new and does not pass.
 
-    Of each the first results. What broke earlier of a case that broke now is listed with that case.
+    Of each the first results. What is still broken of a case that broke now is listed with it.
     `names` are those of runs.
     """
     broke = {*diff.broke.rows()}
@@ -216,7 +218,7 @@ def list_changes(
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
     rows = [it.result[:2] for it in earlier]
     first = describe(earlier[: _count_listed(rows)])
-    yield _list("before", BROKE_EARLIER, rows, first)
+    yield _list("before", STILL_BROKEN, rows, first)
     failing = diff.new.new_failures()
     yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
 

@@ -502,7 +502,9 @@ def _history_lines(
     if history is None:
         return
     failed, failing = (
-        ("failed", "failing") if history.has_failed else ("did not pass", "not passing")
+        ("failed", "broken" if history.before else "failing")
+        if history.has_failed
+        else ("did not pass", "not passing")
     )
     if history.is_pending:
         word = explanation.result.word or "answered"

@@ -182,16 +182,16 @@ def find_earlier_breaks(
     run: Run,
     compared: Diff | None,
     batches: Iterable[Sequence[tuple[Result, Case]]] = (),
-) -> list[EarlierBreak]:
+) -> list[EarlierBreak] | None:
     """Return the results of a run, or of the workspace, that broke before and are not fixed.
 
-    What broke or became undecided as `compared`, with the run before, is left out. There are none
-    if it is with another run. `batches` are the results of the workspace.
+    What broke or became undecided as `compared`, with the run before, is left out. None if it is
+    with another run. `batches` are the results of the workspace.
     """
     store, stored = project.store, None if run.id == WORKSPACE else run
     before = store.find_run_before(stored)
     if compared is None or before is None or compared.was != before.id:
-        return []
+        return None
     opened = None if stored else project
     cases = find_broken_cases(location, project.workspace, project=opened, until=stored)
     for pair in chain(compared.broke, compared.comparison.now_undecided):

@@ -131,7 +131,7 @@ def make_overview(
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
-    `diff` is the comparison with the run before, `breaks` are those that broke earlier, and
+    `diff` is the comparison with the run before, `breaks` are those that are still broken, and
     `quote` writes the name of a candidate. Rates are those `so far` where results are `pending`.
     With `compare`, which compares two candidates, it says if the lead of the best may be chance.
     """
@@ -139,7 +139,7 @@ def make_overview(
     is_of_some = is_partial(run) and leaves_out_cases(run)
     broke = {*diff.broke.rows()} if diff else set()  # those that broke again are not counted twice
     others = {(it.result.file, hash(it.result[:2])) for it in breaks} - broke
-    before = f"{plural(len(others), 'other' if broke else 'case')} broke earlier" * bool(others)
+    before = f"{plural(len(others), 'other' if broke else 'case')} still broken" * bool(others)
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)

@@ -40,7 +40,7 @@ def test_the_verdict_is_explained_in_the_words_of_show(broken: Path, evalstore: 
     expected = [line.strip() for line in shown.splitlines()]
     undated = [re.sub(r"\(\d{4}-[^)]*UTC", "(just now", line).strip() for line in lines]
     assert [line for line in undated if line not in expected] == []
-    assert any(line.startswith("failing since run ") for line in undated)
+    assert any(line.startswith("broken since run ") for line in undated)
     (judge, *_) = [by for _, by, *texts in cell["votes"] if len(texts) == 3]
     assert f"fail  {judge}" in shown
 

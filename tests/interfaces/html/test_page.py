@@ -306,7 +306,7 @@ def test_a_list_has_whole_cases_and_a_link_to_the_others_in_the_table(
         text = scripted(name, {"when": "Hello", "answer": "Hi."}, {"answer": "Go away!"})
         (root / f"models/{name}.yaml").write_text(f"{text}extraIdentifier: v2\n")
     assert call(root, "run", "--fail-on", "none") == 0
-    for title, chip in (("broke", "Broke 2"), ("before", "Broke earlier 2")):
+    for title, chip in (("broke", "Broke 2"), ("before", "Still broken 2")):
         page.open(report(root))
         listed = f"document.querySelector('#{title}').parentNode"
         assert page.value(f"{listed}.querySelectorAll('.model').length") == 2
@@ -395,7 +395,7 @@ def test_dates_below_the_trend_are_apart_on_a_phone(
 
 FULLEST = (
     "careful got better, 88% to 92%; hasty got worse, 66% to 60%; "
-    "12 cases broke, 10 fixed, 3 others broke earlier. Best: careful, 92%."
+    "12 cases broke, 10 fixed, 3 others still broken. Best: careful, 92%."
 )
 """The sentence with all that it can say."""
 

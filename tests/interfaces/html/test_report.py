@@ -146,7 +146,7 @@ def test_a_case_is_listed_once_with_its_candidates(root: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     for title in (
         "Broke (1 case, 2 results)",
-        "Broke earlier in the last 10 runs (1 case, 2 results)",
+        "Still broken from the last 10 runs (1 case, 2 results)",
     ):
         lines = summary_of(report(root))
         listed = lines[lines.index(title) + 1 :][:16]
@@ -344,9 +344,9 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     call(root, "run", "--fail-on", "none")
     call(root, "run", "tests/hello.md", "-m", "second", "--refresh", "--fail-on", "none")
     now = summary_of(report(root, "@work"))
-    told = "Nothing broke or was fixed; 1 case broke earlier. Best: first, 50%"
+    told = "Nothing broke or was fixed; 1 case still broken. Best: first, 50%"
     assert now[0] == told + LEAD
-    assert now[now.index("Broke earlier in the last 10 runs (1 case)") + 1].startswith(
+    assert now[now.index("Still broken from the last 10 runs (1 case)") + 1].startswith(
         "tests/hello.md first ✗ fail"
     )
     newest = status(Location(root), SelectionOptions()).last_run or ""
@@ -393,16 +393,16 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
         edit(root, "kind", "very kind", "tests/bye.md")
     workspace = summary_of(report(root, "@work"))
     place, earlier = (
-        run.index("Broke earlier in the last 10 runs (1 case)") + 1,
+        run.index("Still broken from the last 10 runs (1 case)") + 1,
         "tests/hello.md first ✗ fail (broke in run #, ",
     )
     count = "2 cases"  # with what the last run broke, also if an edit made it pending
-    same = workspace.index(f"Broke earlier in the last 10 runs ({count})") + 1
+    same = workspace.index(f"Still broken from the last 10 runs ({count})") + 1
     assert run[place].startswith(earlier)
     assert run[place].endswith(" UTC: test changed)")
     same += [line.startswith(earlier) for line in workspace[same:]].index(True)
     assert workspace[same : same + 7] == run[place : place + 7]
-    assert f"{count} broke earlier" in workspace[0]
+    assert f"{count} still broken" in workspace[0]
 
 
 def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Path) -> None:
@@ -498,7 +498,7 @@ def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
     path = report(root)
     summary = summary_of(path)
     told = "this run is incomplete: some answers or verdicts are missing"
-    assert summary[1] == f"{told} · 1 of 2 results pending"
+    assert summary[1] == f"{told} · 1 of 2 results pending; 1 call failed"
     block = data_of(path.read_text(encoding="utf-8"), "block-0")
     (failure,) = block["cases"][0]["cells"][0]["failures"]
     assert "no such <key>" in failure
@@ -754,7 +754,7 @@ def test_a_run_is_shown_with_its_name_and_one_headline_for_one_pair_of_runs(
         assert re.search(r"compared with run [0-9a-f]{8} \(old\)", page)
         assert re.search(r">Since run [0-9a-f]{8} \(old\)", page)
         assert len(re.findall(r">[0-9a-f]{8} <strong [^>]*>\((?:new|old)\)<", page)) == 2
-        assert re.search("<h1[^>]*>Nothing broke or was fixed; 1 case broke earlier[.]", page)
+        assert re.search("<h1[^>]*>Nothing broke or was fixed; 1 case still broken[.]", page)
     capsys.readouterr()
     assert call(root, "show", "@") == 0
     assert capsys.readouterr().out.partition("\n")[0].endswith("(new)")
@@ -934,14 +934,14 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     assert call(root, "run", "--fail-on", "none") == 0
     headline, *lines = summary_of(report(root))
     told = "second got worse, 100% to 50% (may be chance); 1 case broke, none fixed, "
-    told += "1 other broke earlier. "
+    told += "1 other still broken. "
     assert headline.startswith(told)
-    place = lines.index("Broke earlier in the last 10 runs (1 case)")
+    place = lines.index("Still broken from the last 10 runs (1 case)")
     since = "tests/hello.md first ✗ fail (broke in run #"
     assert lines[place + 1].startswith(since)
     answers = ["question", "Hello", "before", "Good morning!", "now", "Go away!"]
     assert lines[place + 2 : place + 8] == answers
-    told = markdown_report(Location(root)).partition("#### Broke earlier in the last 10 runs\n\n")[
+    told = markdown_report(Location(root)).partition("#### Still broken from the last 10 runs\n\n")[
         2
     ]
     shown = r"- \*\*`tests/hello.md`\*\* `first`: fail, broke in run `[0-9a-f]{8}`, .* UTC: "

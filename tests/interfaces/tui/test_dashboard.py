@@ -99,7 +99,7 @@ def test_what_a_label_broke_since_the_last_run_is_listed(workspace: Path) -> Non
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 90, 1)
     rome = "tests/weather.md [city=Rome] scripted/one"
-    assert line.text == f"broken now  {rome} (since the last run)"
+    assert line.text == f"broken      {rome} (since the last run)"
     main(["run", "--quiet"])
     assert broken(workspace) == [rome]
 
@@ -217,7 +217,7 @@ def test_settings_that_cannot_be_read_are_a_problem_of_the_state(workspace: Path
     assert dashboard.broken is None
     lines = [line.text for line in dashboard_lines(dashboard, (), 80, 4)]
     assert lines[0] == "passing now the workspace cannot be read"
-    assert lines[2] == "broken now  unknown until the settings can be read"
+    assert lines[2] == "broken      unknown until the settings can be read"
 
 
 def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:
@@ -310,12 +310,12 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
         lines = screen(pilot).splitlines()
         assert lines[1] == " passing now 50.0% of 6  95% interval 10.3 to 89.7%"
         assert lines[2].startswith(" pending     ask for 2 answers and give 2 verdicts, about $")
-        assert lines[3].startswith(" broken now  tests/weather.md [city=Oslo] scripted/two (")
+        assert lines[3].startswith(" broken      tests/weather.md [city=Oslo] scripted/two (")
         assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
         assert lines[6].split()[:2] == ["run", "when"]
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
-        assert lines[1].startswith(" broken now  tests/weather")
+        assert lines[1].startswith(" broken      tests/weather")
         assert lines[2].split()[:2] == ["run", "when"]
         await resized(pilot, 200, 60)
         lines = screen(pilot).splitlines()
@@ -338,7 +338,7 @@ def test_one_line_has_what_broke_or_else_what_is_pending(workspace: Path) -> Non
     main(["run", "--quiet", "--refresh"])
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 80, 1)
-    assert line.text.startswith("broken now  tests/weather.md [city=Oslo] scripted/two (")
+    assert line.text.startswith("broken      tests/weather.md [city=Oslo] scripted/two (")
 
 
 def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path) -> None:
@@ -563,14 +563,14 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
         12: "a (1 hour ago), 3 more",
     }.items():
         lines = dashboard_lines(Dashboard(broken=broken), (), width, 3)
-        assert [*lines][2].text == f"broken now  {names}"
+        assert [*lines][2].text == f"broken      {names}"
 
 
 def test_before_the_first_run_it_says_so(workspace: Path) -> None:
     lines = [line.text for line in dashboard_lines(Dashboard(), (), 80, 4)]
     assert lines[0] == "passing now nothing is judged yet"
     assert lines[2:] == [
-        "broken now  no earlier run",
+        "broken      no earlier run",
         "trend       no run of all cases yet",
     ]
 

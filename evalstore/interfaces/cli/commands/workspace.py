@@ -152,7 +152,7 @@ def ls(
     ] = "",
     broke: Annotated[
         bool,
-        option("--broke", f"With results: broke in the last {NEWEST_RUNS} runs, not fixed."),
+        option("--broke", f"With results: broken in the last {NEWEST_RUNS} runs."),
     ] = False,
     since: Annotated[
         str | None,

@@ -130,7 +130,7 @@
   const chips = [
     ["All", () => true],
     ["Broke", has((cell) => cell.change === "broke"), "broke"],
-    ["Broke earlier", has((cell) => cell.change === "broke earlier"), "before"],
+    ["Still broken", has((cell) => cell.change === "still broken"), "before"],
     ["New, not passing", has((cell) => cell.change === "new" && !["pass", "pending"].includes(cell.word)), "new"],
     ["Fails", has((cell) => ["fail", "error", "no reply"].includes(cell.word))],
     ["Undecided", has((cell) => cell.word === "undecided"), "undecided"],

@@ -492,7 +492,7 @@ def dashboard_lines(
     note: str = "",
     running: Sequence[str] = (),
 ) -> Iterator[StyledLine]:
-    """Yield the pass rate, pending work, what is broken now and the trend, in `height` lines.
+    """Yield the pass rate, pending work, what is broken and the trend, in `height` lines.
 
     `runs` are the newest first. In one line is what broke, or else what is pending. Figures that
     are old are faint, and the `note` says so. In place of pending work is what a run does that is
@@ -553,7 +553,7 @@ def _figure_lines(
     room = width - _LABEL
     problem = dashboard.problem if dashboard else None
     if dashboard is None:
-        for label, text in (("passing now", note or READING), ("pending", ""), ("broken now", "")):
+        for label, text in (("passing now", note or READING), ("pending", ""), ("broken", "")):
             yield _line(label, StyledSpan(text or READING, "faint"))
         return
     notes = [StyledSpan(f"  {note}", "faint")] if note else []
@@ -568,9 +568,9 @@ def _figure_lines(
         yield _line("passing now", figure, *notes, *rest)
         yield _line("pending", *_pending_spans(dashboard.status, room))
     if dashboard.broken is None:
-        yield _line("broken now", StyledSpan("unknown until the settings can be read", "faint"))
+        yield _line("broken", StyledSpan("unknown until the settings can be read", "faint"))
     else:
-        yield _line("broken now", *_broken_spans(dashboard.broken, runs, room))
+        yield _line("broken", *_broken_spans(dashboard.broken, runs, room))
     if status := dashboard.status:
         text = "no test file since the last run" if status.last_run else ""
         if status.changes or status.edits:

@@ -59,9 +59,9 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     broken("tag", "good", "@~2")
     broken("tag", "worse", "@~1")
     text = broken("report", "--markdown").stdout
-    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case broke earlier. ")
+    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case still broken. ")
     assert ", compared with `<short>` (`worse`).\n" in text
-    told = text.partition("#### Broke earlier in the last 10 runs\n\n")[2]
+    told = text.partition("#### Still broken from the last 10 runs\n\n")[2]
     since = "fail, broke in run `<short>` (`worse`), "
     assert told.startswith(f"- **`tests/t.md`** `scripted/one`: {since}")
     assert " UTC: test changed\n\n" in told
@@ -69,8 +69,8 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     )
     broken("report", "@", "-o", str(page))
-    assert "1 case broke earlier" in page.read_text(encoding="utf-8")
-    assert ">Broke earlier in the last 10 runs (1 case)</h2>" in page.read_text(encoding="utf-8")
+    assert "1 case still broken" in page.read_text(encoding="utf-8")
+    assert ">Still broken from the last 10 runs (1 case)</h2>" in page.read_text(encoding="utf-8")
     assert broken("report", "--markdown", "--compare", "@~1").stdout == text
     text = broken("report", "--markdown", "--compare", "@").stdout
     assert text.startswith("### evalstore: Nothing broke or was fixed. ")
@@ -114,7 +114,7 @@ def test_a_report_lists_what_is_broken_also_in_a_file_that_reaches_its_threshold
     broken(*GATE)
     assert broken(*GATE).stdout.endswith("gate passed\n")
     assert broken("report", "--markdown").stdout.startswith(
-        "### evalstore: Nothing broke or was fixed; 1 case broke earlier. "
+        "### evalstore: Nothing broke or was fixed; 1 case still broken. "
     )
     assert broken("ls", "results", "--broke").stdout.count("tests/t.md") == 1
 

@@ -31,7 +31,7 @@ def test_more_attempts_are_told_with_their_answers(answers: Any, evalstore: Eval
     evalstore("run", "-q")
     evalstore("run", "-q", "-r", "3", "-j", "1")
     assert history(evalstore, "tests/t.md") == [
-        "failing since run <short> (<when>)",
+        "broken since run <short> (<when>)",
         "passed last in run <short> (<when>)",
         "what changed in between:",
         "  attempts 1 -> 3",
@@ -147,7 +147,7 @@ def test_what_changed_after_a_failure_began_is_told(
             assert "since then" not in evalstore("show", "tests/t.md").stdout
     told = history(evalstore, "tests/t.md")
     assert told[:3] == [
-        "failing since run <short> (<when>)",
+        "broken since run <short> (<when>)",
         "passed last in run <short> (<when>)",
         "what changed in between:",
     ]

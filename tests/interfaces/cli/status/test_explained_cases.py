@@ -63,7 +63,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "      expected  [-10-] euros\n"
         "      found     {+20+} euros\n"
         "history:\n"
-        "    failing since run <short> (<when>)\n"
+        "    broken since run <short> (<when>)\n"
         "    passed last in run <short> (<when>)\n"
         "    what changed in between:\n"
         "      test changed\n"
@@ -186,7 +186,7 @@ def test_what_changed_when_the_case_began_to_fail(
     tree(workspace, files)
     evalstore("run", "-q")
     assert history(evalstore, "tests/weather.md::Rome") == [
-        "failing since run <short> (<when>)",
+        "broken since run <short> (<when>)",
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
@@ -218,7 +218,7 @@ def test_another_number_of_repetitions_is_reported(echo: Echo, evalstore: Evalst
     evalstore("run", "-q")
     lines = history(evalstore, "tests/t.md")
     assert lines[:2] == [
-        "failing since run <short> (<when>)",
+        "broken since run <short> (<when>)",
         "passed last in run <short> (<when>)",
     ]
     assert lines[3] == "  test changed"
@@ -239,7 +239,7 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
     for _ in range(4):
         evalstore("run", "-q", "--refresh")
     assert history(evalstore, "tests/t.md") == [
-        "failing since run <short> (<when>)",
+        "broken since run <short> (<when>)",
         "passed last in run <short> (<when>)",
         "what changed in between:",
         "  same question, asked again",

@@ -223,7 +223,7 @@ def broken(workspace: Path) -> Path:
 
 def test_a_key_opens_the_cases_that_broke(broken: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        assert "broken now  tests/weather.md [city=Oslo] scripted/two" in screen(pilot)
+        assert "broken      tests/weather.md [city=Oslo] scripted/two" in screen(pilot)
         assert "What broke" in footer(pilot).values()
         await press(pilot, "B")
         assert [row.row for row in page_of(pilot).listing.rows] == ["city=Oslo"]
@@ -235,7 +235,7 @@ def test_a_key_opens_the_cases_that_broke(broken: Path) -> None:
         assert "Escape leads back." in screen(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunsPage)
-        assert "broken now  none" in screen(pilot)
+        assert "broken      none" in screen(pilot)
 
     drive(scenario, size=(120, 40))
 
