@@ -61,7 +61,6 @@ def judgement_changes(
     since: int,
     *,
     shown_questions: set[tuple[Judgements, Judgements]] | None = None,
-    labels_given: dict[tuple[Judgements, Judgements], int] | None = None,
 ) -> dict[tuple[Judgements, Judgements], list[str]]:
     """Return how the judgements of both sides differ, in the words of `status --explain`.
 
@@ -71,8 +70,7 @@ def judgement_changes(
     started, was not given in between: it counts again. A label comes last and is `also labelled by
     Ada` where checks and models have the same verdict on what was edited.
 
-    To `shown_questions` those are added of which a judge is shown more than the answer, to
-    `labels_given` how many labels were given.
+    To `shown_questions` those are added of which a judge is shown more than the answer.
     """
     differing = [
         (pair.was, pair.now)
@@ -97,12 +95,7 @@ def judgement_changes(
         new = [id for id in now if id in makers and id not in was]
         back = {id for id in new if not is_same and found[id].vote.started < since}
         back = {id for id in back if "human" in evaluators[makers[id][0]]}
-        given = [makers[id] for id in new if id not in back]
-        gained = frozenset(given)
-        if labels_given is not None:
-            labels_given[was, now] = sum(
-                "human" in evaluators[it] for it, none in given if not none
-            )
+        gained = frozenset(makers[id] for id in new if id not in back)
         again = frozenset(makers[id] for id in back)
         if shown_questions is not None and any(
             is_shown_question(versions, evaluators[id]) for id, _ in lost | gained
@@ -142,20 +135,21 @@ def is_judged_otherwise(pair: Pair) -> bool:
     return is_same and was.evaluations != now.evaluations
 
 
-def label_cause(pair: Pair, words: Sequence[str], given: int = 1) -> str:
-    """Return `by a label` if one changed a verdict, or `by labels` if several were `given`.
+def label_cause(pair: Pair, words: Sequence[str]) -> str:
+    """Return `by a label` if one changed a verdict, `by labels` if those of several people did.
 
-    `words` are how the judgements differ.
-
-    One that was given decides, whatever else was edited; one that was removed leaves the rest. One
-    that nobody changed begins or ceases to count by an edit: `as a label counts again`.
+    `words` are how the judgements differ. One that was given decides, whatever else was edited;
+    one that was removed leaves the rest. One that nobody changed begins or ceases to count by an
+    edit: `as a label counts again`.
     """
     first = words[0] if words else ""
     for end in (NO_LONGER, AGAIN):
         if first.endswith(end):
             return f"{AS_LABEL} {end}"
     if first.startswith(LABELLED):
-        return "" if pair.has_same_verdict else "by labels" if given > 1 else "by a label"
+        return (
+            "" if pair.has_same_verdict else "by labels" if people_of(words)[1:] else "by a label"
+        )
     is_removed = first.startswith("label of ") and is_judged_otherwise(pair)
     return "by a removed label" if is_removed else ""
 

@@ -45,7 +45,6 @@ from evalstore.results.judgement_changes import (
     ALSO,
     AS_LABEL,
     LABELLED,
-    Judgements,
     is_judged_otherwise,
     judgement_changes,
     label_cause,
@@ -347,11 +346,8 @@ class _Comparer:
             if not pair.has_same_verdict
             or not (sessions_of(pair) in same or has_equal_texts(pair, sessions))
         ]
-        given: dict[tuple[Judgements, Judgements], int] = {}
         explained = [it for it in others if self._has_labels or not it.has_same_verdict]
-        differences = judgement_changes(
-            self._store, self._versions, explained, since, labels_given=given
-        )
+        differences = judgement_changes(self._store, self._versions, explained, since)
         texts = (text.removeprefix(ALSO) for words in differences.values() for text in words)
         self._changes.labels.update(text for text in texts if text.startswith("label"))
         for pair in others:
@@ -361,7 +357,7 @@ class _Comparer:
             words = differences.get(judgements) or [""]
             cause = ""
             if not pair.has_same_verdict:
-                cause = label_cause(pair, words, given.get(judgements, 1))
+                cause = label_cause(pair, words)
             if is_judged_otherwise(pair) and not words[0]:
                 cause = OTHER_JUDGEMENT
             if cause:
