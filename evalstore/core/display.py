@@ -89,6 +89,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else word + end}"
 
 
+def plural_is(count: int, word: str, rest: str = "") -> str:
+    """Return a count with its noun and verb, such as `1 case is` or `2 cases with errors are`."""
+    return f"{plural(count, word)}{rest} {'is' if count == 1 else 'are'}"
+
+
 def money(amount: float | None, currency: str = "USD") -> str:
     """Return an amount of money as text; `price unknown` if it is None."""
     if amount is None:

@@ -19,7 +19,7 @@ from evalstore.checks.aggregation import (
 from evalstore.checks.types.judge import JUDGE
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.display import plural, short
+from evalstore.core.display import plural_is, short
 from evalstore.core.hashing import canonical_json
 from evalstore.core.results import Decision, Result, Sample, Vote
 from evalstore.core.values import Json, Verdict
@@ -217,8 +217,7 @@ def count_ties(plan: Plan, rule: str) -> int:
 
 def tie_text(count: int) -> str:
     """Return `2 results are undecided because verdicts or labels disagree`."""
-    verb = "is" if count == 1 else "are"
-    return f"{plural(count, 'result')} {verb} undecided because verdicts or labels disagree"
+    return f"{plural_is(count, 'result')} undecided because verdicts or labels disagree"
 
 
 def compute_results(

@@ -52,7 +52,7 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels import count_labelled
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.runs.execution.sharing.run_share import RunnerLauncher
+from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
 from evalstore.runs.run_record import (
     FinishedRun,
@@ -63,6 +63,7 @@ from evalstore.runs.run_record import (
     nonce_of,
     record,
     removed_if_unbegun,
+    restored,
     share_run,
 )
 from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals, decide, reaches_threshold
@@ -76,6 +77,7 @@ from evalstore.runs.status.status import (
 )
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
+from evalstore.store.location import DatabaseAddress
 from evalstore.store.results import ensure_sources, iterate_results
 from evalstore.store.shared_runs import SharedRun, describe_unreadable
 from evalstore.workspace.git import read_user_name
@@ -463,9 +465,6 @@ def record_abandoned(store: Store, location: Location, note: Callable[[str], Non
 
 def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
     """Return what all runners of a run have done."""
-    # Takes as long to import as all others together.
-    from evalstore.runs.execution.sharing.run_share import add_shares
-
     outcome = ExecutionCounts()
     add_shares(outcome, store.find_shares(run.id))
     outcome.interrupted = True
@@ -474,8 +473,6 @@ def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
 
 def _restore(store: Store, location: Location, run: SharedRun, outcome: ExecutionCounts) -> Run:
     """Return the record of a run: its results are those that are stored now."""
-    from evalstore.runs.run_record import restored
-
     with restored(store, location, run) as known:
         plans, totals = known.plan()
         for plan in plans.take():
@@ -529,7 +526,6 @@ def make_launcher(
 
         return RunnerProcesses(root, location, store, options.workers, listener.note)
     from evalstore.runs.runners import DaskRunners
-    from evalstore.store.location import DatabaseAddress
 
     if not isinstance(store, DatabaseAddress):
         raise EvalstoreError(

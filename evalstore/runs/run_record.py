@@ -28,10 +28,11 @@ from evalstore.runs.execution.sharing.run_share import RunnerLauncher, SharedWor
 from evalstore.runs.run_preview import Plans, PlanTotals, most_cost
 from evalstore.runs.run_report import RunTotals, describe_spending
 from evalstore.store import Store
+from evalstore.store.records import StoredRecord
 from evalstore.store.run_documents import FORMAT, LARGEST, LEFT, NUMBERS, quoted
 from evalstore.store.shared_runs import RunShare, SharedRun
 from evalstore.store.trees.tree_nodes import read_tree
-from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder, variables_of
 from evalstore.workspace.git import read_state
 from evalstore.workspace.reader import read_workspace
 
@@ -148,8 +149,6 @@ def _read_applications(project: Project) -> dict[str, str]:
 def _require_shareable(description: Json, id: str, root: Path) -> None:
     """Raise `EvalstoreError` for a description with a key in it, or one that is too large."""
     from evalstore.remotes.upload import SecretScan
-    from evalstore.store.records import StoredRecord
-    from evalstore.workspace.folder import variables_of
 
     text = json.dumps(description, ensure_ascii=False)
     if len(text) > LARGEST:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
+from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
 from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 from evalstore.core.hashing import ValueSet
 from evalstore.core.results import CellKey, Decision, Evaluation, Result, Vote
@@ -465,7 +466,6 @@ class RunReport:
 
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
-        from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
         from evalstore.core.notebook_tables import block, line, strong, table, word
 
         notable = self.totals.notable

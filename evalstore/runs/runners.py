@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.core.clock import Clock
-from evalstore.core.display import plural, status_word
+from evalstore.core.display import plural_is, status_word
 from evalstore.core.errors import INTERRUPTED, OK, EvalstoreError, NoWorkspaceError, RevisionError
 from evalstore.core.runs import ProgressListener, Run
 from evalstore.files.access import normal_path
@@ -409,9 +409,8 @@ class LiveWorkers:
         end = "has left" if is_expected else "was lost"
         if not self._live:
             return f"the last worker of dask {end} ({address}): this program does the rest"
-        left = plural(len(self._live), "worker")
-        verb = "is" if len(self._live) == 1 else "are"
-        return f"a worker of dask {end} ({address}): {left} {verb} left and the others do its work"
+        left = plural_is(len(self._live), "worker")
+        return f"a worker of dask {end} ({address}): {left} left and the others do its work"
 
     @property
     def remark(self) -> str:

@@ -33,6 +33,7 @@ from evalstore.core.display import money as money
 from evalstore.core.display import pad as pad
 from evalstore.core.display import percent as percent
 from evalstore.core.display import plural as plural
+from evalstore.core.display import plural_is as plural_is
 from evalstore.core.display import safe as safe
 from evalstore.core.display import short as short
 from evalstore.core.display import wrap as wrap
@@ -455,9 +456,8 @@ def left_out(problems: list[Problem]) -> None:
         problem(entry)
     files = sorted({entry.file for entry in problems})
     if files:
-        verb = "is" if len(files) == 1 else "are"
         names = ", ".join(map(safe, files))
-        to_stderr(folded(f"{plural(len(files), 'file')} with errors {verb} left out: {names}"))
+        to_stderr(folded(f"{plural_is(len(files), 'file', ' with errors')} left out: {names}"))
 
 
 def to_stderr(text: str) -> None:

@@ -25,7 +25,7 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.comparison.version_diff import Difference, evaluation_parts
 from evalstore.core.batches import in_batches
-from evalstore.core.display import WORKSPACE, plural, short
+from evalstore.core.display import WORKSPACE, plural_is, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
@@ -526,11 +526,8 @@ def diff_prompts(
         found = _within(project, side, comparison, (names[ids[0]], names[ids[1]]))
         found.is_of_prompts = True
         if alone := len(results) - len(both):
-            verb = "is" if alone == 1 else "are"
-            text = (
-                f"{plural(alone, 'result')} of cases with only one of both prompts {verb} left out"
-            )
-            found.notes.append(text)
+            left = plural_is(alone, "result", " of cases with only one of both prompts")
+            found.notes.append(f"{left} left out")
         return add_answers(project, found) if answers else found
 
 

@@ -19,6 +19,7 @@ from evalstore.core.display import (
     StyledSpan,
     case_name,
     plural,
+    plural_is,
     safe,
     short,
     text_lines,
@@ -453,9 +454,8 @@ def summary_lines(
         spans[-1] = spans[-1]._replace(text=spans[-1].text.removesuffix(", ") + hint)
     yield StyledLine((*whose, *spans))
     if pending:
-        verb = "is" if pending == 1 else "are"
         yield from text_lines(
-            f"{plural(pending, 'result')} {verb} pending for both candidates", "pending"
+            f"{plural_is(pending, 'result')} pending for both candidates", "pending"
         )
     if not comparison.rates()[0].judged:
         yield from text_lines("no result is judged on both sides", "pending")
@@ -464,15 +464,14 @@ def summary_lines(
     now_pending = 0 if diff.models else comparison.pending
     is_rest = now_pending > 0 and change.pairs == comparison.judged_and_unchanged
     if undecided := 0 if diff.models else len(comparison.now_undecided):
-        verb = "is" if undecided == 1 else "are"
-        yield from text_lines(f"{plural(undecided, 'result')} {verb} now undecided", "undecided")
+        yield from text_lines(f"{plural_is(undecided, 'result')} now undecided", "undecided")
     if is_rest:
         return
     for place, model in enumerate(diff.models or ()):  # while the other one has a verdict
         sides = [(pair.was, pair.now) for pair in diff.comparison.changed]
         count = sum(1 for both in sides if (side := both[place]) and side.is_missing)
         if count:
-            text = f"{plural(count, 'result')} of {safe(model)} {'is' if count == 1 else 'are'}"
+            text = plural_is(count, "result", f" of {safe(model)}")
             yield from text_lines(f"{text} pending and not in the pass rates", "pending")
     results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
     chosen = ", chosen by their verdicts" * comparison.by_verdict

@@ -21,6 +21,7 @@ from evalstore.core.display import (
     money,
     planned_judgements,
     plural,
+    plural_is,
     safe,
     short,
 )
@@ -509,7 +510,7 @@ def nothing_text(status: Status) -> str:
 def used_again_texts(status: Status) -> list[str]:
     """Return for each reason how many stored judgements are used again without a call."""
     return [
-        f"{plural(each.count, 'stored verdict')} {'is' if each.count == 1 else 'are'} reused "
+        f"{plural_is(each.count, 'stored verdict')} reused "
         f"in {safe(each.file) if each.files == 1 else plural(each.files, 'file')}, without a call: "
         f"{safe(reason_text(each))}"
         for each in status.used_again

@@ -18,7 +18,7 @@ from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
+from evalstore.interfaces.cli.render.layout import Table, print_data, print_rows, print_table
 from evalstore.store.rows.row_tables import VIEWS
 
 if TYPE_CHECKING:
@@ -200,8 +200,6 @@ def sql(
                 {"columns": columns, "rows": (dict(zip(columns, row, strict=True)) for row in rows)}
             )
         elif output_format != "table":
-            from evalstore.interfaces.cli.render.layout import print_rows
-
             print_rows(output_format, columns, rows)
         else:
             _print_table(columns, rows, limit)

@@ -283,9 +283,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
         raise EvalstoreError("'--join' can only be combined with '--concurrency' and '--json'")
     location = here()
     if mode.until_eof:
-        from evalstore.interfaces.cli.output import end_with_stdin
-
-        end_with_stdin()
+        output.end_with_stdin()
         location = replace(location, keys_folder=location.directory)
     report = join_run(location, name, own, TerminalProgress(Globals.progress))
     if mode.json:

@@ -615,10 +615,9 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
             output.line(f"  {output.safe(line)}")
     if done.judged_by_models and "evaluators" not in done.settings:
         known = ", ".join(map(output.safe, done.evaluators)) or "none"
-        files = output.plural(done.judged_by_models, "test file")
-        verb = "is" if done.judged_by_models == 1 else "are"
+        files = output.plural_is(done.judged_by_models, "test file")
         where = f"list them under 'evaluators:' in evalstore.yaml (now: {known})"
-        output.line(f"{files} {verb} judged by models: {where}")
+        output.line(f"{files} judged by models: {where}")
     if done.present:
         known = " and ".join(f"'{name}'" for name in done.present)
         output.talk(f"(evalstore.yaml has {known} already: replace what is there)")

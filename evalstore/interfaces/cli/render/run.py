@@ -145,8 +145,7 @@ def _new_failures(report: RunReport) -> str:
     words = report.totals.verdicts
     failing = words["fail"] + words["error"]
     count = failing if report.changes is None else len(report.changes.new)
-    verb = "is" if count == 1 else "are"
-    text = f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)"
+    text = f": {output.plural_is(count, 'failing result')} new (no earlier verdict)"
     return text if count else ""
 
 
