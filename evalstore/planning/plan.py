@@ -168,7 +168,7 @@ class Plan:
 
     def subjects(self) -> Iterator[str]:
         """Yield the ids of the subjects that can be judged already."""
-        for cell in self.cells:
+        for cell in self.cells if self.sessions else ():
             if cell.case.evaluation is not None:
                 one = self.only_session(cell)
                 yield from (one,) if one else map(hashing.subject_of, cell.subjects(self.sessions))
@@ -274,14 +274,14 @@ def plan_judgements(
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
-        session = plan.only_session(cell)
+        session = plan.only_session(cell) if plan.sessions else None
         if session and session not in plan.votes and not again:
             stored = votes.get(session, ())
             if is_checked(cell, stored) and stored[0].started >= bound.since:
                 plan.votes[session] = [*stored]  # the most frequent case
                 continue
         complete = 0
-        for sessions in cell.subjects(plan.sessions):
+        for sessions in cell.subjects(plan.sessions) if plan.sessions else ():
             complete += 1
             subject = hashing.subject_of(sessions)
             stored = votes.get(subject, ())
@@ -370,7 +370,7 @@ def count_undecided(cell: Cell, stored: Sequence[Vote]) -> int:
 def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
-    votes = _votes_of(cell, stored)
+    votes = _votes_of(cell, stored) if stored else ()
     if any(vote.human for vote in votes):
         return
     if "checks" in cell.case.judged_by:

@@ -134,7 +134,8 @@ def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if part in text:
         at = text.find(part)
         return holds(check, lambda: f"{_quoted(check, subject)} is in {_found(subject, at)}")
-    return CheckFinding(0.0, f"{_quoted(check, subject)} is not in {_found(subject)}")
+    words = "" if check.get("not") else f"{_quoted(check, subject)} is not in {_found(subject)}"
+    return CheckFinding(0.0, words)
 
 
 def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
