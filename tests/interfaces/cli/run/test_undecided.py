@@ -190,6 +190,15 @@ def test_reports_list_what_broke_earlier_as_the_list_of_broken_results_does(
     assert told.startswith("- **`tests/t.md`** `one`: fail, broke in run ")
     (row,) = evalstore("ls", "results", "--broke").stdout.splitlines()[1:]
     assert row.startswith("fail     tests/t.md")
+    none = "nothing still broken from the last 10 runs"
+    assert none not in text
+    tree(undecided, {"tests/t.md": TEST.format("be right")})
+    evalstore("run", "-q")
+    assert f"; {none}.\n" in evalstore("report", "--markdown").stdout
+    assert evalstore("report", "@", "-o", "page.html").exit_code == 0
+    assert f">{none}<" in Path("page.html").read_text(encoding="utf-8")
+    compared = evalstore("report", "--markdown", "--compare", "@~2").stdout
+    assert none not in compared, "only a comparison with the run before looks at earlier ones"
 
 
 def test_status_counts_what_is_undecided_without_a_call(
