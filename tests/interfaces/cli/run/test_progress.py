@@ -84,7 +84,9 @@ def test_bars_and_the_figures_below_them_fit_the_terminal(
 def test_a_bar_has_not_the_colour_of_a_verdict(done: int) -> None:
     bars, tasks = make_bars({"asked": 4})
     bars.advance(tasks["asked"], done)
-    bar, *_ = bars.console.render(bars.columns[1](bars.tasks[0]))
+    column = bars.columns[1]
+    assert not isinstance(column, str)
+    bar, *_ = bars.console.render(column(bars.tasks[0]))
     assert bar.style
     assert bar.style.color
     assert bar.style.color.name == "cyan"
