@@ -286,19 +286,6 @@ class SortedPairs:
 _GROUPS = ("broke", "fixed", "changed", "same_answer", "new", "gone", "unchanged")
 
 
-def compare(
-    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any] = str
-) -> Comparison:
-    """Pair two sides: same file, same row, same prompt, same model.
-
-    Rows are paired by their values, else by their label; system prompts as `former_prompts` does.
-    Pairs are in the order of the rows of the newer side; `candidates` is the sort key of
-    candidates.
-    """
-    old, new = PlacedResults(was), PlacedResults(now)
-    return sort_pairs(pair_results(old, new, range(len(old)), range(len(new)), candidates))
-
-
 def pair_results(
     was: PlacedResults,
     now: PlacedResults,
@@ -306,7 +293,11 @@ def pair_results(
     new: Sequence[int],
     candidates: Callable[[str], Any] = str,
 ) -> Pairing:
-    """Pair those of the results of two sides with these numbers, as `compare` does."""
+    """Pair results of two sides by their numbers: same file, row, system prompt and candidate.
+
+    Rows are paired by their values, else by their label; system prompts as `former_prompts` does.
+    Pairs are in the order of the rows of the newer side, then by the sort key of `candidates`.
+    """
     return Pairing(was, now, (old, new), pair_by_places(was, now, old, new), candidates)
 
 
@@ -332,7 +323,7 @@ class PlacedCell(NamedTuple):
 
 
 class CellIndex:
-    """Finds the cell of a run that is the same as a newer one, by the rules of `compare`."""
+    """Finds the cell of a run that is the same as a newer one, by the rules of `pair_results`."""
 
     def __init__(self, cells: Iterable[tuple[Result, Case]]) -> None:
         """Index the cells; the last of several results at a place counts."""

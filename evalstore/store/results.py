@@ -266,11 +266,6 @@ def place_of(cell: Json) -> tuple[int, int, str]:
     return cell["case"], cell.get("prompt", 0), cell["model"]
 
 
-def lacks_answers(cell: Json) -> bool:
-    """Return whether a stored cell has fewer answers than it needs."""
-    return len(cell.get("sessions", ())) < int(cell.get("wanted", 1))
-
-
 def case_of(cell: Json, cases: Sequence[Case]) -> Case:
     """Return the case of a cell of a result tree; raises `StoreError` when there is none."""
     number = cell["case"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,13 +13,24 @@ from evalstore.comparison.comparison import (
     CellIndex,
     Comparison,
     EqualPart,
-    compare,
     former_prompts,
     numbers_now,
+    pair_results,
+    sort_pairs,
 )
+from evalstore.comparison.pair_groups import PlacedResults
 from evalstore.comparison.statistics import Counts, tango
 from evalstore.core.results import Result
 from evalstore.core.values import Case, Verdict
+
+
+def compare(
+    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any] = str
+) -> Comparison:
+    """The results of two sides, paired and sorted."""
+    old, new = PlacedResults(was), PlacedResults(now)
+    return sort_pairs(pair_results(old, new, range(len(old)), range(len(new)), candidates))
+
 
 GROUPS = ("broke", "fixed", "changed", "new", "gone", "unchanged")
 

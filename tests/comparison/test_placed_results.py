@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evalstore.comparison.comparison import change_of_tests, compare
-from tests.comparison.test_comparison import result
+from evalstore.comparison.comparison import change_of_tests
+from tests.comparison.test_comparison import compare, result
 
 
 def test_the_largest_number_of_answers_that_a_store_has_is_compared() -> None:

@@ -156,9 +156,8 @@ class VerdictChanges:
 
     @property
     def causes_text(self) -> str:
-        """Return what changed verdicts without an edit: `asked again`."""
-        causes = {cause for cause, _ in self.change_causes if cause}
-        return ", ".join(sorted(causes)) or "other results"
+        """Return what changed verdicts without an edit: `asked again`; empty if nothing did."""
+        return ", ".join(sorted({cause for cause, _ in self.change_causes if cause}))
 
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
 from evalstore.core.clock import iso, read_moment
-from evalstore.core.display import clip, plural, short
+from evalstore.core.display import clip, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json, order_counts
@@ -335,7 +335,7 @@ def find_logged_changes(
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, finder, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
-    has_labels, last = bool(store.find_labels()), ""
+    has_labels, last, waiting = bool(store.find_labels()), "", 0
     changes: list[LogEntry] = []
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
@@ -378,9 +378,15 @@ def find_logged_changes(
             if not number or edited or is_other:
                 no_edit = ""
                 if not edited:
-                    no_edit = history.count_answered(leaf, late)
-                    no_edit = no_edit or (compared.causes_text if compared else "other results")
+                    joined = ", ".join(clip(name, 40) for name in sorted(late))
+                    reasons = (
+                        compared.causes_text if compared else "",
+                        f"first results of {joined}" * bool(late),
+                        "pending results, now judged" * (now[PENDING] < waiting),
+                    )
+                    no_edit = next(filter(None, reasons), "other results")
                 changes.append(LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part))
+            waiting = now[PENDING]
             history.add(leaf)
     return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
 
@@ -601,23 +607,6 @@ class VerdictHistory:
     def differs(self, leaf: str) -> bool:
         """Return whether a verdict in a leaf is another one than the last before, or the first."""
         return any(self._last.get(place) != word for place, word in self._fresh(leaf).items())
-
-    def count_answered(self, leaf: str, late: Collection[str]) -> str:
-        """Return `2 results that were pending, now judged` for a leaf with other verdicts.
-
-        Or `first results of big`, if they are of `late` candidates. Empty if others changed, too.
-        """
-        both = [(self._last.get(place), word) for place, word in self._fresh(leaf).items()]
-        changed = Counter(was for was, now in both if was != now)
-        if changed.keys() - {None, PENDING} or (None, PENDING) in both:
-            return ""
-        first, waiting = changed[None], changed[PENDING]
-        names = ", ".join(clip(name, 40) for name in sorted(late))
-        of_late = f"first results of {names}" if names else plural(first, "first result")
-        words = [of_late] if first else []
-        verb = "was" if waiting == 1 else "were"
-        words += [f"{plural(waiting, 'result')} that {verb} pending, now judged"] * bool(waiting)
-        return ", ".join(words)
 
     def _fresh(self, leaf: str) -> dict[int, str]:
         """Return the verdicts in the parts that the leaf before lacks: no other can differ."""

@@ -257,7 +257,7 @@ class _LabelReasons:
 
     def __init__(self, store: Store, labels: Sequence[PersonLabel]) -> None:
         sessions = store.find_sessions(label.sessions[0] for label in labels)
-        self._labels = labels
+        self._labels = [label for label in labels if label.sessions[0] in sessions]
         self._questions = {id: session.question for id, session in sessions.items()}
         self._asked: dict[str, set[Question]] = {it.test: set() for it in self._questions.values()}
         """What is asked now, by the test versions of the labelled answers."""

@@ -198,7 +198,7 @@ def test_log_tells_results_that_waited_from_those_that_changed(
     assert evalstore("log", "tests/weather.md").stdout.startswith(
         "run <id>  <when>\n"
         "    1 pass, 1 fail\n"
-        "    no edit: 2 results that were pending, now judged\n"
+        "    no edit: pending results, now judged\n"
         "\n"
         "run <id>  <when>\n"
         "    2 pending\n"
