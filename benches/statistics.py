@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from benches.table import Figure, figure
-from evalstore.comparison.comparison import compare
 from evalstore.comparison.statistics import mcnemar
 from evalstore.core.results import Result
+from tests.comparison.test_comparison import compare
 
 if TYPE_CHECKING:
     from benches.benches import Setting
