@@ -231,8 +231,11 @@ def add_outcomes(
         left -= sum(entry.verdicts.values())
         is_enough = recent is not None and recent.searched > _MOST_SEARCHED
         if left < 0 or number == _MOST_RUNS or is_enough:
-            return listed, number
-        if entry.is_covered and (
+            return [
+                *listed[:number],
+                *(replace(it, outcome=None) for it in entries[number:]),
+            ], number
+        if (entry.is_covered and entry.outcome is None) and (
             changes := find_verdict_changes(store, folder, entry.run, recent, entry.part)
         ):
             outcome = changes.outcome
@@ -385,7 +388,8 @@ def find_logged_changes(
                         "pending results, now judged" * (now[PENDING] < waiting),
                     )
                     no_edit = next(filter(None, reasons), "other results")
-                changes.append(LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part))
+                entry = LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part)
+                changes.append(replace(entry, outcome=compared.outcome if compared else None))
             waiting = now[PENDING]
             history.add(leaf)
     return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
