@@ -71,23 +71,20 @@ class HeldConversation(NamedTuple):
     """The messages of the conversation, if a check needs them."""
 
 
-class BoundCheck(NamedTuple):
-    """A check in which everything that mentions the answers is filled in."""
+def bind_answers(
+    check: Mapping[str, Json], sessions: Sequence[HeldConversation]
+) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+    """Fill a stored check with the answers of sessions; raises `FileProblem`.
 
-    check: Mapping[str, Json]
-    names: Mapping[str, Json]
-    """The names that an expression may use, with their values."""
-
-
-def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> BoundCheck:
-    """Fill a stored check with the answers of sessions; raises `FileProblem`."""
+    Returns it with the names that an expression may use, with their values.
+    """
     if _NEEDS_NAMES.isdisjoint(check):
-        return BoundCheck(check, {})
+        return check, {}
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
     if isinstance(scope.get(ITEM), dict):
         scope[ITEM] = DatasetColumns(scope[ITEM]).item(scope[ITEM])
     if "templates" not in check:
-        return BoundCheck(check, scope)
+        return check, scope
 
     def typed(name: str) -> Any:
         inside, key = name in scope, name.removeprefix(f"{ITEM}.")
@@ -108,7 +105,7 @@ def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
     code = {name: check[name] for name in _OF_CODE if name in check} if "file" in check else {}
-    return BoundCheck({**bound, **code}, scope)
+    return {**bound, **code}, scope
 
 
 def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> dict[str, Json]:
@@ -399,23 +396,31 @@ def failing_number(check: Json, feedback: str, count: int) -> int | None:
     return int(found[1])
 
 
+def bind_subject(
+    check: Json,
+    sessions: Sequence[HeldConversation],
+    schemas: Mapping[str, Json],
+    run_code: RunCode | None = None,
+) -> tuple[Mapping[str, Json], CheckInput]:
+    """Return a check filled with the answers, and its input; raises `FileProblem`."""
+    bound, names = bind_answers(check, sessions)
+    reply = sessions[-1].replies[-1]
+    return bound, CheckInput(
+        reply,
+        bound.get("actual", reply.text or ""),
+        schemas,
+        sessions[-1].usd,
+        names=names,
+        answers=tuple(texts_of(sessions)),
+        run_code=run_code and (lambda code, actual: run_code(code, actual, sessions)),
+        run_check=run_check,
+    )
+
+
 def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
     """Run a check once; an exception becomes the verdict `error`."""
-    last, run_code = sessions[-1], means.run_code
-    reply = last.replies[-1]
     try:
-        bound = bind_answers(check, sessions)
-        subject = CheckInput(
-            reply,
-            bound.check.get("actual", reply.text or ""),
-            means.schemas,
-            last.usd,
-            names=bound.names,
-            answers=tuple(texts_of(sessions)),
-            run_code=run_code and (lambda code, actual: run_code(code, actual, sessions)),
-            run_check=run_check,
-        )
-        outcome = means.run(bound.check, subject)
+        outcome = means.run(*bind_subject(check, sessions, means.schemas, means.run_code))
     except NotRunError:
         raise
     except Exception as error:  # noqa: BLE001 - an answer may cause any exception

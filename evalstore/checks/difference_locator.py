@@ -15,9 +15,8 @@ from typing import NamedTuple
 from evalstore.checks.base import BLOCK, CheckInput, NotJsonError, parse_answer, shown
 from evalstore.checks.check_verdict import (
     HeldConversation,
-    bind_answers,
+    bind_subject,
     run_check,
-    texts_of,
     with_normalization,
 )
 from evalstore.checks.complexity import is_cheap_check, size_of
@@ -241,7 +240,7 @@ def _find_failing(
 ) -> AnswerWithDifference | None:
     """Return the difference of the first answer that does not pass the check."""
     for number, session in enumerate(sessions, start=1):
-        bound = _bind(check, [session], schemas)
+        bound = bind_subject(check, [session], schemas)
         verdict = _judge(*bound)
         if verdict != "pass":
             difference = _locate(*bound) if verdict == "fail" else None
@@ -253,7 +252,7 @@ def _find_at_once(
     check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
 ) -> AnswerWithDifference | None:
     """Return the difference of one answer, or of several that are judged at once."""
-    bound, subject = _bind(check, sessions, schemas)
+    bound, subject = bind_subject(check, sessions, schemas)
     if _judge(bound, subject) != "fail":
         return None
     if locate := JOINT_LOCATORS.get(bound["type"]):
@@ -261,21 +260,6 @@ def _find_at_once(
     difference = _locate(bound, subject)
     number = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
     return AnswerWithDifference(number, difference) if difference else None
-
-
-def _bind(
-    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
-) -> tuple[Mapping[str, Json], CheckInput]:
-    """Return the check filled with the answers, and its input."""
-    bound = bind_answers(check, sessions)
-    reply = sessions[-1].replies[-1]
-    return bound.check, CheckInput(
-        reply,
-        bound.check.get("actual", reply.text or ""),
-        schemas,
-        names=bound.names,
-        answers=tuple(texts_of(sessions)),
-    )
 
 
 def _judge(check: Mapping[str, Json], subject: CheckInput) -> Verdict | None:

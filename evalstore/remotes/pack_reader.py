@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -198,12 +198,6 @@ def check_packed(data: bytes, entry: PackEntry, key: bytes) -> CheckedRecord | N
 
 
 _SCHEMA = """
-CREATE TABLE packs (
-    number INTEGER PRIMARY KEY, digest TEXT NOT NULL, size INTEGER NOT NULL, UNIQUE (digest, size)
-);
-CREATE TABLE listings (
-    digest TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (digest, name)
-) WITHOUT ROWID;
 CREATE TABLE entries (
     pack INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, kind INTEGER NOT NULL,
     id BLOB NOT NULL, lookup BLOB NOT NULL, PRIMARY KEY (pack, start, length, kind, id, lookup)
@@ -211,7 +205,6 @@ CREATE TABLE entries (
 CREATE TABLE targets (
     id BLOB PRIMARY KEY, kind TEXT NOT NULL, source BLOB NOT NULL, pack INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE present (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _NAMED = 3
 """Damaged rows of a pack that are named; the others are counted."""
@@ -276,13 +269,19 @@ class _Check:
         self._listener = listener
         self._connection = connection
         self.result = RemoteCheck()
+        self._packs: dict[IndexedPack, int] = {}
+        """The packs that indexes list, with the numbers that they have in the tables."""
+        self._listing = defaultdict[str, set[str]](set)
+        """The indexes that list a pack, by its SHA-256."""
         self._indexes: set[str] = set()
         """All files in the folder of the indexes."""
         self._damaged: set[str] = set()
         """The files that a push does not write again as long as they are there."""
         self._missing: set[str] = set()
 
-    def _report(self, file: str, message: str, indexes: Sequence[str] = ()) -> None:
+    def _report(self, file: str, message: str, digest: str = "") -> None:
+        """Note a problem in a file; `digest` is that of a pack, which indexes list."""
+        indexes = sorted(self._listing[digest]) if digest else ()
         self.result.problems.append(RemoteProblem(file, message, indexes))
         self._damaged |= {file, *indexes}
 
@@ -306,52 +305,30 @@ class _Check:
 
     def _note_index(self, name: str, data: bytes) -> None:
         header, records = read_index(data)
-        connection = self._connection
-        connection.execute("SAVEPOINT before")
-        try:
-            numbers = [self._number(*pack) for pack in header.packs]
-            connection.executemany(
-                "INSERT OR IGNORE INTO listings VALUES (?, ?)",
-                ((digest, name) for digest, _ in header.packs),
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    (numbers[pack], entry.offset, entry.length, entry.table, entry.id, key)
-                    for pack, entry, key, _ in records
-                ),
-            )
-        except DamagedIndexError:
-            connection.execute("ROLLBACK TO before")
-            raise
-        finally:
-            if connection.in_transaction:  # it has ended if the disk is full
-                connection.execute("RELEASE before")
-
-    def _number(self, digest: str, size: int) -> int:
-        self._connection.execute(
-            "INSERT OR IGNORE INTO packs (digest, size) VALUES (?, ?)", (digest, size)
+        deque(records, 0)  # of a damaged one nothing is noted
+        numbers = [self._packs.setdefault(pack, len(self._packs)) for pack in header.packs]
+        for pack in header.packs:
+            self._listing[pack.digest].add(name)
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                (numbers[pack], entry.offset, entry.length, entry.table, entry.id, key)
+                for pack, entry, key, _ in read_index(data)[1]
+            ),
         )
-        query = "SELECT number FROM packs WHERE digest = ? AND size = ?"
-        return int(self._connection.execute(query, (digest, size)).fetchone()[0])
 
     def packs(self) -> None:
         """Check each pack and the rows in it that an index lists; find unused packs."""
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO present VALUES (?)",
-            ((file.name,) for file in self._files.iterate(PACKS)),
-        )
+        present = {file.name for file in self._files.iterate(PACKS)}
         (total,) = self._connection.execute("SELECT count(*) FROM entries").fetchone()
         self._listener.start(total)
-        query = "SELECT number, digest, size FROM packs ORDER BY digest, size"
-        for number, digest, size in self._connection.execute(query).fetchall():
-            name = pack_name(digest)
-            self._connection.execute("DELETE FROM present WHERE name = ?", (name,))
-            data = self._read(name, size, digest)
+        for pack in sorted(self._packs):
+            name = pack_name(pack.digest)
+            present.discard(name)
+            data = self._read(name, pack.size, pack.digest)
             if data is not None:
-                self._check_pack(number, name, digest, data)
-        rows = self._connection.execute("SELECT name FROM present ORDER BY name")
-        self.result.unused += [name for (name,) in rows]
+                self._check_pack(self._packs[pack], name, pack.digest, data)
+        self.result.unused += sorted(present)
 
     def _check_pack(self, number: int, name: str, digest: str, data: bytes) -> None:
         checked, damaged = 0, list[tuple[PackEntry, str]]()
@@ -365,19 +342,13 @@ class _Check:
         self._listener.advance(checked, len(data))
         self.result.checked += checked
         is_whole = sha256(data) == digest
-        indexes = self._listing(digest) if damaged or not is_whole else ()
         if not is_whole:
             rows = plural(len(damaged), "damaged row") if damaged else "no damaged row"
-            self._report(name, f"it has changed since it was written: {rows}", indexes)
+            self._report(name, f"it has changed since it was written: {rows}", digest)
         shown = damaged if is_whole else damaged[:_NAMED]
         for entry, problem in shown:
             table = TABLE_NAMES.get(entry.table, "unknown")
-            self._report(name, f"row {entry.id.hex()} ({table}): {problem}", indexes)
-
-    def _listing(self, digest: str) -> Sequence[str]:
-        """Return the indexes that list a pack."""
-        query = "SELECT name FROM listings WHERE digest = ? ORDER BY name"
-        return [name for (name,) in self._connection.execute(query, (digest,))]
+            self._report(name, f"row {entry.id.hex()} ({table}): {problem}", digest)
 
     def _check_record(
         self, number: int, name: str, entry: PackEntry, key: bytes, data: bytes
@@ -403,12 +374,12 @@ class _Check:
         """Find rows that are missing although others refer to them."""
         self._connection.execute("CREATE INDEX ids ON entries (id)")
         query = """
-            SELECT targets.id, targets.kind, targets.source, packs.digest
-            FROM targets JOIN packs ON packs.number = targets.pack
+            SELECT pack, id, kind, source FROM targets
             WHERE NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = targets.id)
-            ORDER BY packs.digest, targets.id
         """
-        for target, kind, source, digest in self._connection.execute(query):
+        digests = [pack.digest for pack in self._packs]
+        missing = [(digests[pack], *row) for pack, *row in self._connection.execute(query)]
+        for digest, target, kind, source in sorted(missing):
             message = f"the {kind} {short(source.hex())} refers to {target.hex()}, which is missing"
             # A push writes the missing row: the pack is sound, and stays.
             self.result.problems.append(RemoteProblem(pack_name(digest), message))
@@ -418,20 +389,17 @@ class _Check:
         beside = {name for name in self._indexes if index_beside(name) in self._damaged}
         self.result.remove = sorted((self._damaged - self._missing) | beside)
 
-    def _read(self, name: str, most: int, digest: str | None = None) -> bytes | None:
+    def _read(self, name: str, most: int, digest: str = "") -> bytes | None:
         """Return the bytes of a file; None, and a problem is reported, when it is damaged.
-
-        `digest` is that of a pack.
 
         Raises `RemoteError` when the remote cannot be read, which says nothing about the file.
         """
-        indexes = self._listing(digest) if digest else ()
         try:
             return self._files.read(name, most)
         except MissingFileError as error:
             require_remote(self._files)  # it may be gone as a whole
             self._missing.add(name)
-            self._report(name, "it is missing" if digest else str(error), indexes)
+            self._report(name, "it is missing" if digest else str(error), digest)
         except UnreadableFileError as error:
-            self._report(name, str(error), indexes)
+            self._report(name, str(error), digest)
         return None

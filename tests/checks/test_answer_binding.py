@@ -250,9 +250,7 @@ def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
     (actual,) = checks(text)[0]
     assert actual == json.loads(shown[0])
     replies = (Reply("Narvesen"), Reply("Narvesen in Oslo"))
-    assert bind_answers(actual, [HeldConversation(replies)]).check["expected"] == [
-        "Narvesen in Oslo"
-    ]
+    assert bind_answers(actual, [HeldConversation(replies)])[0]["expected"] == ["Narvesen in Oslo"]
 
 
 def test_a_mapping_from_data_is_a_value_in_a_check_inside_of_another_one_and_in_every_row() -> None:
@@ -293,26 +291,26 @@ def test_a_mapping_that_is_read_as_a_value_anyway_is_stored_without_its_place() 
         0
     ]
     assert "data" not in stored
-    bound = bind_answers(stored, [HeldConversation((Reply("{}"),))]).check
+    bound = bind_answers(stored, [HeldConversation((Reply("{}"),))])[0]
     assert bound["expected"] == {"expected": "is", "not": True}
 
 
 def test_it_is_filled_with_the_answer() -> None:
     answer = Reply('{"x": "am!"}', resolved_model="m")
-    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check
+    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))])[0]
     assert (bound["expected"], bound["actual"]) == (["am"], "am!")
 
 
 def test_an_answer_is_never_a_template() -> None:
     answer = Reply(json.dumps({"x": "{{ 1 + 1 }}"}), resolved_model="{{ 2 + 2 }}")
-    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check
+    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))])[0]
     assert (bound["expected"], bound["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
 
 
 def test_tool_calls_are_there_by_name_and_arguments() -> None:
     text = test_file(evaluation=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
     answer = Reply(None, tool_calls=(ToolCall("abc", {}),))
-    assert bind_answers(checks(text)[0][0], [HeldConversation((answer,))]).check["actual"] == "abc"
+    assert bind_answers(checks(text)[0][0], [HeldConversation((answer,))])[0]["actual"] == "abc"
 
 
 def test_a_replacement_may_be_called_answer() -> None:
