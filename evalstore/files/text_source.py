@@ -323,27 +323,6 @@ def _has_only(text: str, known: Set[str]) -> bool:
     return isinstance(value, dict) and value.keys() <= known
 
 
-def _read_plain(text: str) -> dict[str, Json] | None:
-    """Return the row of a line that is a flat and valid object.
-
-    None: it must be read strictly. A duplicate key has more quotes than are counted.
-    """
-    if "\\u" in text or text[0] != "{":
-        return None
-    try:
-        value, end = _glance(text)
-    except (ValueError, RecursionError):
-        return None
-    strings = len(value)
-    for inner in value.values():
-        kind = inner.__class__
-        if kind is str:
-            strings += 1
-        elif kind is dict or kind is list or (kind is float and not math.isfinite(inner)):
-            return None
-    return value if end == len(text) and text.count('"') == 2 * strings else None
-
-
 class JsonLines:
     """A file with an object on each line; it is read twice, and not loaded into memory."""
 
@@ -375,9 +354,6 @@ class JsonLines:
                 try:
                     text = next(lines).rstrip(_SPACE)
                     if not text or (known is not None and _has_only(text, known)):
-                        continue
-                    if (row := _read_plain(text)) is not None:
-                        yield Record(lines.number, row)
                         continue
                     value, end = reader.read(text, _skip(text, 0), lines.number)
                     if end != len(text):

@@ -245,6 +245,12 @@ def test_a_template_comes_to_the_same_with_limits(
         ("(?R)", 10, False),
         (r"(a*)\1", 10, False),
         ("(?:ab){e<=2}", 10, False),
+        (r"\{.*\}", 400, True),
+        ("[(+|]*x++(?<=b)", 400, True),
+        ("^(a(b|c)(d|(e|f)))?g", 100_000, True),
+        ("(a|b)" * 30, 10, False),
+        ("(ab)+", 10, False),
+        ("a{200}", 10, False),
     ],
 )
 def test_a_pattern_is_cheap_when_there_are_few_ways_to_match(

@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.core.errors import FileProblem
-from evalstore.files import text_source
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -29,45 +26,6 @@ def test_rows_come_back_as_they_were_written(written: list[dict[str, Any]], asci
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), values), min_size=1))
 def test_a_list_has_the_same_rows_as_lines(written: list[dict[str, Any]]) -> None:
     assert rows(json.dumps(written, indent=1), "d.json") == written
-
-
-_KEYS = st.sampled_from(['"a"', '"b"', '"\\u0061"', '"\\""', '":"', '""'])
-_INNER = st.sampled_from(
-    [
-        *("1", "1e999", "-1e999", "NaN", "Infinity", "-0.0", "1" * 5_000, "true", "null", "tru"),
-        *('"x"', '"\\\\"', '"\\""', '"{"', '"\\ud83d"', '"\\ud83d\\ude00"', '"\x01"', '"', ""),
-        *("{}", "[]", '{"a":1,"a":2}', "[NaN]", "[" * 101 + "]" * 101),
-    ]
-)
-_SEPARATORS = st.sampled_from([",", ", ", ",,", " "])
-
-
-@given(
-    st.lists(st.tuples(_KEYS, _INNER, _SEPARATORS), max_size=4), st.sampled_from(["", " {}", "x"])
-)
-def test_a_line_that_is_read_quickly_is_what_reading_with_care_finds(
-    members: list[tuple[str, str, str]], more: str
-) -> None:
-    inner = "".join(f"{key}:{value}{separator}" for key, value, separator in members)
-    text = "{" + inner.rstrip(", ") + "}" + more
-    quick = text_source._read_plain(text)
-    with mock.patch.object(text_source, "_read_plain", return_value=None):
-        actual = told_or_rows(text + '\n{"a": 1}\n')
-    assert actual == told_or_rows(text + '\n{"a": 1}\n')
-    assert quick is None or actual[0] == quick
-
-
-def told_or_rows(text: str) -> list[Any]:
-    """The rows, or what is wrong with the first that is bad."""
-    try:
-        return rows(text)
-    except FileProblem as problem:
-        return [(item.message, item.line, item.column) for item in (problem, *problem.others)]
-
-
-def test_most_lines_are_read_quickly() -> None:
-    for row in ({"q": "What: of {this}?", "n": 1.5}, {"a": None, "b": "x\n", "c": True}, {}):
-        assert text_source._read_plain(json.dumps(row)) == row
 
 
 # --- lines
