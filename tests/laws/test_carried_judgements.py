@@ -174,6 +174,8 @@ def test_a_judgement_that_is_used_again_is_a_row_of_its_own_that_says_where_it_i
     assert len(taken) == 2  # both times it is the first one
 
 
+# A store compares digests, which the other tests have it do in both databases.
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("told", "checks", "when"),
     [
@@ -202,6 +204,8 @@ def choose_yes(body: dict[str, Any]) -> str:
     return f'{{{reasons}"choice": "Yes"}}'
 
 
+# A store compares digests, which the other tests have it do in both databases.
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "edit", ["pass: ['No']", "scores: {'Yes': 0, 'No': 1}", "answer: classify"]
 )
