@@ -122,9 +122,7 @@ class PlanProgress:
 
         These are the oldest answers, which are known only when all have arrived.
         """
-        new = self.outcome.sessions.get(question, [])
-        if len(new) > 1:
-            new = sorted(new, key=lambda sample: sample[:2])
+        new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
         stored = len(self.plan.sessions.get(question, ()))
         most = self._most_required[question]
         oldest = [
