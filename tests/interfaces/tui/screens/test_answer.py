@@ -85,7 +85,7 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
         await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
         history = text[text.index("\nhistory\n") :]
-        assert history.startswith("\nhistory\nfailing since run ")
+        assert history.startswith("\nhistory\nbroken since run ")
         assert "\nwhat changed in between:\ninstructions changed\n" in history
         assert (
             "\n- The answer [-may-] be [-cold-].\n+ The answer {+must+} be {+warm+}.\n" in history
