@@ -8,15 +8,15 @@ from pathlib import Path
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports import (
     every_eval_ever,
+    formats,
     inspect_logs,
     junit,
     langbite_tables,
     otlp,
     parquet,
-    writers,
 )
+from evalstore.exchange.exports.formats import ByteWriter, FolderWriter, Format, Writer
 from evalstore.exchange.exports.rows import open_export
-from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Format, Writer
 from evalstore.files.atomic_write import (
     require_new_folder,
     require_writable,
@@ -27,11 +27,11 @@ from evalstore.planning.options import Location
 from evalstore.results.show.revision_results import without_garbage_collection
 
 _WRITERS: dict[Format, Writer] = {
-    "jsonl": writers.write_json_lines,
-    "csv": writers.write_csv,
+    "jsonl": formats.write_json_lines,
+    "csv": formats.write_csv,
     "parquet": parquet.write_parquet,
-    "json": writers.write_json,
-    "md": writers.write_markdown,
+    "json": formats.write_json,
+    "md": formats.write_markdown,
     "junit": junit.write_junit,
     "otlp": otlp.write_otlp,
 }

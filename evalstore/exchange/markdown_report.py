@@ -30,7 +30,7 @@ from evalstore.core.display import (
 from evalstore.core.errors import Problem
 from evalstore.core.results import CellKey, Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
-from evalstore.exchange.exports.writers import code_block, code_span, cut
+from evalstore.exchange.exports.formats import code_block, code_span, cut
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
@@ -44,8 +44,8 @@ from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.flips.result_history import find_history
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import prompt_labels
+from evalstore.results.report_overview import Overview, make_overview, undecided_texts
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import Overview, make_overview, undecided_texts
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_report import RunReport

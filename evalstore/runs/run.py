@@ -47,12 +47,13 @@ from evalstore.planning.results import find_feedback
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import CostLimit, Status
 from evalstore.results.edits.edited_sources import find_unchanged_parts
-from evalstore.results.flips.regressions import find_gates, find_regressions, without_files
+from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels import count_labelled
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
+from evalstore.runs.gate import decide, find_gates, reaches_threshold
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
 from evalstore.runs.run_record import (
     FinishedRun,
@@ -66,7 +67,7 @@ from evalstore.runs.run_record import (
     restored,
     share_run,
 )
-from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals, decide, reaches_threshold
+from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import (
     KindReasons,

@@ -1,4 +1,4 @@
-"""The report of a run: its totals, its gate and its exit code."""
+"""The report of a run, and its totals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
 from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
-from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 from evalstore.core.hashing import ValueSet
 from evalstore.core.results import CellKey, Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, Json, Verdict
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
 from evalstore.planning.cells import Cell
-from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
 from evalstore.planning.results import (
@@ -29,7 +27,6 @@ from evalstore.planning.results import (
     find_feedback,
 )
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.results.flips.regressions import ThresholdGates
 from evalstore.results.growing_results import CellMarks
 from evalstore.results.names import name_field, prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import SkippedPair
     from evalstore.planning.planner import SettledRecorder
     from evalstore.planning.project import Untrusted
-    from evalstore.results.flips.regressions import Regression, ThresholdGate
+    from evalstore.results.flips.regressions import Regression
     from evalstore.results.flips.verdict_changes import VerdictChanges
 
 MOST_PENDING = 5
@@ -350,6 +347,30 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class ThresholdGate:
+    """A group of results of which a share must pass."""
+
+    JSON_FIELDS = ("where", "by", "pass_rate", "passed", "judged", "reached")
+    where: tuple[str, ...]
+    """The tags that all of them have."""
+    by: Mapping[str, str]
+    """The tag, file or model that only this gate is about."""
+    pass_rate: float = field(metadata={"json_name": "passRate"})
+    passed: int
+    judged: int
+
+    @property
+    def reached(self) -> bool:
+        """Return whether enough of the results pass."""
+        return not self.judged or self.passed / self.judged >= self.pass_rate
+
+    @property
+    def name(self) -> str:
+        """Return what the gate is about, in words."""
+        return ", ".join([*self.where, *self.by.values()]) or "all results"
+
+
 @dataclass
 class RunReport:
     """What a run did, and its results."""
@@ -499,92 +520,3 @@ class RunReport:
                 sum(count for name, count in self.verdicts.items() if name != "pass"),
             ),
         )
-
-
-# --- the gate of a run and its exit code
-
-
-def decide(
-    project: Project,
-    report: RunReport,
-    options: RunOptions,
-    thresholds: ThresholdGates | None = None,
-) -> None:
-    """Set the gate and the exit code of a report.
-
-    The gate passes only if there are verdicts, and if no missing verdict could make it fail.
-    """
-    covered: Mapping[str, Mapping[str | None, int]] = {}
-    report.missed = []
-    if thresholds:
-        report.thresholds = thresholds.gates
-        if options.fail_on == "failure" and options.threshold is None:
-            report.missed = [gate for gate in thresholds.gates if not gate.reached]
-            covered = thresholds.covered
-    failing = bool(report.missed) or _is_failing(project, report, options, covered)
-    counts = report.totals.verdicts
-    # A regression is found without its decision: undecided is not a pass either.
-    is_by_rate = options.threshold is not None
-    needs_decisions = is_by_rate if options.fail_on == "regression" else options.fail_on != "none"
-    open_ended = bool(
-        counts["pending"]
-        or report.failed
-        or (counts["undecided"] and needs_decisions)
-        or (report.totals.rate.rate is None and not report.gate_off)
-    )
-    if failing:
-        report.gate = "failed"
-    elif report.gate_off:
-        report.gate = "off"
-    elif open_ended or report.status in ("interrupted", "over budget"):
-        report.gate = "undetermined"
-    else:
-        report.gate = "passed"
-    if report.status == "interrupted":
-        report.exit_code = INTERRUPTED
-    elif report.status == "over budget":
-        report.exit_code = STOPPED
-    elif failing:
-        report.exit_code = NO
-    elif open_ended:
-        report.exit_code = INCOMPLETE
-    if report.left_out and report.exit_code not in (INTERRUPTED, STOPPED):
-        report.exit_code = USAGE
-
-
-def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool:
-    """Return whether a test file has a threshold of its own, and enough of its cases pass."""
-    threshold = project.reading.files[file].threshold
-    words = totals.files[file]
-    judged = words.total() - words["pending"] - words[None]
-    return threshold is not None and bool(judged) and words["pass"] / judged >= threshold
-
-
-def _is_failing(
-    project: Project,
-    report: RunReport,
-    options: RunOptions,
-    covered: Mapping[str, Mapping[str | None, int]],
-) -> bool:
-    """Return whether verdicts fail the gate; `covered` are counted that do not fail it alone."""
-    if options.threshold is not None:
-        rate = report.totals.rate.rate
-        return rate is not None and rate < options.threshold
-    bad: tuple[str, ...] = {
-        "failure": ("fail", "error"),
-        "undecided": ("fail", "error", "undecided"),
-        "error": ("error",),
-        "regression": (),
-        "none": (),
-    }[options.fail_on]
-    if options.fail_on == "regression":
-        return bool(report.regressions)
-    for file, words in report.totals.files.items():
-        judged = words.total() - words["pending"] - words[None]
-        threshold = project.reading.files[file].threshold
-        if threshold is not None and judged and options.fail_on == "failure":
-            if words["pass"] / judged < threshold:
-                return True
-        elif any(words[word] > covered.get(file, {}).get(word, 0) for word in bad):
-            return True
-    return False

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evalstore.exchange.exports.writers import COLUMNS
+from evalstore.exchange.exports.formats import COLUMNS
 from evalstore.interfaces.cli.main import main
 from tests.builders import tree
 from tests.zygote import shell_program

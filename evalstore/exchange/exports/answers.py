@@ -11,7 +11,7 @@ from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import case_name
 from evalstore.core.results import Evaluation, Result, Session, Vote
 from evalstore.core.values import Case, Message, Reply
-from evalstore.exchange.exports.writers import (
+from evalstore.exchange.exports.formats import (
     Export,
 )
 from evalstore.planning.plan import CHECKS

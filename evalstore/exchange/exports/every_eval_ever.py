@@ -19,7 +19,7 @@ from evalstore.core.clock import now
 from evalstore.core.results import Session
 from evalstore.core.values import Json, Reply
 from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, read_answers
-from evalstore.exchange.exports.writers import Export, FileNames, cell_text, make_encoder
+from evalstore.exchange.exports.formats import Export, FileNames, cell_text, make_encoder
 from evalstore.files.atomic_write import temporary_file, write_whole
 from evalstore.planning.options import is_chosen_by_verdict
 from evalstore.planning.participants import sum_usage

@@ -19,7 +19,7 @@ from evalstore.core.display import safe
 from evalstore.core.results import Session
 from evalstore.core.values import Json, Reply, ToolCall
 from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, read_answers
-from evalstore.exchange.exports.writers import Export, FileNames, make_encoder
+from evalstore.exchange.exports.formats import Export, FileNames, make_encoder
 from evalstore.files.atomic_write import temporary_file
 from evalstore.planning.participants import sum_usage
 

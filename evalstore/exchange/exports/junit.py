@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from evalstore.core.clock import iso
 from evalstore.core.display import case_name, money
-from evalstore.exchange.exports.writers import ByteWriter, Export, Row, cut
+from evalstore.exchange.exports.formats import ByteWriter, Export, Row, cut
 from evalstore.results.table.editable_files import TestLines
 
 _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

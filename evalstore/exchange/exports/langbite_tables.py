@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.exchange.exports.answers import AnsweredResult, read_answers
-from evalstore.exchange.exports.writers import (
+from evalstore.exchange.exports.formats import (
     Export,
     RecordWriter,
     make_record_writer,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from evalstore.core.values import Json
 from evalstore.exchange.exports.answers import AnsweredResult, ExportedJudgement, read_answers
-from evalstore.exchange.exports.writers import (
+from evalstore.exchange.exports.formats import (
     ByteWriter,
     Export,
     make_encoder,

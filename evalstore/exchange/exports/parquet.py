@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.writers import COLUMNS, SCHEMA_VERSION, ByteWriter, Export
+from evalstore.exchange.exports.formats import COLUMNS, SCHEMA_VERSION, ByteWriter, Export
 
 _IN_A_GROUP = 6_000
 """Rows of a group of the file."""

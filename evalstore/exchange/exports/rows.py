@@ -11,7 +11,7 @@ from evalstore.core.clock import iso
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
-from evalstore.exchange.exports.writers import SCHEMA_VERSION, Export, Row
+from evalstore.exchange.exports.formats import SCHEMA_VERSION, Export, Row
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback

@@ -33,7 +33,7 @@ from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.exchange.exports.writers import Format
+    from evalstore.exchange.exports.formats import Format
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport

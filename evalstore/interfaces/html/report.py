@@ -51,7 +51,7 @@ from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from evalstore.core.values import FileRef, Json
-    from evalstore.exchange.exports.writers import ByteWriter
+    from evalstore.exchange.exports.formats import ByteWriter
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
     from evalstore.store import Store

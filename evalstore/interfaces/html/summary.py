@@ -34,8 +34,8 @@ from evalstore.results.compare.diff_result import (
     summary_lines,
 )
 from evalstore.results.flips.verdict_changes import Outcome
+from evalstore.results.report_overview import CandidateRow, make_overview, undecided_texts
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
-from evalstore.results.stats.overview import CandidateRow, make_overview, undecided_texts
 from evalstore.results.stats.trend import rate_texts, uncounted_text
 from evalstore.runs.run_text import scope_text
 

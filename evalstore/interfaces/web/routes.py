@@ -48,8 +48,8 @@ from evalstore.interfaces.html.templates import (
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
-from evalstore.results.compare.diff_reasons import LABELS
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case

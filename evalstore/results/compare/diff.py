@@ -41,8 +41,7 @@ from evalstore.planning.results import find_feedback
 from evalstore.planning.selection import Selection
 from evalstore.planning.status_report import has_edited_rows, workspace_as_run
 from evalstore.results.answer.answer import read_workspace
-from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
-from evalstore.results.compare.diff_reasons import (
+from evalstore.results.compare.change_causes import (
     PairIds,
     PairReasons,
     QuestionChanges,
@@ -52,6 +51,7 @@ from evalstore.results.compare.diff_reasons import (
     selection_notes,
     shown_decisions,
 )
+from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
     compare_sides,

@@ -30,7 +30,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
 from evalstore.results.answer.judgements import Attempt, Attempts
-from evalstore.results.compare.diff_reasons import (
+from evalstore.results.compare.change_causes import (
     PairAttempts,
     PairReasons,
     attempts_of,

@@ -6,11 +6,10 @@ because an edit was undone or another branch was run, is none.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +20,7 @@ from evalstore.core.display import plural, short
 from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import SPECIAL_TAGS, Case, Json
+from evalstore.core.values import Case, Json
 from evalstore.files.temporary_list import SortedValues, keep_values
 from evalstore.planning.baseline import Baseline, GateRuns
 from evalstore.planning.earlier_results import (
@@ -40,7 +39,6 @@ from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases
 from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.git import read_state
-from evalstore.workspace.settings.settings import Settings, Threshold
 
 _NAMES = 6
 """How many of the first fields of a result name it in an older run."""
@@ -312,73 +310,3 @@ def passed_in_text(regressions: Sequence[Regression]) -> str:
     named = [*runs[:_NAMED], *([plural(more, "other")] if more > 0 else [])]
     listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
     return f"passed in run{'s' * (len(runs) > 1)} {listed}"
-
-
-# --- the gates of a run that the thresholds of the settings make, by tag, file or model
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdGate:
-    """A group of results of which a share must pass."""
-
-    JSON_FIELDS = ("where", "by", "pass_rate", "passed", "judged", "reached")
-    where: tuple[str, ...]
-    """The tags that all of them have."""
-    by: Mapping[str, str]
-    """The tag, file or model that only this gate is about."""
-    pass_rate: float = field(metadata={"json_name": "passRate"})
-    passed: int
-    judged: int
-
-    @property
-    def reached(self) -> bool:
-        """Return whether enough of the results pass."""
-        return not self.judged or self.passed / self.judged >= self.pass_rate
-
-    @property
-    def name(self) -> str:
-        """Return what the gate is about, in words."""
-        return ", ".join([*self.where, *self.by.values()]) or "all results"
-
-
-@dataclass
-class ThresholdGates:
-    """The gates of a run, and the results that they decide about."""
-
-    gates: list[ThresholdGate] = field(default_factory=list)
-    covered: dict[str, Counter[str | None]] = field(default_factory=dict)
-    """Test file -> how many of the results with a gate have each verdict."""
-
-
-def find_gates(store: Store, settings: Settings, run: Run) -> ThresholdGates | None:
-    """Return the gates of a run, in the order of the settings; None if they have none."""
-    if not settings.thresholds:
-        return None
-    found = ThresholdGates()
-    groups: list[dict[tuple[str, ...], Counter[str | None]]] = [{} for _ in settings.thresholds]
-    for file, model, kind, verdict, count in store.count_results_by_kind(run.results):
-        tags, is_covered = kind.get("tags", ()), False
-        for threshold, counts in zip(settings.thresholds, groups, strict=True):
-            if set(threshold.where) <= set(tags):
-                is_covered = True
-                for group in _groups(threshold, tags, file, model):
-                    counts.setdefault(group, Counter())[verdict] += count
-        if is_covered:
-            found.covered.setdefault(file, Counter())[verdict] += count
-    for threshold, counts in zip(settings.thresholds, groups, strict=True):
-        for group, words in sorted(counts.items()):
-            judged = words.total() - words[None]
-            by = dict(zip(threshold.by, group, strict=True))
-            found.gates.append(
-                ThresholdGate(threshold.where, by, threshold.pass_rate, words["pass"], judged)
-            )
-    return found
-
-
-def _groups(
-    threshold: Threshold, tags: Sequence[str], file: str, model: str
-) -> Iterator[tuple[str, ...]]:
-    """Yield the groups of a result, several when the gates are by tag."""
-    by_tag = [tag for tag in tags if tag not in SPECIAL_TAGS and tag not in threshold.where]
-    values = {"tag": by_tag, "file": [file], "model": [model]}
-    return product(*(values[name] for name in threshold.by))

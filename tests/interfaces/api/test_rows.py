@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from evalstore import EvalstoreError, Workspace, init
-from evalstore.exchange.exports.writers import COLUMNS, NAMES
+from evalstore.exchange.exports.formats import COLUMNS, NAMES
 from evalstore.planning.options import Location
 from tests.builders import tree
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
-from evalstore.exchange.exports.writers import FORMATS
+from evalstore.exchange.exports.formats import FORMATS
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED, rows_of
 

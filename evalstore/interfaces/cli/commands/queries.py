@@ -12,7 +12,7 @@ import typer
 
 from evalstore.core.display import WORKSPACE, bytes_text
 from evalstore.core.errors import NO, EvalstoreError
-from evalstore.exchange.exports.writers import FORMATS, Format
+from evalstore.exchange.exports.formats import FORMATS, Format
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here

@@ -22,7 +22,7 @@ from evalstore.core.display import (
     shorten_labels,
 )
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.writers import csv_lines, markdown_lines
+from evalstore.exchange.exports.formats import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output

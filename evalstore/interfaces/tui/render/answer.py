@@ -33,7 +33,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.errors import EvalstoreError, NotRunError
 from evalstore.core.results import Result
-from evalstore.exchange.exports.writers import csv_lines, markdown_lines
+from evalstore.exchange.exports.formats import csv_lines, markdown_lines
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.processes.limited_calls import LimitReached, call
 from evalstore.interfaces.tui.case_listing import CaseNavigator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.exchange.exports import parquet as export_parquet
-from evalstore.exchange.exports.writers import COLUMNS, FORMATS, NAMES, csv_cell
+from evalstore.exchange.exports.formats import COLUMNS, FORMATS, NAMES, csv_cell
 from evalstore.interfaces.cli.main import main
 from evalstore.store.sqlite import connection
 from tests.builders import tree

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.core import batches
-from evalstore.exchange.exports.writers import FileNames
+from evalstore.exchange.exports.formats import FileNames
 from evalstore.store import Store
 
 if TYPE_CHECKING:

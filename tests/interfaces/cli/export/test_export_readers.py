@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.core.display import safe
-from evalstore.exchange.exports.writers import NAMES, csv_cell
+from evalstore.exchange.exports.formats import NAMES, csv_cell
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED
 

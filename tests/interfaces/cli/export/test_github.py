@@ -11,7 +11,7 @@ import pytest
 
 from evalstore import __version__
 from evalstore.core.errors import Problem
-from evalstore.exchange.exports.writers import code_block, code_span
+from evalstore.exchange.exports.formats import code_block, code_span
 from evalstore.exchange.markdown_report import Annotation, sarif_log
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED, HOSTILE

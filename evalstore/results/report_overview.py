@@ -25,7 +25,7 @@ from evalstore.core.display import (
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
-from evalstore.results.compare.diff_reasons import OLDER_ANSWERS
+from evalstore.results.compare.change_causes import OLDER_ANSWERS
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.flips.broken_results import EarlierBreak
 from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
@@ -103,7 +104,7 @@ COLUMNS = (
     ),
 )
 """All columns, in the order in which they are written."""
-NAMES = tuple(column.name for column in COLUMNS)
+NAMES = tuple(map(attrgetter("name"), COLUMNS))
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
