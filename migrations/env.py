@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from evalstore.store.schema.sqlmodel_classes import METADATA
+from evalstore.store.schema.alembic_metadata import METADATA
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True)

@@ -18,7 +18,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.planning.results import CellResult
-from evalstore.results.rendering import text_of
+from evalstore.results.value_text import text_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.tree_nodes import find_entry
 from evalstore.workspace.index import read_used_prompts

@@ -12,7 +12,7 @@ from evalstore.core.values import FileVersion, Request
 from evalstore.planning.cells import limit_of
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.budget import estimate_call_cost, fits_in
-from evalstore.runs.execution.requests import build_request, next_request
+from evalstore.runs.execution.request_builder import build_request, next_request
 from evalstore.store.costs import OutputTokens
 
 if TYPE_CHECKING:

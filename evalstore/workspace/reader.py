@@ -48,7 +48,7 @@ from evalstore.workspace.testfiles.context import (
 )
 from evalstore.workspace.testfiles.known_rows import KnownRows
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
-from evalstore.workspace.testfiles.rendering import expand_prompt
+from evalstore.workspace.testfiles.template_filling import expand_prompt
 
 _OF_OTHERS = "; a remote has results, not tests: 'evalstore stats @' shows those of the last run"
 """Ends the hint where no test is found and a remote is set, as after `clone`."""

@@ -10,7 +10,7 @@ from evalstore.checks.base import ANYWHERE, CheckInput, NotJsonError, parse_answ
 from evalstore.checks.parser import read_check
 from evalstore.checks.types.number import last_number
 from evalstore.core.values import Json, Reply
-from evalstore.files.markdown import scan_lines
+from evalstore.files.markdown_lines import scan_lines
 from evalstore.workspace.testfiles.parser import take_block
 from tests.checks.checking import verdict
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalstore.checks.parser import read_check
 from evalstore.core.values import Reply, ToolCall
 from evalstore.files.yaml12 import read_yaml
-from evalstore.results.rendering import answer_text, check_yaml, pretty_json, references_of
+from evalstore.results.value_text import answer_text, check_yaml, pretty_json, references_of
 
 documents = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('ab"\\{}[],: \n', max_size=6),

@@ -21,7 +21,7 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
 from evalstore.store.schema import migrations
-from evalstore.store.schema.sqlmodel_classes import METADATA
+from evalstore.store.schema.alembic_metadata import METADATA
 from evalstore.store.schema.table_definitions import COORDINATION, EVENTS, VERSIONS
 from evalstore.store.sqlite.connection import SQLiteConnection
 from tests.store.sessions import fill

@@ -14,7 +14,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.core.results import Cost, Failure, Sample, Session
 from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
-from evalstore.results.rendering import answer_text
+from evalstore.results.value_text import answer_text
 from evalstore.store import Store, costs
 from evalstore.store.costs import OutputTokens, Spent
 from evalstore.store.fsck import check_store

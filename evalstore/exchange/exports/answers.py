@@ -17,7 +17,7 @@ from evalstore.exchange.exports.formats import (
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import evaluator_names
 from evalstore.results.names import name_prompts_of_cases
-from evalstore.results.rendering import joined, text_of
+from evalstore.results.value_text import joined, text_of
 from evalstore.store import Store
 
 

@@ -26,7 +26,7 @@ from evalstore.exchange.exports.formats import (
     make_record_writer,
 )
 from evalstore.files.atomic_write import temporary_file
-from evalstore.results.rendering import answer_text
+from evalstore.results.value_text import answer_text
 from evalstore.store import Store
 
 _NUMBER = ""

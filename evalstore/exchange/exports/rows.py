@@ -17,9 +17,9 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.names import name_prompts_of_cases
-from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.groups import CostReader
+from evalstore.results.value_text import answer_text
 from evalstore.store.costs import Spent
 
 

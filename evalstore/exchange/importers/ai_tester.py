@@ -31,7 +31,7 @@ from evalstore.exchange.importers.base import (
     require_regular,
 )
 from evalstore.files.access import normalise
-from evalstore.files.markdown import SPACE
+from evalstore.files.markdown_lines import SPACE
 from evalstore.files.yaml12 import read_yaml, write_yaml
 from evalstore.workspace.folder import parse_env_file
 from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES, read_settings

@@ -23,7 +23,7 @@ from evalstore.exchange.importers.base import (
     require,
 )
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
-from evalstore.files.markdown import SPACE
+from evalstore.files.markdown_lines import SPACE
 from evalstore.files.text_source import DataProblem, JsonLines, Record, TextSource
 
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")

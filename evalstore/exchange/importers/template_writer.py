@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from evalstore.core.values import Json
-from evalstore.files.markdown import SPACE, fences, scan_lines
+from evalstore.files.markdown_lines import SPACE, fences, scan_lines
 from evalstore.files.yaml12 import write_yaml
 
 MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}

@@ -41,7 +41,7 @@ from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.exchange.imports.records import IMPORTED, ImportedHistory
 from evalstore.files.access import LARGEST_SOURCE, LARGEST_TEXT, normalise, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole
-from evalstore.files.markdown import SPACE
+from evalstore.files.markdown_lines import SPACE
 from evalstore.files.yaml12 import read_yaml, write_yaml
 from evalstore.planning.open_project import locate_store, open_store
 from evalstore.planning.options import Location
@@ -52,7 +52,7 @@ from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.model_files import Model, Part, bare_model
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.testfiles.parser import parse_prompt
-from evalstore.workspace.testfiles.rendering import expand_prompt
+from evalstore.workspace.testfiles.template_filling import expand_prompt
 
 
 class PlacedFiles(NamedTuple):

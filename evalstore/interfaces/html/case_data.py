@@ -30,7 +30,7 @@ from evalstore.results.answer.answer_text import (
 from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.labels import PersonLabel, read_labels
-from evalstore.results.rendering import link_target, parse_markdown, shows_all
+from evalstore.results.value_text import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.driver import note_reached
 from evalstore.store.trees.tree_nodes import read_tree
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.broken_results import EarlierBreak
-    from evalstore.results.rendering import Token
+    from evalstore.results.value_text import Token
     from evalstore.store import Store
     from evalstore.store.results import RowResults
 

@@ -25,7 +25,7 @@ from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
 from evalstore.planning.results import CellResult, as_result, compute_results, find_feedback
 from evalstore.results.log.failures import failed_now
 from evalstore.results.names import prompt_label, shortened, show_answer
-from evalstore.results.rendering import answer_text
+from evalstore.results.value_text import answer_text
 from evalstore.runs.run_report import cell_key
 from evalstore.workspace.settings.settings import find_root
 

@@ -41,7 +41,8 @@ from evalstore.results.flips.verdict_changes import has_several_prompts
 from evalstore.results.labels import find_counted_labels, with_later_labels
 from evalstore.results.log.failures import hint_for, judged_subjects, questions_in_run
 from evalstore.results.names import name_prompts, name_references
-from evalstore.results.rendering import (
+from evalstore.results.show.show import cells_with
+from evalstore.results.value_text import (
     answer_text,
     check_meaning,
     check_yaml,
@@ -49,7 +50,6 @@ from evalstore.results.rendering import (
     references_of,
     text_of,
 )
-from evalstore.results.show.show import cells_with
 from evalstore.store import Store
 from evalstore.store.trees.tree_nodes import find_entry
 

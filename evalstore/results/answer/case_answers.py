@@ -30,7 +30,7 @@ from evalstore.results.answer.judgements import Attempt, Judgement, judgement_vi
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.log.failures import find_failures_in_run
 from evalstore.results.names import prompt_text, reference_names
-from evalstore.results.rendering import answer_text, references_of
+from evalstore.results.value_text import answer_text, references_of
 
 
 @dataclass(frozen=True, slots=True)

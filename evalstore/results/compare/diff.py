@@ -81,7 +81,7 @@ from evalstore.results.names import (
     prompt_labels,
     prompts_of,
 )
-from evalstore.results.rendering import answer_text
+from evalstore.results.value_text import answer_text
 from evalstore.store import Store
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, resolve_run

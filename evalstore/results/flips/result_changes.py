@@ -34,7 +34,7 @@ from evalstore.results.judgement_changes import (
     judgement_changes,
     judging_causes,
 )
-from evalstore.results.rendering import answer_text, check_yaml, text_of
+from evalstore.results.value_text import answer_text, check_yaml, text_of
 from evalstore.store import Store
 
 _CONTEXT = 1

@@ -28,8 +28,8 @@ from evalstore.results.labels import describe_later_labels
 from evalstore.results.log.failures import Place, describe_failures, find_question_places
 from evalstore.results.log.log import MOST_COMPARED
 from evalstore.results.names import name_prompts, name_references
-from evalstore.results.rendering import references_of
 from evalstore.results.show.revision_results import find_file_of_run
+from evalstore.results.value_text import references_of
 from evalstore.store import Store
 from evalstore.store.costs import is_by_script
 from evalstore.store.events import LoggedFailure

@@ -16,7 +16,7 @@ from evalstore.planning.plan import PlannedAsk
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
-from evalstore.runs.execution.requests import build_request, next_request
+from evalstore.runs.execution.request_builder import build_request, next_request
 from evalstore.workspace.model_files import provider_options
 
 

@@ -44,7 +44,7 @@ from evalstore.providers.base import SCRIPTED
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
-from evalstore.runs.execution.requests import JudgePrompt, build_parts
+from evalstore.runs.execution.request_builder import JudgePrompt, build_parts
 from evalstore.workspace.model_files import provider_options
 from evalstore.workspace.trust import digest
 

@@ -115,7 +115,7 @@ def _find_counting(
     Each with the version of its model. An answer that the model would give now is none of them.
     """
     from evalstore.runs.execution.content_cache import ContentCache
-    from evalstore.runs.execution.requests import build_request, next_request
+    from evalstore.runs.execution.request_builder import build_request, next_request
 
     scripts = {version: [*map(read_entry, it.responses)] for version, it in models.items()}
     count, found = sum(len(edited[version]) for version in models), set[tuple[str, str]]()

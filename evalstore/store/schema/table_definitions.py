@@ -1,7 +1,7 @@
 """The tables in plain SQL: their columns, and the statements that create them.
 
 The id of a version or an event is the hash of `content`, a canonical description. Other columns
-repeat fields of the content for queries; `fsck` compares them. `sqlmodel_classes` makes SQLModel
+repeat fields of the content for queries; `fsck` compares them. `alembic_metadata` makes SQLModel
 classes of these for the migrations; those take longer to import than most commands run.
 """
 

@@ -39,11 +39,12 @@ from evalstore.core.values import (
     is_text,
 )
 from evalstore.files.datasets import Dataset, DatasetRow
-from evalstore.files.markdown import Section
+from evalstore.files.markdown_lines import Section
 from evalstore.files.templates import ITEM, FileMention, NoValueError, Template
 from evalstore.workspace.testfiles.context import FillContext
 from evalstore.workspace.testfiles.parser import CheckEntry, CheckList, TestFile
-from evalstore.workspace.testfiles.rendering import (
+from evalstore.workspace.testfiles.replacements import labels, shorten_value
+from evalstore.workspace.testfiles.template_filling import (
     ANSWERS,
     SAMPLE,
     AnswerNames,
@@ -54,7 +55,6 @@ from evalstore.workspace.testfiles.rendering import (
     fill_instructions,
     find_answers,
 )
-from evalstore.workspace.testfiles.replacements import labels, shorten_value
 
 
 class CaseDraft(NamedTuple):

@@ -16,7 +16,7 @@ from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Role
 from evalstore.files.fields import MOST_SAMPLES, Fields
-from evalstore.files.markdown import SPACE, Section, SourceLine, is_rule, section
+from evalstore.files.markdown_lines import SPACE, Section, SourceLine, is_rule, section
 from evalstore.files.yaml12 import Document
 
 _USER = re.compile(r" {0,3}# 👤")

@@ -37,8 +37,8 @@ from evalstore.workspace.testfiles.context import (
 )
 from evalstore.workspace.testfiles.known_rows import KnownRows
 from evalstore.workspace.testfiles.parser import TestFile
-from evalstore.workspace.testfiles.rendering import RowValues
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
+from evalstore.workspace.testfiles.template_filling import RowValues
 
 MOST_CASES = 1_000_000
 """The most cases of one dataset."""

@@ -19,7 +19,15 @@ from evalstore.core.errors import FileProblem, raise_all
 from evalstore.core.values import Json, Options
 from evalstore.files.datasets import DatasetSpec, read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields, is_finite, nearest
-from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan_lines, section
+from evalstore.files.markdown_lines import (
+    SPACE,
+    Section,
+    SourceLine,
+    cut,
+    fences,
+    scan_lines,
+    section,
+)
 from evalstore.files.yaml12 import Document, read_yaml, split_frontmatter
 from evalstore.workspace.folder import default_id
 from evalstore.workspace.testfiles.conversations import (

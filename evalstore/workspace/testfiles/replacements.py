@@ -12,7 +12,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import FileProblem
 from evalstore.core.hashing import DigestSet, count_distinct
 from evalstore.files.fields import suggest
-from evalstore.files.markdown import SPACE
+from evalstore.files.markdown_lines import SPACE
 from evalstore.files.yaml12 import Document, WrittenScalar
 
 Replacements = tuple[dict[str, tuple[WrittenScalar, ...]], ...]

@@ -9,7 +9,7 @@ import pytest
 from evalstore.core.values import Json
 from evalstore.interfaces.html.case_data import LONGEST as LONGEST_TEXT
 from evalstore.interfaces.html.case_data import TextTable, markdown_tree, packed, shown_text
-from evalstore.results.rendering import LONGEST
+from evalstore.results.value_text import LONGEST
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from evalstore.core.values import (
     ToolVersion,
 )
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.runs.execution.requests import JudgePrompt, build_request
+from evalstore.runs.execution.request_builder import JudgePrompt, build_request
 from evalstore.store import Store
 
 NONCE = "0123456789abcdef"

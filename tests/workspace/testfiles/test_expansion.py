@@ -10,8 +10,8 @@ from evalstore.core.errors import FileProblem
 from evalstore.core.values import RUNTIME_NAMES
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
-from evalstore.workspace.testfiles.rendering import expand_prompt
 from evalstore.workspace.testfiles.replacements import labels
+from evalstore.workspace.testfiles.template_filling import expand_prompt
 from tests.builders import HELLO, expanded, ids, instructions_of, library, shown, test_file
 
 

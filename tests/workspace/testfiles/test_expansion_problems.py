@@ -16,7 +16,7 @@ from evalstore.workspace.testfiles.case_builder import CaseBuilder
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
-from evalstore.workspace.testfiles.rendering import expand_prompt
+from evalstore.workspace.testfiles.template_filling import expand_prompt
 from tests.builders import HELLO, expanded, library, test_file
 
 # --- what a file says of its cases
@@ -276,7 +276,7 @@ def test_what_reaches_a_limit_is_not_filled_with_further_rows(
         filled.append(arguments)
         raise problem("it takes too long")
 
-    monkeypatch.setattr("evalstore.workspace.testfiles.rendering.fill_turn", fail)
+    monkeypatch.setattr("evalstore.workspace.testfiles.template_filling.fill_turn", fail)
     monkeypatch.setattr(CaseBuilder, "draft", fail)
     head = "replacements: {n: [1, 2, 3]}"
     _, expansion = prompt_of(f"---\n{head}\n---\n{{{{n}}}}\n")

@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Message, Text
-from evalstore.workspace.testfiles.rendering import parse_messages
+from evalstore.workspace.testfiles.template_filling import parse_messages
 
 
 def roles(value: Any) -> list[tuple[str, str | None]]:

@@ -28,7 +28,7 @@ from evalstore.exchange.importers.template_writer import (
     escape,
     takes_turns,
 )
-from evalstore.files.markdown import SPACE
+from evalstore.files.markdown_lines import SPACE
 from evalstore.files.yaml12 import write_yaml
 
 _FEW = 6

@@ -53,7 +53,6 @@ from evalstore.results.answer.answer_text import (
 from evalstore.results.answer.judgements import Judgement, name_results
 from evalstore.results.log.failures import class_text
 from evalstore.results.log.log import Log, LogEntry
-from evalstore.results.rendering import check_yaml, text_of
 from evalstore.results.show.show import (
     IN_PROGRESS,
     CaseBatch,
@@ -62,6 +61,7 @@ from evalstore.results.show.show import (
     ShownResults,
     word_of,
 )
+from evalstore.results.value_text import check_yaml, text_of
 from evalstore.runs.status.status_text import in_progress_text
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from rich.cells import cell_len
 
 from evalstore.core.display import BLANK, StyledLine, StyledSpan, safe
 from evalstore.files.yaml12 import parse_json
-from evalstore.results.rendering import LONGEST, link_target, parse_markdown, shows_all
+from evalstore.results.value_text import LONGEST, link_target, parse_markdown, shows_all
 
 if TYPE_CHECKING:
-    from evalstore.results.rendering import Token
+    from evalstore.results.value_text import Token
 
 _MOST_CODE = 10_000
 """The most characters of code in a text that are coloured."""

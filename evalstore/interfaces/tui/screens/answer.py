@@ -38,8 +38,8 @@ from evalstore.interfaces.tui.screens.actions import DatedPage
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView, indented_text
 from evalstore.results.answer.answer_text import OTHERS, explanation_sections, other_lines
-from evalstore.results.rendering import LONGEST
 from evalstore.results.table.cases import Cases
+from evalstore.results.value_text import LONGEST
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:

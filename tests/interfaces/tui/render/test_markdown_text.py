@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.render.markdown_text import (
     render_text,
 )
 from evalstore.interfaces.tui.text_view import TEXT_STYLES, wrap_line
-from evalstore.results.rendering import _MARKUP, LONGEST, _is_sign, _parser
+from evalstore.results.value_text import _MARKUP, LONGEST, _is_sign, _parser
 
 
 def shown(text: str) -> str:
@@ -226,6 +226,6 @@ def test_only_a_text_without_any_markup_is_not_parsed(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["plain", "two lines\nof 3 words, x = y - z", "50 % (of 8)"])
 def test_the_parser_is_not_needed_for_plain_answers(text: str) -> None:
-    with mock.patch("evalstore.results.rendering._parser") as parser:
+    with mock.patch("evalstore.results.value_text._parser") as parser:
         assert render_text(text) is None
     parser.assert_not_called()

@@ -30,7 +30,7 @@ from evalstore.core.values import (
 from evalstore.files.datasets import Dataset
 from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_sandbox import finalize
-from evalstore.files.markdown import SPACE, Section
+from evalstore.files.markdown_lines import SPACE, Section
 from evalstore.files.processes.limited_calls import DataItem
 from evalstore.files.templates import (
     ITEM,

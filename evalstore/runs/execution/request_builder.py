@@ -43,7 +43,7 @@ from evalstore.core.values import (
 )
 from evalstore.files.jinja_sandbox import evaluate_expression, finalize
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.workspace.testfiles.rendering import SAMPLE
+from evalstore.workspace.testfiles.template_filling import SAMPLE
 
 
 def build_request(
