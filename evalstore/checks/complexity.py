@@ -105,9 +105,9 @@ def schema_cost(schema: str, size: int) -> float:
         if depth > _DEEPEST:
             return math.inf
         if isinstance(part, dict):
-            return 1 + sum(count_keyword(name, inner, depth) for name, inner in part.items())
+            return 1.0 + sum(count_keyword(name, inner, depth) for name, inner in part.items())
         inside = part if isinstance(part, list) else ()
-        return 1 + sum(count(inner, depth + 1) for inner in inside)
+        return 1.0 + sum(count(inner, depth + 1) for inner in inside)  # a sum of floats ends at inf
 
     def count_keyword(name: str, inner: Json, depth: int) -> float:
         if name == "$ref":

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,12 @@ def test_what_stands_between_a_group_and_its_quantifier_hides_nothing(pattern: s
     assert not is_cheap_pattern(pattern, 10)
 
 
+def test_a_very_long_pattern_is_not_read_in_full() -> None:
+    started = time.process_time()
+    assert not is_cheap_pattern("[" * 20_000, 10)
+    assert time.process_time() - started < 2
+
+
 def test_a_verbose_pattern_is_not_cheap() -> None:
     check = read_check({"regex": {"pattern": "(a+) +$", "flags": ["verbose"]}})
     assert not is_cheap_check(check, 10, {})
@@ -339,8 +346,14 @@ def _nested(condition: str) -> Json:
             "$defs": {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(600)},
             "$ref": "#/$defs/a0",
         },
+        {
+            "$defs": {
+                f"{n:04}": {"allOf": [{"$ref": f"#/$defs/{n - 1:04}"}] * 2} for n in range(1200)
+            },
+            "$ref": "https://example.org/schema",
+        },
     ],
-    ids=["if", "allOf", "items", "id", "chain"],
+    ids=["if", "allOf", "items", "id", "chain", "doubling"],
 )
 def test_schemas_whose_cost_the_value_decides_are_not_cheap(schema: Json) -> None:
     assert not is_cheap_schema(schema, 10)

@@ -301,7 +301,7 @@ def is_small(pattern: str) -> bool:
 @lru_cache(maxsize=1024)
 def is_cheap_pattern(pattern: str, size: int) -> bool:
     """Return whether a pattern tries few ways on a text of this size, and compiles quickly."""
-    rest = _SINGLE.sub("a", _FLAGS_FIRST.sub("", pattern))
+    rest = _SINGLE.sub("a", _FLAGS_FIRST.sub("", pattern[: _LONGEST + 1]))
     if len(pattern) > _LONGEST or _COSTLY.search(rest):
         return False
     rest, unbounded = _MANY.subn("", rest)
