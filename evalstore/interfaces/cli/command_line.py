@@ -405,7 +405,8 @@ def _nearest_option(option: str, context: Any) -> str:
     commands = getattr(getattr(context, "command", None), "commands", {})
     if any(option in p.opts for command in commands.values() for p in command.params):
         return f"write '{option}' after the command"
-    return _find_meant(option) or hint or f"'{path} --help' lists the options"
+    meant = _find_meant(option) if path.endswith(" run") else None
+    return meant or hint or f"'{path} --help' lists the options"
 
 
 def _options(context: Any) -> list[Any]:

@@ -367,8 +367,10 @@ class _Comparer:
                 elif pair.was.evaluation != pair.now.evaluation or words[0]:
                     cause = f"edited and {cause}"
             is_flip = sort_pair(pair) in ("broke", "fixed") or pair.is_now_undecided
-            self._changes.change_causes[cause, is_flip] += 1
-            self._changes.people.update((name, is_flip) for name in people_of(words))
+            if pair.now.verdict:
+                self._changes.change_causes[cause, is_flip] += 1
+            people = () if pair.has_same_verdict else people_of(words)
+            self._changes.people.update((name, is_flip) for name in people)
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool
@@ -408,7 +410,7 @@ def _unpack(values: Sequence[Any]) -> FollowedResult:
     return FollowedResult(unpack_result(values[0]), tuple(values[1]))
 
 
-_COLOURS = {**FLIPS, "now pending": "pending", "now undecided": "undecided"}
+_COLOURS = {**FLIPS, "now undecided": "undecided"}
 
 
 def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledLine:
@@ -422,34 +424,34 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         (len(changes.fixed), "fixed"),
         (len(changes.changed), "changed"),
         (len(changes.undecided), "now undecided"),
-        (len(changes.pending), "now pending"),
     )
     since = last if changes.since == changes.last else f"run {short(changes.since)}"
     if changes.is_of_several:
         since = "the last verdict on each case"
     spans = [StyledSpan(f"since {since}: ")]
-    for count, word in counts:
+
+    def add(count: int, text: str, colour: str = "") -> None:
         if count:
-            spans += [StyledSpan(", ")] if len(spans) > 1 else []
-            spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
+            spans.extend([StyledSpan(", ")] * (len(spans) > 1))
+            spans.append(StyledSpan(text, colour))
+
+    for count, word in counts:
+        add(count, f"{count:,} {word}", _COLOURS.get(word, ""))
     causes = Counter[str]()
     for (cause, _), count in sorted(changes.change_causes.items()):
         causes[cause] += count
     listed = cause_texts(causes.items(), *(count for count, _ in counts))
     spans += [StyledSpan(f" ({', '.join(listed)})")] if listed else []
-    if changes.same_answer:
-        spans += [StyledSpan(", ")] if len(spans) > 1 else []
-        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
+    add(len(changes.pending), f"{len(changes.pending):,} now pending", "pending")
+    add(len(changes.same_answer), same_answer_text(len(changes.same_answer)))
     if len(spans) == 1:
         spans.append(StyledSpan("nothing broke or was fixed"))
-    if changes.new:
-        spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
-    if changes.new_undecided:
-        text = f"{len(changes.new_undecided):,} new and undecided"
-        spans += [StyledSpan(", "), StyledSpan(text, "undecided")]
-    if count := changes.more_results:
-        word = "more" if count > 0 else "fewer"
-        spans.append(StyledSpan(f", {plural(abs(count), f'{word} result')} than in {last}"))
+    add(len(changes.new), plural(len(changes.new), "new failure"), "fail")
+    undecided = len(changes.new_undecided)
+    add(undecided, f"{undecided:,} new and undecided", "undecided")
+    more = changes.more_results
+    word = "more" if more > 0 else "fewer"
+    add(more, f"{plural(abs(more), f'{word} result')} than in {last}")
     return StyledLine(tuple(spans))
 
 

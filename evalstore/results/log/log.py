@@ -338,7 +338,7 @@ def find_logged_changes(
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, finder, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
-    has_labels, last, waiting = bool(store.find_labels()), "", 0
+    has_labels, last = bool(store.find_labels()), ""
     changes: list[LogEntry] = []
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
@@ -362,10 +362,10 @@ def find_logged_changes(
                     for it in sorted(late & participants.models)
                 )
             judged |= models
-            is_other = history.differs(leaf)
+            former = history.find_former(leaf)
             part = ComparedPart(version.path, version.rows[leaf])
             compared = None
-            if last not in ("", leaf) and (has_labels or is_other):
+            if last not in ("", leaf) and (has_labels or former):
                 compared = find_verdict_changes(store, folder, run, None, part)
                 edited += tuple(map(Difference, sorted(compared.labels if compared else ())))
             last = leaf
@@ -378,19 +378,18 @@ def find_logged_changes(
                     with_evaluators=traits.judged_by_models,
                 )
                 edited += tuple(edit for _, edit in found)
-            if not number or edited or is_other:
+            if not number or edited or former:
                 no_edit = ""
                 if not edited:
                     joined = ", ".join(clip(name, 40) for name in sorted(late))
                     reasons = (
                         compared.causes_text if compared else "",
                         f"first results of {joined}" * bool(late),
-                        "pending results, now judged" * (now[PENDING] < waiting),
+                        "pending results, now judged" * (PENDING in former),
                     )
                     no_edit = next(filter(None, reasons), "other results")
                 entry = LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part)
                 changes.append(replace(entry, outcome=compared.outcome if compared else None))
-            waiting = now[PENDING]
             history.add(leaf)
     return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
 
@@ -608,9 +607,10 @@ class VerdictHistory:
         self._last |= self._fresh(leaf)
         self._newest, self._read = self._parts[leaf], ("", {})
 
-    def differs(self, leaf: str) -> bool:
-        """Return whether a verdict in a leaf is another one than the last before, or the first."""
-        return any(self._last.get(place) != word for place, word in self._fresh(leaf).items())
+    def find_former(self, leaf: str) -> set[str | None]:
+        """Return the last verdicts before on cases that have another one in a leaf, or a first."""
+        both = ((self._last.get(place), word) for place, word in self._fresh(leaf).items())
+        return {was for was, word in both if was != word}
 
     def _fresh(self, leaf: str) -> dict[int, str]:
         """Return the verdicts in the parts that the leaf before lacks: no other can differ."""

@@ -62,6 +62,8 @@ REPORTS = {
         "unknown option '--max-concurrency'",
         "'evalstore run --concurrency N' limits concurrent calls",
     ),
+    "log --filter x": ("unknown option '--filter'", "'evalstore log --help' lists the options"),
+    "diff --models x": ("unknown option '--models'", "did you mean '--model'?"),
     "grep": ("PATTERN is missing", "usage: evalstore grep [OPTIONS] PATTERN"),
 }
 

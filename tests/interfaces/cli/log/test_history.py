@@ -206,6 +206,16 @@ def test_log_tells_results_that_waited_from_those_that_changed(
     )
 
 
+def test_log_of_first_results_of_other_rows_says_of_none_that_it_waited(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    edit(workspace / "models/one.yaml", "responses:\n", "responses:\n  - {error: 400}\n")
+    evalstore("run", "tests/weather.md::city=Rome")
+    edit(workspace / "models/one.yaml", "  - {error: 400}\n", "")
+    evalstore("run", "tests/weather.md::city=Oslo")
+    assert "    no edit: other results\n" in evalstore("log", "tests/weather.md").stdout
+
+
 def test_log_of_a_run_names_the_command_that_shows_it(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:

@@ -300,6 +300,14 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     assert documents("run")["since"]["pending"] == 0
 
 
+def test_no_edit_is_named_as_the_cause_of_failed_calls(history: Evalstore, echo: Echo) -> None:
+    echo.failing = "yes a"
+    echo.reply = lambda text: text.replace("no", "yes")
+    assert history("run", "--refresh").stdout.startswith(
+        "since the last run: 2 fixed (asked again), 1 now pending\n"
+    )
+
+
 def test_few_changed_results_are_listed_and_many_are_counted(
     history: Evalstore, echo: Echo
 ) -> None:
