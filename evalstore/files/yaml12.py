@@ -226,10 +226,11 @@ def read_yaml(
                 continue
             if opened := _find_unclosed(text, error):
                 sign, line, column = opened
-                is_end = not "".join(text.splitlines()[mark.line :]).strip()
+                is_end = line == mark.line or not "".join(text.splitlines()[mark.line :]).strip()
                 before = "" if is_end else f" before line {mark.line + first_line}"
                 message = f"the {sign} is not closed{before}"
-            hint = _HINTS.get(message)
+            is_tab = "".join(_BREAK.split(text)[line : line + 1])[column:].startswith("\t")
+            hint = "use spaces, not a tab" if is_tab else _HINTS.get(message)
             raise FileProblem(message, line + first_line, column=column + 1, hint=hint) from error
         except yaml.reader.ReaderError as error:
             # libyaml counts bytes.
@@ -380,7 +381,7 @@ class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
 
 
 _HANDLER = CoreYAMLHandler()
-_HEADING = re.compile(r"^# *(?:[^\w\s]+|user|assistant|system) *$", re.MULTILINE | re.IGNORECASE)
+HEADING = re.compile(r"^# *(?:[^\w\s]+|user|assistant|system) *$", re.MULTILINE | re.IGNORECASE)
 """Matches the heading of a message, which a frontmatter does not have."""
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
@@ -406,7 +407,7 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
     try:
         document = read_yaml(matter, first_line=skipped + 1)
     except FileProblem as problem:
-        if not (heading := _HEADING.search(matter)):
+        if not (heading := HEADING.search(matter)):
             raise
         line = skipped + 1 + matter.count("\n", 0, heading.start())
         raise FileProblem(
@@ -417,6 +418,8 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
     if not isinstance(document.value, dict):
         defect = "is empty" if document.value is None else "is not a mapping of fields"
         hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
+        if field := re.match(r"(\w+:)\S", str(document.value or "")):
+            hint = f"write a space after '{field[1]}'"
         raise FileProblem(f"the frontmatter {defect}", skipped + 1, hint=hint)
     return document, body, text.count("\n") - body.count("\n") + 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from stat import S_ISREG
 
 from evalstore.core import hashing
@@ -18,6 +19,7 @@ from evalstore.core.values import FileVersion
 from evalstore.files import access
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, resolve_path
+from evalstore.files.fields import suggest_beside
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
 from evalstore.workspace.trust import PrivateFiles, is_private_name
@@ -110,6 +112,7 @@ class References:
             self.looked[name] = (path, 0, 0, 0, 0)
             reason = getattr(error, "strerror", None) or str(error)
             hint = f"it leads to '{path}'" if rooted else "the path is relative to the test file"
+            hint = suggest_beside(Path(name), spec.path) or hint
             raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
         now = file_stamp(status)
         self.looked[name] = (path, *now)

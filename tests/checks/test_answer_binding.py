@@ -96,6 +96,13 @@ def test_braces_without_quotes_are_reported(written: str) -> None:
     assert "put quotes round" in (raised.value.hint or "")
 
 
+def test_braces_whose_quotes_are_not_closed_have_no_hint_on_quotes() -> None:
+    text = test_file("replacements: {city: Oslo}", evaluation=block('- contains: "{{city}}'))
+    with pytest.raises(FileProblem, match=r'the " is not closed$') as raised:
+        expanded(text)
+    assert raised.value.hint is None
+
+
 def test_data_changes_no_structure() -> None:
     text = test_file(
         "replacements: {word: 'a]\\n- equals: b'}",

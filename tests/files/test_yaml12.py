@@ -100,6 +100,21 @@ def test_the_line_at_which_what_is_open_should_have_ended_is_named() -> None:
         read_yaml("tags: [\n  a\nid: x\n", first_line=10)
     with pytest.raises(FileProblem, match=r"^the \[ is not closed$"):
         read_yaml("tags: [\n  a\n", first_line=10)
+    with pytest.raises(FileProblem, match=r'^the " is not closed$'):
+        read_yaml('- contains: "{{word}}', first_line=10)
+
+
+@pytest.mark.parametrize(
+    ("matter", "hint"),
+    [
+        ("tags:\n\t- a", "use spaces, not a tab"),
+        ("dataset:data/a.csv", "write a space after 'dataset:'"),
+    ],
+)
+def test_a_slip_in_a_frontmatter_has_a_hint(matter: str, hint: str) -> None:
+    with pytest.raises(FileProblem) as caught:
+        split_frontmatter(f"---\n{matter}\n---\nHi\n")
+    assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from evalstore.files.markdown_lines import (
     scan_lines,
     section,
 )
-from evalstore.files.yaml12 import Document, read_yaml, split_frontmatter
+from evalstore.files.yaml12 import HEADING, Document, read_yaml, split_frontmatter
 from evalstore.workspace.folder import default_id
 from evalstore.workspace.testfiles.conversations import (
     RepeatedConversation,
@@ -141,7 +141,7 @@ def _parse(lines: list[str], first: int) -> Document:
         return read_yaml("\n".join(lines), first_line=first)
     except FileProblem as problem:
         wrong = "".join(lines[: (problem.line or first) - first + 1][-2:])
-        if "{{" in wrong:
+        if "{{" in wrong and not problem.message.startswith(('the " ', "the ' ")):
             problem.hint = "put quotes round a text that holds '{{', as in \"{{name}}\""
         raise
 
@@ -288,6 +288,10 @@ _HINTS = {
 _ELSEWHERE = {name: hint for names, hint in _HINTS.items() for name in names.split()}
 """From the fields of promptfoo, Inspect and DeepEval, in lower-case letters alone, to a hint."""
 _FIRST_FIELD = re.compile(r"\s*[a-z]\w*:(?:\s|$)")
+_HEAD_END = re.compile(rf"^---|{HEADING.pattern}", HEADING.flags)
+_BLANK_LINE = re.compile(r"(?<=\S\n)(?=[ \t]*\n)")
+_WORDS = {"id", "description", "answer", "group"}
+"""The fields that may also begin an ordinary text: they hold any text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,8 +382,11 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     fields = Fields(
         document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS, elsewhere=_ELSEWHERE
     )
+    is_misspelt = bool(collector.problems)
     if document is None:
-        collector.warnings += _unopened(body, "warning")
+        unopened = _unopened(body)
+        raise_all([problem for problem in unopened if problem.severity == "error"])
+        collector.warnings += unopened
     plain = fields.choice("template", ("plain", "jinja")) == "plain"
     lines = list(scan_lines(body, first, "text" if plain else "removed"))
     above, below, separator = cut(lines)
@@ -401,6 +408,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
     dataset = collector.attempt(lambda: _dataset(fields), None)
     is_dataset_read = fields.value("dataset") is None or dataset is not None
+    is_unfilled = is_misspelt and not (
+        dataset or any(replacements or ())
+    )  # a field may be one of the two
     test = TestFile(
         path=path,
         runs=runs,
@@ -425,7 +435,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         plain=plain,
         document=document,
         is_cut=separator is not None,
-        readable=bool(runs and replacements is not None and is_dataset_read and block),
+        readable=bool(
+            runs and replacements is not None and is_dataset_read and block and not is_unfilled
+        ),
     )
     collector.problems += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
     if test.checks and test.checks.judge and not test.instructions:
@@ -438,30 +450,38 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     return test, collector
 
 
-def _unopened(body: str, severity: str) -> list[FileProblem]:
-    """Return the problem of fields and a line `---` at the start of a text, which lack the first.
+def _unopened(body: str) -> list[FileProblem]:
+    """Return the problem of fields at the start of a text, which has no frontmatter.
 
-    The text has no frontmatter.
+    Where they may be ordinary text, it is a warning.
     """
-    matter, rule, _ = body.partition("\n---")
-    if not (rule and _FIRST_FIELD.match(matter)):
-        return []
-    try:
-        value = read_yaml(matter).value
-    except FileProblem:
-        return []
-    first = list(value)[: len(TEST_FIELDS)] if isinstance(value, dict) else []
-    if not any(nearest(str(name), TEST_FIELDS, cutoff=0.8) for name in first):
-        return []
-    line = 1 + matter.count("\n", 0, len(matter) - len(matter.lstrip()))
-    return [
-        FileProblem(
-            "the fields above the first '---' are text for the model, not frontmatter",
-            line,
-            severity=severity,
-            hint=f"write a line '---' above line {line}",
-        )
-    ]
+    ends = (_HEAD_END.search(body), _BLANK_LINE.search(body)) if _FIRST_FIELD.match(body) else ()
+    for end in filter(None, ends):
+        matter, is_rule = body[: end.start()].rstrip(), end[0] == "---"
+        try:
+            value = read_yaml(matter).value
+        except FileProblem:
+            continue
+        names = [str(name) for name in value][: len(TEST_FIELDS)] if isinstance(value, dict) else []
+        told = {name for name in names if end[0] or name != name.lower()} - _WORDS
+        is_sure = bool(told or (is_rule and HEADING.search(body)))
+        if names and is_sure:
+            _, read = read_test("", f"---\n{matter}\n---\n# User\n\n.\n---\n.")
+            last = matter.count("\n") + 2
+            is_sure = all((each.line or 0) > last for each in read.problems + read.warnings)
+        is_near = is_rule and any(nearest(name, TEST_FIELDS, cutoff=0.8) for name in names)
+        if names and (is_sure or is_near):
+            line = 1 + matter.count("\n", 0, len(matter) - len(matter.lstrip()))
+            below = "" if is_rule else ", and one below the fields"
+            return [
+                FileProblem(
+                    "the fields at the start are not frontmatter, so the model would see them",
+                    line,
+                    severity="error" if is_sure else "warning",
+                    hint=f"write a line '---' above line {line}{below}",
+                )
+            ]
+    return []
 
 
 class _Rule(NamedTuple):
@@ -592,7 +612,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     """
     document, body, first = split_frontmatter(text)
     if document is None:
-        raise_all(_unopened(body, "error"))
+        raise_all(_unopened(body))
     collector = Collector()
     fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
     plain = fields.choice("template", ("plain", "jinja")) == "plain"

@@ -321,11 +321,9 @@ class TemplateSet:
         if name.partition(".")[0] == ITEM and not self.data and not self.runtime:
             return f"'{ITEM}' is a row of 'dataset:' or 'replacements:', and the file has neither"
         inside = name.startswith(f"{ITEM}.")
-        columns = (
-            [f"{ITEM}.{column}" for column in self._columns or self.known]
-            if inside
-            else self._columns
-        )
+        columns = {*self._columns.values()}
+        if inside:
+            columns = {f"{ITEM}.{column}" for column in columns or self.known}
         own = self._answers - {LAST} if later else ()
         if near := nearest(name, [*self.known, *columns, *later]):
             return near
@@ -367,7 +365,9 @@ class TemplateSet:
                 line,
                 hint=f"write '{bare}'"
                 if (bare := name.removeprefix(f"{ITEM}.")) in names
-                else suggest(name, names, "columns and replacements"),
+                else suggest(
+                    name, {*self.known, *self._columns.values()}, "columns and replacements"
+                ),
             )
 
     def _names_in(self, name: str) -> set[str]:

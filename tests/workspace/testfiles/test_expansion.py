@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import RUNTIME_NAMES
 from evalstore.workspace.testfiles.expansion import expand_test
-from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
+from evalstore.workspace.testfiles.parser import parse_prompt, parse_test, read_test
 from evalstore.workspace.testfiles.replacements import labels
 from evalstore.workspace.testfiles.template_filling import expand_prompt
 from tests.builders import HELLO, expanded, ids, instructions_of, library, shown, test_file
@@ -464,6 +464,22 @@ def test_row_id_names_a_column_or_a_replacement() -> None:
         (3, "'rowId' names 'qestion', which is neither a column nor a replacement")
     ]
     assert expanded(text).problems[0].hint == "did you mean 'question'?"
+
+
+@pytest.mark.parametrize("name", ["hints", "HINT", "item.hnt"])
+def test_the_hint_on_a_column_has_its_name_in_lower_case(name: str) -> None:
+    text = test_file("dataset: q.csv", shown=f"{{{{{name}}}}}")
+    problem = expanded(text, library(data={"q.csv": "Hint\na\n"})).problems[0]
+    meant = "item.hint" if "." in name else "hint"
+    assert problem.hint == f"did you mean '{meant}'?"
+
+
+def test_a_misspelt_dataset_is_the_only_problem_of_a_file() -> None:
+    test, collector = read_test("t.md", test_file("datasets: q.csv", shown="{{q}}"))
+    assert [problem.message for problem in collector.problems] == ["unknown field 'datasets'"]
+    assert expand_test(test, library()).problems == []
+    test, _ = read_test("t.md", test_file("tagz: [a]", "replacements: {a: b}", shown="{{q}}"))
+    assert expand_test(test, library()).problems != []
 
 
 def test_a_replacement_that_only_the_ids_of_rows_mention_is_used() -> None:

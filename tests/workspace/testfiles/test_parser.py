@@ -422,21 +422,47 @@ def test_a_field_of_another_tool_is_answered_with_what_replaces_it(
     assert [warning.hint for warning in collector.warnings] == [hint]
 
 
+SEEN = "the fields at the start are not frontmatter, so the model would see them"
+
+
+@pytest.mark.parametrize(
+    ("start", "line", "hint"),
+    [
+        ("tags: [a]\n---\n", 1, "write a line '---' above line 1"),
+        ("\n\nid: x\ntags:\n- a\n\n---\n\n", 3, "write a line '---' above line 3"),
+        ("id: capital\n---\n", 1, "write a line '---' above line 1"),
+        ("dataset: data/a.csv\n---\n", 1, "write a line '---' above line 1"),
+        ("tags: [a]\n\n", 1, "write a line '---' above line 1, and one below the fields"),
+        ("systemPrompts: [x]\n", 1, "write a line '---' above line 1, and one below the fields"),
+        (
+            "systemPrompts: [x]\n\nNo heading.\n",
+            1,
+            "write a line '---' above line 1, and one below the fields",
+        ),
+    ],
+)
+def test_fields_without_the_first_rule_are_an_error(start: str, line: int, hint: str) -> None:
+    with pytest.raises(FileProblem, match=f"^{SEEN}$") as caught:
+        read_test("tests/t.md", start + HELLO)
+    assert (caught.value.line, caught.value.hint) == (line, hint)
+
+
 @pytest.mark.parametrize(
     ("start", "line"),
     [
-        ("tags: [a]\n---\n", 1),
         ("\n\nauthor: me\ntags:\n- a\n\n---\n\n", 3),
         ("tag: [a]\n# a comment\n---\n", 1),
+        ("id: 17\ndescription: a bicycle\n---\n", 1),
+        ("tags: red, blue\n---\n", 1),
     ],
 )
-def test_fields_without_the_first_rule_are_a_warning(start: str, line: int) -> None:
+def test_fields_that_may_be_text_are_a_warning(start: str, line: int) -> None:
     test, collector = read_test("tests/t.md", start + HELLO)
     assert test.tags == ()
     assert [(each.line, each.severity, each.hint) for each in collector.warnings] == [
         (line, "warning", f"write a line '---' above line {line}")
     ]
-    with pytest.raises(FileProblem, match="are text for the model, not frontmatter"):
+    with pytest.raises(FileProblem, match=SEEN):
         parse_prompt("prompts/p.md", f"{start}Be brief.\n")
 
 
@@ -448,12 +474,18 @@ def test_fields_without_the_first_rule_are_a_warning(start: str, line: int) -> N
         "| id | tags |\n|---|---|\n| a: 1 | b |\n---\n",
         "Your role: a guide\n---\n",
         "subject: travel\ntone: formal\n---\n",
-        "tags: [a]\n\n",
+        "options: [red, blue]\n\n",
+        "description: a robot\nanswer: briefly\n\n",
         "",
     ],
 )
 def test_ordinary_text_above_a_rule_is_no_frontmatter(start: str) -> None:
     _, collector = read_test("tests/t.md", start + HELLO)
+    assert collector.warnings == []
+
+
+def test_a_list_at_the_start_of_a_question_is_no_frontmatter() -> None:
+    _, collector = read_test("tests/t.md", "tags: [a, b]\n\nWhich is shorter?\n\n---\nJudge.\n")
     assert collector.warnings == []
 
 

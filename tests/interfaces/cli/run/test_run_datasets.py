@@ -227,6 +227,13 @@ def test_a_data_file_that_cannot_be_used_is_reported_at_the_field(
     assert f"error: tests/t.md:2: {message}" in evalstore("check").stderr
 
 
+def test_a_misspelt_data_file_is_answered_with_the_nearest(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write(ROW, test=TEST.replace("data/q.jsonl", "data/qq.jsonl"))
+    assert "hint: did you mean 'data/q.jsonl'?\n" in evalstore("check").stderr
+
+
 def test_a_table_with_another_delimiter_is_reported_where_a_column_is_missing(
     echo: Echo, evalstore: Evalstore
 ) -> None:
