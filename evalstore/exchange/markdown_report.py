@@ -109,9 +109,10 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         (edits,) = find_run_edits(location, store, [run])
     new = {it: f", {n}" if (n := attempts.get(it.cell)) else "" for it in failing}
     prompts = compared.prompts if compared else {}
+    none_broken = NONE_BROKEN if searched == [] and not is_partial(run) else ""
     return _join(
         [
-            *_headline(run, compared, overview, names, NONE_BROKEN if searched == [] else ""),
+            *_headline(run, compared, overview, names, none_broken),
             *(
                 [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits

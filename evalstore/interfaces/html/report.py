@@ -196,7 +196,7 @@ def build_report(
                 names_of,
                 about,
                 more_notes,
-                NONE_BROKEN if earlier == [] else "",
+                NONE_BROKEN if earlier == [] and not is_partial(run) else "",
                 collector.compare,
             )
             spool.seek(0)

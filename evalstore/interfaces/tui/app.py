@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import ClassVar
 
@@ -261,13 +261,19 @@ class Browser(BrowserApp):
         if len(self._typed) == 1:
             await self._press_typed()
 
-    async def _press_typed(self) -> None:
-        """Press the first key that was typed; it waits for a list, unless one leaves the page."""
+    async def _press_typed(self, page: object = None) -> None:
+        """Press the first key that was typed; it waits for a list, unless one leaves the page.
+
+        Keys that waited for the list of another page, which a click has left, are dropped.
+        """
+        if page not in (None, self.screen):
+            self._typed.clear()
+            return
         if getattr(self.screen, "awaits_list", False):
             active = self.screen.active_bindings
             ids = [it.key in active and active[it.key].binding.id for it in self._typed]
             if _WAYS_OUT.isdisjoint(ids):
-                self.set_timer(_KEY_SECONDS, self._press_typed)
+                self.set_timer(_KEY_SECONDS, partial(self._press_typed, self.screen))
                 return
             del self._typed[: next(at for at, id in enumerate(ids) if id in _WAYS_OUT)]
         try:

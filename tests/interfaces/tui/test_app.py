@@ -19,6 +19,7 @@ from evalstore.interfaces.tui.page_lines import KeyFooter, TitleLine, footer_hin
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
+from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.tui.conftest import GREETING
@@ -308,6 +309,26 @@ def test_a_key_that_leaves_drops_those_that_wait_for_a_list(
         pilot.app.simulate_key("escape")
         await settled(pilot)
         assert isinstance(pilot.app.screen, RunsPage)
+
+    drive(scenario)
+
+
+def test_keys_that_wait_for_the_list_of_a_page_do_nothing_on_another(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CasesPage, "reload", lambda _: None)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for key in ("enter", "w"):
+            pilot.app.simulate_key(key)
+        await until(pilot, lambda: isinstance(pilot.app.screen, CasesPage))
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        page.action_back()
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, RunsPage)
+        await press(pilot, "w")
+        assert isinstance(pilot.app.screen, StatusPage)
 
     drive(scenario)
 

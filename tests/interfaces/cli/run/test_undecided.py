@@ -199,6 +199,11 @@ def test_reports_list_what_broke_earlier_as_the_list_of_broken_results_does(
     assert f">{none}<" in Path("page.html").read_text(encoding="utf-8")
     compared = evalstore("report", "--markdown", "--compare", "@~2").stdout
     assert none not in compared, "only a comparison with the run before looks at earlier ones"
+    tree(undecided, {"tests/u.md": TEST.format("be right too")})
+    evalstore("run", "-q", "tests/t.md")
+    evalstore("report", "@", "-o", "part.html")
+    for part in (evalstore("report", "--markdown").stdout, Path("part.html").read_text()):
+        assert none not in part, "what a run left out may be broken"
 
 
 def test_status_counts_what_is_undecided_without_a_call(
