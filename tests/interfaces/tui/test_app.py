@@ -326,9 +326,10 @@ def test_keys_that_wait_for_the_list_of_a_page_do_nothing_on_another(
         assert isinstance(page, CasesPage)
         page.action_back()
         await settled(pilot)
-        assert isinstance(pilot.app.screen, RunsPage)
+        shown = [pilot.app.screen]
         await press(pilot, "w")
-        assert isinstance(pilot.app.screen, StatusPage)
+        shown.append(pilot.app.screen)
+        assert [type(each) for each in shown] == [RunsPage, StatusPage]
 
     drive(scenario)
 
