@@ -39,7 +39,7 @@ EXAMPLES: Mapping[str, str] = {
     "answer:helmet": "a word in the answers alone",
     "verdict:fail": "some candidate's verdict: pass, fail, undecided, error, pending, answered",
     "verdict:no": "no verdict, because a call failed: 'no reply'",
-    "verdict:broke": "what broke in the run, or in the last ten runs and was not fixed since",
+    "verdict:broke": "what broke in the run, or in the last ten runs and does not pass",
     "tag:manners": "a tag of the case",
     "model:mini": "a candidate; with verdict: this candidate's verdict",
     "file:weather": "the test file",
@@ -131,7 +131,7 @@ class StoreLookup:
     search: Callable[[Words, bool], Set[str] | None]
     """Returns the sessions in whose texts, or answers alone, all of these words are."""
     broken: Callable[[], BrokenResults]
-    """Returns the results that broke in the last runs and were not fixed since."""
+    """Returns the results that broke in the last runs and do not pass."""
 
 
 @dataclass(slots=True)
@@ -140,8 +140,8 @@ class LookedUp:
 
     sessions: dict[tuple[Words, bool], Set[str]] = field(default_factory=dict)
     """The sessions with all of these words in their texts, or in answers alone."""
-    broken: BrokenResults = field(default_factory=dict)
-    """The results that broke in the last runs and were not fixed since, with what did not pass."""
+    broken: BrokenResults = frozenset()
+    """The results that broke in the last runs and do not pass."""
 
     def sessions_with(self, words: Words) -> Set[str]:
         """Return the sessions with these words; until then, those with the words typed before."""

@@ -1,9 +1,9 @@
-"""Finds the results that broke in the newest runs and are not fixed, as the browser marks them."""
+"""Finds the results that broke in the newest runs and do not pass, as the browser marks them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from contextlib import nullcontext
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -32,52 +32,31 @@ if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
 
 
-class ResultVersion(NamedTuple):
-    """The version of a case that a result is about; an edit of the case makes another."""
-
-    test: str
-    prompt: str | None
-    evaluation: str | None
-
-
-BrokenResults: TypeAlias = "Mapping[CellKey, ResultVersion]"
-"""The results that broke, each with what did not pass."""
-
-
-def version_of(result: Result) -> ResultVersion:
-    """Return the version of a case that a result is about."""
-    return ResultVersion(result.test, result.prompt, result.evaluation)
+BrokenResults: TypeAlias = "Set[CellKey]"
+"""The places of the results that broke."""
 
 
 def is_broken(result: Result, broken: BrokenResults, labels: LabelIndex) -> bool:
-    """Return whether a result broke and was not fixed since, by a label or another edit."""
-    was = broken.get(result.cell)
-    if was is None:
-        return False
-    # An edit may have been taken back: then an older version passes again.
-    is_other = version_of(result) != was or labels.decides(result)
-    is_fixed = result.verdict == "pass" and is_other
-    return not is_fixed and labels.word(result) != "pass"
+    """Return whether a result broke and does not pass, by a later label or otherwise."""
+    return result.cell in broken and result.verdict != "pass" and labels.word(result) != "pass"
 
 
 def find_broken_results(location: Location, revision: str | None) -> BrokenResults:
     """Return the results that broke in a run; without a revision, in the newest ones.
 
-    Of these, later labels and taken back edits are not looked at: each has the version that did not
-    pass in the newest run that had it. `@work`: also those that broke since without a call, as by a
-    label.
+    `@work`: also those that broke since without a call, as by a label. `is_broken` tells which do
+    not pass.
     """
     workspace = open_workspace(location)
     if revision in (None, WORK):
         with open_project(location) if revision else nullcontext() as project:
             cases = find_broken_cases(location, workspace, project=project)
             now = find_broken_now(project) if project else ()
-        broken = {cell: case.version for cell, case in cases.items()}
-        return broken | {it.cell: version_of(it) for it in now}
+        return {*cases, *(result.cell for result in now)}
     folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
         changes = find_verdict_changes(store, folder, resolve_run(store, revision))
-    return {it.cell: version_of(it) for it in changes.broke} if changes else {}
+    return {it.cell for it in changes.broke} if changes else set()
 
 
 def find_broken_now(project: Project) -> list[Result]:
@@ -97,10 +76,6 @@ class BrokenCase(NamedTuple):
     """The run in which it broke; empty if that was since the last run, without a call."""
     started: int
     """When the run started: microseconds since 1970, UTC; 0 without one."""
-    file_node: str
-    """The node of its test file in that run, or in the last one."""
-    version: ResultVersion
-    """What did not pass in the newest run that had it."""
 
 
 def find_broken_cases(
@@ -115,7 +90,7 @@ def find_broken_cases(
     Those are left out, too, whose newest answer in these runs was labelled as a pass. First come
     those that broke `now`, since the last run. The keys are places in the newest run; with a
     `project`, those in its files. With `until`, that run is the newest, later labels do not
-    count, the versions are those that broke, and the names are without system prompts.
+    count, and the names are without system prompts.
     """
     broken: dict[CellKey, tuple[Run, Result]] = {}
     newest = {result.cell: result for result in now}
@@ -138,7 +113,8 @@ def find_broken_cases(
             failures = [*changes.broke]  # first: `broken` takes them by their number
             if not until:
                 failures += [*changes.undecided, *changes.failed_again]
-            cells = places.find(run, [it.cell for it in (*failures, *changes.fixed)])
+            passed = chain(changes.fixed, changes.passed)
+            cells = places.find(run, [it.cell for it in chain(failures, passed)])
             for result, cell in zip(failures, cells, strict=False):
                 newest.setdefault(cell, result)
             if changes.broke and not until:
@@ -152,7 +128,6 @@ def find_broken_cases(
         runs = {run.id: run for run, _ in broken.values()}
         files = {(run.id, result.file) for run, result in broken.values() if not until}
         several = {pair for pair in files if has_several_prompts(store, runs[pair[0]], pair[1])}
-        nodes = {run.id: read_tree(run.snapshot, store.load_nodes) for run in runs.values()}
     prompts = {result.prompt for run, result in broken.values() if (run.id, result.file) in several}
     names = name_prompts(location, prompts)
     cases = {}
@@ -160,9 +135,7 @@ def find_broken_cases(
         file, row, _, model = cell
         prompt = names.get(result.prompt) if (run.id, result.file) in several else None
         name = f"{case_name(file, row, prompt)} {model}"
-        node, version = nodes[run.id][result.file], version_of(newest[cell])
-        place = ("", 0) if cell in since else (run.id, run.started)
-        cases[cell] = BrokenCase(name, *place, node, version)
+        cases[cell] = BrokenCase(name, *(("", 0) if cell in since else (run.id, run.started)))
     return cases
 
 
@@ -201,14 +174,11 @@ def find_earlier_breaks(
     if stored:
         files = sorted({file for file, *_ in cases})
         batches = chain.from_iterable(iterate_cases(store, stored, file) for file in files)
-    labels = None if stored else read_labels(store)
-    versions = {cell: case.version for cell, case in cases.items()}
     return [
         EarlierBreak(result, cases[cell].run, cases[cell].started)
         for batch in batches
         for result, _ in batch
-        if (cell := result.cell) in cases
-        if (is_broken(result, versions, labels) if labels else result.verdict != "pass")
+        if (cell := result.cell) in cases and result.verdict != "pass"
     ]
 
 

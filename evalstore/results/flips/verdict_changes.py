@@ -111,6 +111,8 @@ class VerdictChanges:
     among the changed, too."""
     changed: GrowingResults = field(default_factory=GrowingResults)
     """Other results with another verdict or another text as their answer."""
+    passed: GrowingResults = field(default_factory=GrowingResults)
+    """Those of the changed that pass and were undecided."""
     same_answer: GrowingResults = field(default_factory=GrowingResults)
     """Results that were asked something else and have the same verdict and the same answer."""
     first_judged: int = 0
@@ -397,6 +399,8 @@ class _Comparer:
         if change == "changed":
             (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
             self._changes.other_verdicts += not pair.has_same_verdict
+            if now.verdict == "pass" and not pair.has_same_verdict:
+                self._changes.passed.append(now)
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict in ("fail", "error") and was.verdict != "undecided" and not is_same:
             self._changes.failed_again.append(now)

@@ -6,7 +6,7 @@ Its figures are those of `stats @work`, `status` and `diff`. No model is called.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import CellKey
-from evalstore.core.values import RESULT_WORDS, order_counts
+from evalstore.core.values import RESULT_WORDS, Verdict, order_counts
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
@@ -27,11 +27,9 @@ from evalstore.results.flips.broken_results import (
     BrokenCase,
     find_broken_cases,
     find_broken_now,
-    version_of,
 )
 from evalstore.results.verdict_order import FAILING
 from evalstore.runs.status.status import status as read_status
-from evalstore.store import Store
 from evalstore.store.driver import UnwantedError, refuse_unwanted
 from evalstore.store.trees.tree_nodes import StoredCases, read_tree
 
@@ -133,9 +131,9 @@ def read_dashboard(location: Location) -> Dashboard:
         broken = find_broken_cases(location, workspace) if broken is None else broken
         return Dashboard(status=pending, broken=tuple(broken.values()), problem=problem)
     left = tuple(
-        case._replace(name=f"{case.name}{_UNDECIDED * (cell in now.undecided)}")
+        case._replace(name=f"{case.name}{_UNDECIDED * (now.broken[cell] == 'undecided')}")
         for cell, case in broken.items()
-        if cell not in now.fixed
+        if now.broken.get(cell, "pass") != "pass"
     )
     verdicts: Counter[str] = sum(now.words.values(), Counter())
     return Dashboard(now.rate, order_counts(verdicts), pending, list_files(now.words), left)
@@ -147,25 +145,16 @@ class _Workspace(NamedTuple):
     rate: Rate
     words: Mapping[str, Counter[str]]
     """The verdicts by file."""
-    fixed: frozenset[CellKey]
-    """Of the cells that broke, those that pass by a newer label, or because of another version.
-
-    A pass on an older answer to what broke is none of these: it broke when it was asked again.
-    """
-    undecided: frozenset[CellKey]
-    """Of the cells that broke, those that are undecided."""
+    broken: Mapping[CellKey, Verdict | None]
+    """The verdicts on the cells that broke, if these are left."""
 
 
-def _read_workspace(project: Project, broken: Mapping[CellKey, BrokenCase]) -> _Workspace:
-    """Compute the verdicts of the workspace, and which of the cells that broke are fixed in it."""
+def _read_workspace(project: Project, broken: Collection[CellKey]) -> _Workspace:
+    """Compute the verdicts of the workspace, and those on the cells that broke."""
     rows, words = Clusters(), dict[str, Counter[str]]()
-    fixed: set[CellKey] = set()
-    undecided: set[CellKey] = set()
-    passed_by: dict[CellKey, list[str]] = {}
+    left: dict[CellKey, Verdict | None] = {}
     files = {file for file, *_ in broken}
-    every = SelectionOptions()
-    settled = _without_changed(project.store, find_settled(project, every), broken)
-    scope = resolve_scope(project, every, settled=settled)
+    scope = resolve_scope(project, SelectionOptions(), settled=_without(broken, project))
     for _, results in compute_workspace(project, scope):
         refuse_unwanted()
         places = [(result.cell.file, result.cell.case.row) for result in results]
@@ -174,55 +163,30 @@ def _read_workspace(project: Project, broken: Mapping[CellKey, BrokenCase]) -> _
         for result in results:
             if result.word:
                 words.setdefault(result.cell.file, Counter())[result.word] += 1
-            if result.verdict == "undecided" and result.cell.file in files:
-                undecided.add(as_result(result).cell)
-            if result.verdict == "pass" and result.cell.file in files:
-                passing = as_result(result)
-                case = broken.get(cell := passing.cell)
-                if case and version_of(passing) != case.version:
-                    fixed.add(cell)
-                elif case:
-                    passed_by[cell] = [vote.id for vote in result.votes if vote.human]
+            if result.cell.file in files and (cell := as_result(result).cell) in broken:
+                left[cell] = result.verdict
     for path, _, part in scope.settled.places():
         for *sums, times in part.clusters:
             rows.add(Counts(*sums), times)
         for _, verdict, count in part.words:
             if verdict:
                 words.setdefault(path, Counter())[verdict] += count
-    labels = project.store.find_labels() if any(passed_by.values()) else ()
-    at = {label.id: label.at for label in labels}
-    for cell, ids in passed_by.items():
-        if any(at[id] > broken[cell].started for id in ids):
-            fixed.add(cell)
-    rate = rate_of_words(words.values(), rows)
-    return _Workspace(rate, words, frozenset(fixed), frozenset(undecided))
+    return _Workspace(rate_of_words(words.values(), rows), words, left)
 
 
-def _without_changed(
-    store: Store, settled: SettledParts, broken: Mapping[CellKey, BrokenCase]
-) -> SettledParts:
-    """Return the settled parts whose sums need not tell which of the cells that broke pass now.
-
-    They are those of files in which nothing broke, and without later labels those parts that are as
-    they were when something broke: in others an edit may have been taken back.
-    """
-    if not settled or not broken:
-        return settled
-    since = min(case.started for case in broken.values())
-    are_labelled = any(label.at > since for label in store.find_labels())
-    nodes: dict[str, set[str]] = {}
-    for (file, *_), case in broken.items():
-        nodes.setdefault(file, set()).add(case.file_node)
-    were: dict[str, set[str]] = {}
-    """The nodes of the parts that all of the versions of a file have."""
-    for file, ids in nodes.items() if not are_labelled else ():
-        versions = [each.cases for each in store.load_case_files(list(ids)).values()]
-        parts = [it.parts() if isinstance(it, StoredCases) else () for it in versions]
-        were[file] = set.intersection(*({part.node for part in some} for some in parts))
+def _without(broken: Collection[CellKey], project: Project) -> SettledParts:
+    """Return the settled parts of files without those that contain cells that broke."""
+    settled = find_settled(project, SelectionOptions())
+    rows: dict[str, set[str]] = {}
+    for file, row, *_ in broken if settled else ():
+        rows.setdefault(file, set()).add(row)
+    left_out = set[str]()
+    for file, names in rows.items():
+        cases = project.reading.files[file].cases if file in settled.by_file else ()
+        if isinstance(cases, StoredCases):
+            named = project.store.find_named_leaves(names)
+            left_out.update(id for id, below in cases.divide() if not named.isdisjoint(below))
+    places = settled.places()
     return settled.only(
-        [
-            (path, first)
-            for path, first, part in settled.places()
-            if path not in nodes or part.node in were.get(path, ())
-        ]
+        [(path, first) for path, first, part in places if part.node not in left_out]
     )

@@ -19,7 +19,7 @@ from evalstore.results.table.result_list import ResultFilter, find_filtered
 from evalstore.runs.status.dashboard import read_dashboard
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
-from tests.interfaces.cli.run.test_run import edit
+from tests.interfaces.cli.run.test_run import edit, release
 
 FILES = {
     "evalstore.yaml": "candidates: [acme/gpt, acme/mini]\nevaluators: [scripted/judge]\n",
@@ -153,8 +153,8 @@ def test_a_search_says_how_many_results_without_an_answer_it_leaves_out(
 
 
 def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evalstore) -> None:
-    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
-    evalstore("run", "--refresh", "-q")
+    release(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
+    evalstore("run", "-q")
     assert evalstore("ls", "results", "--broke").stderr == ""
     edit(judged / "tests/weather.md", "How is", "How was")
     shown = evalstore("ls", "results", "--broke")
@@ -164,13 +164,13 @@ def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evals
 
 def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) -> None:
     text = (judged / "models/gpt.yaml").read_text()
-    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
-    documents("run", "--refresh", "--fail-on", "none")
+    release(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
+    documents("run", "--fail-on", "none")
     for options in ((), ("--run", "@"), ("--run", "@", "--since", "@~1")):
         listed = documents("ls", "results", "--broke", *options)["results"]
         assert [(it["row"], it["model"]) for it in listed] == [("city=Rome", "acme/gpt")] * 2
     (judged / "models/gpt.yaml").write_text(text)
-    documents("run", "--refresh", "--fail-on", "none")
+    documents("run", "--fail-on", "none")
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
 
 
@@ -184,8 +184,8 @@ def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(
     documents("run", "--fail-on", "none")
     documents("label", "tests/weather.md::city=Rome", "fail", "--model", "gpt")
     documents("run", "--fail-on", "none")
-    edit(judged / "models/gpt.yaml", "Town, answer: Warm.", "Town, answer: Cold.")
-    documents("run", "tests/refunds", "--refresh", "--fail-on", "none")
+    release(judged / "models/gpt.yaml", "Town, answer: Warm.", "Town, answer: Cold.")
+    documents("run", "tests/refunds", "--fail-on", "none")
     listed = documents("ls", "results", "--broke")["results"]
     assert len(listed) == 22
     assert (listed[-1]["file"], listed[-1]["row"]) == ("tests/weather.md", "city=Rome")
@@ -259,11 +259,11 @@ def test_what_broke_in_several_files_is_found_when_prompts_of_each_change_places
         "  - {when: 'brief.*What about.*Rome', answer: Hot.}\n"
     )
     text = model.read_text().replace("responses:\n", rules)
-    again = ("run", "-m", "gpt", "--refresh", "--fail-on", "none")
+    again = ("run", "-m", "gpt", "--fail-on", "none")
     for path in tests:
         edit(path, "tags:", "systemPrompts: [brief, kind]\ntags:")
     for answer in ("Hot", "Cold"):
-        model.write_text(text.replace("Hot", answer))
+        model.write_text(f"extraIdentifier: {answer}\n{text.replace('Hot', answer)}")
         documents(*again)
     for path in tests:
         edit(path, "[brief, kind]", "[kind, brief]")
@@ -284,9 +284,9 @@ def test_what_broke_is_listed_once_when_prompts_change_places(
     text = model.read_text().replace(
         "responses:\n", "responses:\n  - {when: 'kind.*Oslo', answer: Hot.}\n"
     )
-    again = ("run", "tests/weather.md", "-m", "gpt", "--refresh", "--fail-on", "none")
-    for answer, order in (("Hot", 1), ("Cold", 1), ("Hot", -1), ("Cold", -1)):
-        model.write_text(text.replace("Hot", answer))
+    again = ("run", "tests/weather.md", "-m", "gpt", "--fail-on", "none")
+    for number, (answer, order) in enumerate((("Hot", 1), ("Cold", 1), ("Hot", -1), ("Cold", -1))):
+        model.write_text(f"extraIdentifier: v{number}\n{text.replace('Hot', answer)}")
         listed = ", ".join(["brief", "kind"][::order])
         test.write_text(re.sub("systemPrompts: .*", f"systemPrompts: [{listed}]", test.read_text()))
         documents(*again)

@@ -24,7 +24,7 @@ from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips import broken_results
-from evalstore.results.flips.broken_results import BrokenCase, ResultVersion
+from evalstore.results.flips.broken_results import BrokenCase
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.stats.stats import stats
@@ -34,7 +34,7 @@ from evalstore.runs.status.status_text import pending_text
 from evalstore.store import Store
 from evalstore.store.driver import UnwantedError, while_wanted
 from tests.builders import tree
-from tests.interfaces.cli.run.test_run import edit
+from tests.interfaces.cli.run.test_run import edit, release
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, show_changes, until
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
@@ -70,25 +70,26 @@ def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
 
 def test_what_broke_is_listed_until_it_is_fixed_the_newest_first(workspace: Path) -> None:
     assert broken(workspace) == []
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     assert broken(workspace) == ["tests/weather.md [city=Oslo] scripted/two"]
-    edit(workspace / "models/one.yaml", "answer: Warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/one.yaml", "answer: Warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     assert broken(workspace) == [
         "tests/weather.md [city=Rome] scripted/one",
         "tests/weather.md [city=Oslo] scripted/two",
     ]
-    edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
+    main(["run", "--quiet"])
     assert broken(workspace) == ["tests/weather.md [city=Rome] scripted/one"]
 
 
 def test_what_broke_is_not_listed_when_a_later_answer_to_it_is_labelled(workspace: Path) -> None:
     case = ("tests/weather.md::Oslo", "pass", "--model", "scripted/two")
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
+    release(workspace / "models/two.yaml", "answer: Cold.", "answer: Very Cold.")
+    main(["run", "--quiet"])
     assert broken(workspace) == ["tests/weather.md [city=Oslo] scripted/two"]
     main(["label", *case])
     assert broken(workspace) == [], "the label is on the answer of the newest run"
@@ -135,13 +136,13 @@ def test_what_broke_is_not_listed_when_the_edit_that_broke_it_is_taken_back(
 
 
 def test_what_broke_is_listed_under_the_current_path_until_it_is_fixed(workspace: Path) -> None:
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     (workspace / "tests/weather.md").rename(workspace / "tests/sky.md")
-    main(["run", "--quiet", "--refresh"])
+    main(["run", "--quiet"])
     assert broken(workspace) == ["tests/sky.md [city=Oslo] scripted/two"]
-    edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
+    main(["run", "--quiet"])
     assert broken(workspace) == []
 
 
@@ -149,8 +150,8 @@ def test_what_broke_names_the_system_prompt_where_the_file_has_several(workspace
     tree(workspace, {"prompts/short.md": "Be short.\n", "prompts/kind.md": "Be kind.\n"})
     edit(workspace / "tests/weather.md", "tags: [weather]", "systemPrompts: [short, kind]")
     main(["run", "--quiet"])
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     assert broken(workspace) == [
         "tests/weather.md [city=Oslo] (short) scripted/two",
         "tests/weather.md [city=Oslo] (kind) scripted/two",
@@ -160,8 +161,8 @@ def test_what_broke_names_the_system_prompt_where_the_file_has_several(workspace
 def test_the_runs_are_compared_once_when_something_broke_and_a_file_is_edited(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     main(["label", "tests/weather.md::Rome", "fail", "--model", "scripted/one"])
     edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [sky]")
     compared: list[str] = []
@@ -302,13 +303,13 @@ def test_the_last_verdicts_of_prompts_that_change_places_go_on(workspace: Path) 
 
 
 def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     (workspace / "tests/new.md").write_text(NEW)
 
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
-        assert lines[1] == " passing now 50.0% of 6  95% interval 10.3 to 89.7%"
+        assert lines[1] == " passing now 33.3% of 6  95% interval 6.1 to 79.2%"
         assert lines[2].startswith(" pending     ask for 2 answers and give 2 verdicts, about $")
         assert lines[3].startswith(" broken      tests/weather.md [city=Oslo] scripted/two (")
         assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
@@ -334,8 +335,8 @@ def test_one_line_has_what_broke_or_else_what_is_pending(workspace: Path) -> Non
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 80, 1)
     assert line.text.startswith("pending     ask for 2 answers and give 2 verdicts, about $")
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 80, 1)
     assert line.text.startswith("broken      tests/weather.md [city=Oslo] scripted/two (")
@@ -555,8 +556,7 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     now = time.time_ns() // 1000
     hour = 3_600_000_000
     times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
-    version = ResultVersion("", None, None)
-    broken = tuple(BrokenCase(name, f"{time}", time, "", version) for name, time in times.items())
+    broken = tuple(BrokenCase(name, f"{time}", time) for name, time in times.items())
     for width, names in {
         100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
         46: "a, b (1 hour ago), 2 more",

@@ -18,6 +18,7 @@ from evalstore.planning.options import Location
 from evalstore.results.answer.judgements import AFTER_HERE, REPLACED, TAKEN_BACK
 from evalstore.results.labels import label, read_labels
 from evalstore.results.table.cases import cases
+from evalstore.runs.status.dashboard import read_dashboard
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.results import read_results
@@ -568,6 +569,41 @@ def test_a_run_counts_void_labels_beside_what_broke(workspace: Path, evalstore: 
     assert "1 broke, 1 fixed (by labels)\n" in evalstore("run", "-q").stdout
     edit(workspace / "tests/weather.md", " Be brief.\n\n---\n", " Be short.\n\n---\n")
     assert "1 broke, 1 fixed (as labels no longer count)" in evalstore("run", "-q").stdout
+
+
+def test_what_broke_is_fixed_when_it_passes_whatever_it_was_in_between(
+    workspace: Path, ran: Any, evalstore: Evalstore
+) -> None:
+    def broken() -> list[str]:
+        """What the list and the dashboard have; both are empty if nothing is broken."""
+        listed = evalstore("ls", "results", "--broke").stdout.splitlines()[1:]
+        assert len(read_dashboard(Location(workspace)).broken or ()) == len(listed)
+        return [line.split()[0] for line in listed]
+
+    rome = "tests/weather.md::city=Rome"
+    for by, word, shown in (("Ada", "fail", "fail"), ("Bob", "pass", "undecided")):
+        evalstore("label", rome, word, "--as", by)
+        evalstore("run", "-q")
+        assert broken() == [shown]
+    for by in ("Ada", "Bob"):
+        evalstore("label", rome, "--remove", "--as", by)
+    for _ in range(3):
+        assert broken() == []
+        evalstore("run", "-q")
+    evalstore("label", rome, "pass", "--as", "Bob")
+    evalstore("label", rome, "fail", "--as", "Ada")
+    evalstore("run", "-q")
+    assert broken() == [], "it became undecided after it was fixed"
+
+
+def test_what_broke_when_it_was_asked_again_is_not_broken_if_an_older_answer_counts(
+    workspace: Path, ran: Any, evalstore: Evalstore
+) -> None:
+    edit(workspace / "models/one.yaml", "answer: Warm.", "answer: Cold.")
+    evalstore("run", "-q", "--refresh")
+    assert evalstore("ls", "results", "--broke", "--run", "@~0").stdout.startswith("VERDICT")
+    assert evalstore("ls", "results", "--broke").stdout == ""
+    assert read_dashboard(Location(workspace)).broken == ()
 
 
 def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evalstore) -> None:

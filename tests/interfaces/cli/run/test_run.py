@@ -43,6 +43,13 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+def release(model: Path, old: str, new: str) -> None:
+    """Edit a scripted model as another version of it, which is asked everything again."""
+    edit(model, old, new)
+    text = re.sub("extraIdentifier: .*\n", "", model.read_text(encoding="utf-8"))
+    model.write_text(f"extraIdentifier: '{new}'\n{text}", encoding="utf-8")
+
+
 def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("run") == Ran(1, FIRST, OSLO + SIMULATED)
 

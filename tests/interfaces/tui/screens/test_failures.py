@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips.broken_results import find_broken_results
 from evalstore.store.driver import UnwantedError, while_wanted
-from tests.interfaces.cli.run.test_run import edit
+from tests.interfaces.cli.run.test_run import edit, release
 from tests.interfaces.tui.driving import drive, press, screen, settled
 
 
@@ -216,8 +216,8 @@ def test_the_key_for_a_difference_in_full_width_says_that_it_goes_back(workspace
 @pytest.fixture
 def broken(workspace: Path) -> Path:
     """Oslo broke for the second candidate."""
-    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
-    main(["run", "--quiet", "--refresh"])
+    release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet"])
     return workspace
 
 
