@@ -545,9 +545,15 @@ def parse_json(text: str, **options: Any) -> Json:
 
 
 def hint_on_comma(text: str, at: int) -> str | None:
-    """Return the hint on a comma that ends a list or an object of JSON, behind which it fails."""
-    is_last = text[at : at + 1] in ("}", "]") and text[max(at - 80, 0) : at].rstrip()[-1:] == ","
-    return f"remove the comma before '{text[at]}'" if is_last else None
+    """Return the hint on a comma that ends a list or an object of JSON, if it fails there.
+
+    Python 3.13 names the place of the comma, older ones that of the bracket behind it.
+    """
+    start = max(at - 80, 0)
+    for found in re.finditer(r",\s*([}\]])", text[start : at + 80]):
+        if at - start in (found.start(), found.end() - 1):
+            return f"remove the comma before '{found[1]}'"
+    return None
 
 
 def read_json(text: str) -> Document:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.files.yaml12 import hint_on_comma
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -183,6 +184,11 @@ def test_what_is_wrong_in_a_document_is_reported(
 )
 def test_the_hint_on_a_comma_too_many_names_it(text: str, name: str, hint: str | None) -> None:
     assert problem(text, name).hint == hint
+
+
+@pytest.mark.parametrize("at", [8, 12], ids=["3.13", "older"])
+def test_the_hint_on_a_comma_is_the_same_in_all_versions_of_python(at: int) -> None:
+    assert hint_on_comma('[{"a":1}, \n ], [2, ]', at) == "remove the comma before ']'"
 
 
 def test_lines_in_a_file_named_json_are_reported() -> None:
