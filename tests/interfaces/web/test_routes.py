@@ -1331,6 +1331,10 @@ def test_a_note_survives_a_restart_and_is_not_sent_to_a_server_that_is_gone(
     with serving(root) as address:
         page.go(f"{address}label?by=Ada")
         page.press("n")
+        page.call("Input.insertText", text="a")
+        assert page.value("localStorage.length") == 1
+        page.press("Backspace", 8)
+        assert page.value("localStorage.length") == 0, "no note was changed"
         page.call("Input.insertText", text="Too <short>.")
         page.press("Escape", 27)
         old = page.value("location.href")

@@ -42,7 +42,10 @@
   if (note) {
     const [before, typed] = JSON.parse(localStorage.getItem(draft) ?? "[]");  // typed before the page was loaded again
     if (typed !== undefined && note.value === stored) note.value = before === stored ? typed : stored + "\n" + typed;
-    note.addEventListener("input", () => localStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value])));
+    note.addEventListener("input", () => {
+      if (note.value === stored) localStorage.removeItem(draft);
+      else localStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value]));
+    });
   }
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
