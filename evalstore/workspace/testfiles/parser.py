@@ -384,9 +384,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     )
     is_misspelt = bool(collector.problems)
     if document is None:
-        unopened = _unopened(body)
-        raise_all([problem for problem in unopened if problem.severity == "error"])
-        collector.warnings += unopened
+        _find_unopened(body, collector)
     plain = fields.choice("template", ("plain", "jinja")) == "plain"
     lines = list(scan_lines(body, first, "text" if plain else "removed"))
     above, below, separator = cut(lines)
@@ -450,10 +448,10 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     return test, collector
 
 
-def _unopened(body: str) -> list[FileProblem]:
-    """Return the problem of fields at the start of a text, which has no frontmatter.
+def _find_unopened(body: str, collector: Collector | None = None) -> None:
+    """Refuse fields at the start of a text, which has no frontmatter.
 
-    Where they may be ordinary text, it is a warning.
+    Where they may be ordinary text, warn of them, if there is a `collector`.
     """
     ends = (_HEAD_END.search(body), _BLANK_LINE.search(body)) if _FIRST_FIELD.match(body) else ()
     for end in filter(None, ends):
@@ -473,15 +471,16 @@ def _unopened(body: str) -> list[FileProblem]:
         if names and (is_sure or is_near):
             line = 1 + matter.count("\n", 0, len(matter) - len(matter.lstrip()))
             below = "" if is_rule else ", and one below the fields"
-            return [
-                FileProblem(
-                    "the fields at the start are not frontmatter, so the model would see them",
-                    line,
-                    severity="error" if is_sure else "warning",
-                    hint=f"write a line '---' above line {line}{below}",
-                )
-            ]
-    return []
+            problem = FileProblem(
+                "the fields at the start are not frontmatter, so the model would see them",
+                line,
+                severity="warning" if collector and not is_sure else "error",
+                hint=f"write a line '---' above line {line}{below}",
+            )
+            if collector is None or is_sure:
+                raise problem
+            collector.warnings.append(problem)
+            return
 
 
 class _Rule(NamedTuple):
@@ -612,7 +611,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     """
     document, body, first = split_frontmatter(text)
     if document is None:
-        raise_all(_unopened(body))
+        _find_unopened(body)
     collector = Collector()
     fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
     plain = fields.choice("template", ("plain", "jinja")) == "plain"

@@ -462,8 +462,9 @@ def test_fields_that_may_be_text_are_a_warning(start: str, line: int) -> None:
     assert [(each.line, each.severity, each.hint) for each in collector.warnings] == [
         (line, "warning", f"write a line '---' above line {line}")
     ]
-    with pytest.raises(FileProblem, match=SEEN):
+    with pytest.raises(FileProblem, match=SEEN) as caught:
         parse_prompt("prompts/p.md", f"{start}Be brief.\n")
+    assert caught.value.severity == "error", "no warning alone leaves out a prompt"
 
 
 @pytest.mark.parametrize(
