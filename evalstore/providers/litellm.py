@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from functools import cache, wraps
+from socket import gaierror
 from typing import Any
 
 from evalstore.core.values import Json, Reply, Request
@@ -287,7 +288,9 @@ class LitellmProvider:
             if _find(problem, ConnectionRefusedError) is not None:
                 return unreachable(self._base_url, self._secrets)
             # litellm reports a status of 500 for any error that occurs before an answer.
-            return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
+            lasts = _find(problem, gaierror) is not None  # the name of the host is unknown
+            words = f"litellm got no answer: {words}"
+            return ProviderError("connection", words, retry=True, lasts=lasts)
         return status_error(
             known or 200,
             body,

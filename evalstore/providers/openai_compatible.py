@@ -127,7 +127,8 @@ class OpenAICompatibleProvider:
             through = " through the proxy" if self._proxy else ""
             reason = problem.os_error.strerror or str(problem.os_error)
             words = clean(f"no connection to {self._url}{through}: {reason}", self._secrets)
-            raise ProviderError("connection", words, retry=True) from problem
+            is_unknown = isinstance(problem, aiohttp.ClientConnectorDNSError)
+            raise ProviderError("connection", words, retry=True, lasts=is_unknown) from problem
         except (aiohttp.ClientError, OSError) as problem:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem

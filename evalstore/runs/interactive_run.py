@@ -13,15 +13,12 @@ from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.answer.verdict_explanation import former_results
-from evalstore.results.log.failures import hint_for
+from evalstore.results.log.failures import CallFailures, group_failures
 from evalstore.runs.run import PlanPreview, offer_run, run
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.status.status_text import row_id_hint
 from evalstore.store import Store
 from evalstore.store.results import iterate_cases
-
-_LOOKED_THROUGH = 4
-"""The newest failures that are read, as a multiple of those of the run: other runs may add some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +45,6 @@ class RunRequest:
             return None
         find = former_results(self.before, self.prompts)
         return lambda cell: find(cell.case, cell) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class CallFailures:
-    """Calls that failed with the same message."""
-
-    count: int
-    model: str
-    kind: str
-    """The class of the failure, such as `timeout` or `status`."""
-    status: int | None
-    message: str
-    hint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,33 +152,13 @@ def carry_out_request(
     selection = replace(request.selection, offline=offline)
     report = run(location, selection, options, listener, request.only)
     with open_store(location) as store:
-        failures = tuple(_call_failures(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
     return RunEnd(
         report=report,
         repeated=pairs,
-        failures=failures,
+        failures=tuple(group_failures(location, report.failures)),
         row_id_hint="" if request.before else row_id_hint(planned.status),
     )
-
-
-def _call_failures(store: Store, report: RunReport) -> Iterator[CallFailures]:
-    """Yield the failures of a run, grouped by message, the most frequent first.
-
-    The report has the counts. The store has the classes, and also failures of other runs.
-    """
-    run = store.load_run(report.run)
-    known = {
-        f"{failure.model or failure.evaluator or ''}: {failure.message}": failure
-        for _, failure in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
-        if failure.at >= run.started
-    }
-    by_count = sorted(report.failures.items(), key=lambda pair: -pair[1])
-    for line, count in by_count:
-        model, _, message = line.partition(": ")
-        stored = known.get(line)  # calls that were not made are not stored
-        kind, status = (stored.kind, stored.status) if stored else ("not called", None)
-        yield CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
 
 
 def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:

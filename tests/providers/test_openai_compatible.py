@@ -246,6 +246,11 @@ def test_a_certificate_is_trusted_when_the_environment_names_it(
     assert ran.stdout == b"Hi\n"
 
 
+def test_an_unknown_host_is_called_in_vain_until_its_address_is_corrected() -> None:
+    problem = failure("http://desk.invalid/v1")
+    assert (problem.kind, problem.retry, problem.is_permanent) == ("connection", True, True)
+
+
 @pytest.mark.parametrize(
     ("base", "hint"),
     [

@@ -15,11 +15,11 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import CellKey, Failure, Result
 from evalstore.core.runs import Run, RunCandidate
 from evalstore.core.values import Json, Question
-from evalstore.planning.cells import ask_of
+from evalstore.planning.cells import Cell, ask_of
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.plan import Plan
+from evalstore.planning.plan import CHECKS, Plan
 from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
@@ -30,6 +30,7 @@ from evalstore.store import Store
 from evalstore.store.events import LoggedFailure
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees.tree_nodes import read_tree
+from evalstore.workspace.model_files import bare_model
 
 
 class Place(NamedTuple):
@@ -54,14 +55,10 @@ class FailureEntry:
     """The place of the question; None if no recent run and no test file has it."""
     is_resolved: bool = False
     """Whether a later call has brought what this one failed to bring."""
-    model_file: str | None = None
-    """The path of the model's file, if a script lacks an answer."""
-
-    @property
-    def hint(self) -> str | None:
-        """Return how to fix it; None without general advice."""
-        failure = self.failure
-        return hint_for(failure.kind, failure.status, failure.message, self.model_file)
+    is_dropped: bool = False
+    """Whether the workspace has a question or a judge no longer, so that no run repeats it."""
+    hint: str | None = None
+    """How to fix it; None without general advice."""
 
     def document(self) -> Json:
         """Return the failure as JSON."""
@@ -154,7 +151,8 @@ def describe_failures(
         location, store, {question for question in questions.values() if question}
     )
     resolved = _find_resolved(store, failures)
-    files = _files_of_scripts(location, failures)
+    now = _asked_now(location) if len(resolved) < len(failures) else None
+    hints = _find_hints(location, [failure for _, failure in failures])
     return [
         FailureEntry(
             id,
@@ -162,22 +160,64 @@ def describe_failures(
             question,
             places.get(question) if question else None,
             id in resolved,
-            files.get(failure.model or ""),
+            bool(now and question and (question, failure.evaluation, failure.evaluator) not in now),
+            hint,
         )
-        for id, failure in failures
+        for (id, failure), hint in zip(failures, hints, strict=True)
         for question in (questions[id],)
     ]
 
 
-def _files_of_scripts(location: Location, failures: Collection[LoggedFailure]) -> Mapping[str, str]:
-    """Return the files of the scripted models that lack an answer, by the names of the models."""
-    if not any(is_of_script(failure.message) for _, failure in failures):
-        return {}
-    with suppress(EvalstoreError), open_catalogue(location) as project:
-        files = project.reading.model_files
-        names = {each.name or each.id: each.id for each in project.settings.candidates}
-        return {**files, **{name: files[id] for name, id in names.items() if id in files}}
-    return {}  # the hint says it without the path
+def _find_hints(location: Location, failures: Sequence[Failure]) -> list[str | None]:
+    """Return how to fix each failure; the files and the keys are those of the workspace now."""
+    names: dict[str, str] = {}
+    reading = None
+    if any(is_of_script(failure.message) or failure.status == 401 for failure in failures):
+        with suppress(EvalstoreError), open_catalogue(location) as project:
+            reading, settings = project.reading, project.settings
+            listed = (*settings.candidates, *settings.evaluators)
+            names = {each.name or each.id: each.id for each in listed}
+    hints = []
+    for it in failures:
+        id = names.get(it.model or "", it.model or "")
+        model = (reading.models.get(id) or bare_model(id)) if reading else None
+        file = reading.model_files.get(id) if reading else None
+        key = model.provider.key_variable if model else None
+        hints.append(hint_for(it.kind, it.status, it.message, file, key))
+    return hints
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailures:
+    """Calls that failed with the same message."""
+
+    count: int
+    text: str
+    """The name of the model, and the message."""
+    kind: str
+    """The class of the failure, such as `timeout` or `status`, and the status."""
+    hint: str | None
+
+
+_LOOKED_THROUGH = 4
+"""The newest failures that are read, as a multiple of those of the run: other runs may add some."""
+
+
+def group_failures(location: Location, counts: Mapping[str, int]) -> Iterator[CallFailures]:
+    """Yield the failed calls of the last run by message, the most frequent first, with hints.
+
+    `counts` are those of the run; the store has the classes, and also failures of other runs.
+    """
+    if not counts:
+        return
+    with open_store(location) as store:
+        newest = store.find_failures(limit=_LOOKED_THROUGH * sum(counts.values()))
+    known = {failure.text: failure for _, failure in reversed(newest) if failure.text in counts}
+    hints = dict(zip(known, _find_hints(location, [*known.values()]), strict=True))
+    for text, count in sorted(counts.items(), key=lambda pair: -pair[1]):
+        failure = known.get(text)  # that of another runner may not be in this store
+        kind = class_text(failure.kind, failure.status, failure.message) if failure else "failed"
+        yield CallFailures(count, text, kind, hints.get(text))
 
 
 def _find_resolved(store: Store, failures: Collection[LoggedFailure]) -> set[str]:
@@ -245,16 +285,31 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
                     )
 
 
-def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
-    """Yield the questions of the workspace with their places; none when it has errors."""
+def _asked_now(location: Location) -> set[tuple[str, str | None, str | None]]:
+    """Return the questions of the workspace, alone and with each judge; none if it has errors."""
+    return {
+        (id, *judgement)
+        for cell in _cells_now(location)
+        for id in cell.questions
+        for judgement in (
+            (None, None),
+            *((cell.case.evaluation, by) for by in (CHECKS, *(it.evaluator for it in cell.judges))),
+        )
+    }
+
+
+def _cells_now(location: Location) -> Sequence[Cell]:
+    """Return the cells of the workspace; none when it has errors."""
     from evalstore.planning.planner import make_plan
 
-    try:
-        with open_project(location) as project:
-            cells = make_plan(project, SelectionOptions()).cells
-    except EvalstoreError:
-        return
-    for cell in cells:
+    with suppress(EvalstoreError), open_project(location) as project:
+        return make_plan(project, SelectionOptions()).cells
+    return ()
+
+
+def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
+    """Yield the questions of the workspace with their places."""
+    for cell in _cells_now(location):
         for id, number, _ in cell.distinct_questions():
             question = ask_of(cell.case, cell.prompt, cell.candidate, number)
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
@@ -264,7 +319,7 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
 
 
 _HINTS = {
-    401: "check the key in the variable that 'apiKeyEnvVar' of the provider file names; "
+    401: "name the variable that holds the key in 'apiKeyEnvVar' of the provider file; "
     "without that field, no key is sent to a 'baseURL'",
     402: "the account has no credit left",
     403: "the key may not use this model: check the account's permissions",
@@ -342,11 +397,15 @@ def class_text(kind: str, status: int | None, message: str) -> str:
 
 
 def hint_for(
-    kind: str, status: int | None, message: str = "", model_file: str | None = None
+    kind: str,
+    status: int | None,
+    message: str = "",
+    model_file: str | None = None,
+    key_variable: str | None = None,
 ) -> str | None:
     """Return how to fix a failure of this class; None if there is no general advice.
 
-    `model_file` is the path of the file of a scripted model, if it is known.
+    `model_file` is the path of the model's file, `key_variable` the variable of its key, if known.
     """
     if is_of_script(message):
         judged = message.startswith(f"{NO_MATCH} {JUDGED}")
@@ -366,6 +425,11 @@ def hint_for(
             return f"remove {listed} from 'providerOptions' of the model file, or of the test"
         if hints:
             return "; ".join(hints)
+    if status == 401 and key_variable:
+        return (
+            f"set {key_variable}, in the environment or in the workspace's .env, to a key that "
+            "the server accepts"
+        )
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

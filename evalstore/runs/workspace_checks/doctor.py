@@ -37,10 +37,8 @@ from evalstore.results.log.failures import hint_for
 from evalstore.results.table.list import describe_listed_model
 from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.execution.key_access import (
-    NO_VARIABLE,
     KeyNotAllowedError,
     find_missing_key,
-    hint_to_set,
 )
 from evalstore.runs.execution.model_calls import Adaptations
 from evalstore.runs.workspace_checks.check import (
@@ -242,15 +240,9 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
 
 
 def _hint(checkup: Checkup, error: ProviderError) -> str | None:
-    if error.status == 401 and checkup.key_variable:
-        if not checkup.key_set:
-            return hint_to_set(checkup.key_variable)
-        return f"check the value of {checkup.key_variable}: the server rejects it"
-    if error.status == 401:
-        return NO_VARIABLE
     if error.kind == "timeout":
         return "check whether the server is busy, or raise --timeout"
-    return hint_for(error.kind, error.status, error.message)
+    return hint_for(error.kind, error.status, error.message, key_variable=checkup.key_variable)
 
 
 def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:

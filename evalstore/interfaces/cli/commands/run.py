@@ -334,7 +334,10 @@ def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
         if mode.watch:
             print_changes(report, is_data=False)
     else:
-        print_report(report, run_options.threshold, extent=mode.extent)
+        from evalstore.results.log.failures import group_failures
+
+        failures = [*group_failures(here(), report.failures)]
+        print_report(report, run_options.threshold, failures=failures, extent=mode.extent)
     if mode.exports:
         from evalstore.exchange.export import write_exports
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _BESIDE = 8
 """The columns beside the topic and the message of a finding."""
-_COLOURS = {"ok": "pass", "warn": "pending", "fail": "fail"}
+_COLOURS = {"ok": "pass", "warn": "pending", "fail": "fail", "": None}
 
 Row = tuple[str, str, str, str | None]
 """Level, topic, message, hint."""
@@ -91,9 +91,10 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
         return
     cost = diagnosis.cost
     silent = sum(1 for model in diagnosis.models if model.pinged and not model.answered)
+    text = "none answered" if silent == diagnosis.pings else f"{silent} did not answer"
     output.line(
         f"{output.plural(diagnosis.pings, 'model')} called, "
-        + (output.paint(f"{silent} did not answer", "fail") if silent else "all answered")
+        + (output.paint(text, "fail") if silent else "all answered")
         + f"; the pings cost {'an unknown amount' if cost is None else output.money(cost)}"
     )
 
@@ -122,7 +123,8 @@ def _rows_of(checkup: Checkup) -> Iterator[Row]:
         "capabilities unknown" if can == "?" else f"can: {can}",
         _price(checkup),
     )
-    yield "ok", topic, "; ".join(fact for fact in facts if fact), None
+    level = "" if checkup.level == "fail" else "ok"
+    yield level, topic, "; ".join(fact for fact in facts if fact), None
     for level, message, hint in checkup.problems:
         yield level, topic, message, hint
 

@@ -35,6 +35,7 @@ from evalstore.runs.run_text import (
 from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
+    from evalstore.results.log.failures import CallFailures
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.run_text import Extent, ListedResult
     from evalstore.runs.runners import JoinReport
@@ -58,7 +59,13 @@ def join_line(report: JoinReport) -> str:
     return f"{done}; run {report.run[:8]} {status_word(report.status or '')}"
 
 
-def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
+def print_report(
+    report: RunReport,
+    threshold: float | None,
+    *,
+    failures: Sequence[CallFailures] = (),
+    extent: Extent = "news",
+) -> None:
     """Print what a run changed, its verdicts, its summary and the gate."""
     for warning in report.warnings:
         output.warn(warning)
@@ -66,12 +73,12 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     _print_results(report, extent)
     _print_models(report)
     print_lines([verdict_line(report, {})])
-    by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
-    failed = (failure_line(message, count, {}) for message, count in by_count)
-    print_lines(failed)
-    print_untrusted(report.untrusted)
+    print_lines(failure_line(failure.text, failure.count, {}) for failure in failures)
+    for hint in dict.fromkeys(failure.hint for failure in failures if failure.hint):
+        output.talk(f"hint: {hint}")
     if report.failures:
-        output.talk('(use "evalstore log --failures" to see where, and how to fix them)')
+        output.talk('(use "evalstore log --failures" to see where)')
+    print_untrusted(report.untrusted)
     if report.skipped:
         output.sentence(f'{skipped_text(report.skipped)} ("evalstore status" lists them)')
     output.left_out(report.left_out)
@@ -264,7 +271,7 @@ def _how_to_complete(report: RunReport) -> str:
         return "'evalstore log --failures' shows what to fix before running again"
     if report.hopeless:
         others = output.plural(report.failed - report.hopeless, "failed call")
-        return f"running again may help with {others}, 'evalstore log --failures' has the rest"
+        return f"running again may help with {others}; the others need to be fixed first"
     if not (report.failed or report.time_is_up or report.stopped_at_failure):
         return "a run asks for nothing more: 'evalstore status' says what is missing"
     return "running again may help"

@@ -259,10 +259,9 @@ def result_lines(end: RunEnd) -> Iterator[StyledLine]:
     yield from _repeat_lines(end)
     for failure in end.failures:
         yield BLANK
-        yield failure_line(f"{failure.model}: {failure.message}", failure.count, SIGNS)
-        status = f" {failure.status}" if failure.status else ""
+        yield failure_line(failure.text, failure.count, SIGNS)
         hint = f": {failure.hint}" if failure.hint else ""
-        yield from text_lines(f"hint: {failure.kind}{status}{hint}", "faint", 2)
+        yield from text_lines(f"hint: {failure.kind}{hint}", "faint", 2)
     if report.untrusted:
         yield BLANK
         yield from _untrusted_lines(report.untrusted)

@@ -503,8 +503,7 @@ def test_a_run_with_both_kinds_of_failures_says_which_help_to_repeat(
     edit(bots / "evalstore.yaml", "[bot, prog]", "[bot, prog]\nretries: 0")
     trust("bot", "prog")
     assert evalstore("run").stdout.endswith(
-        "incomplete; running again may help with 1 failed call, "
-        "'evalstore log --failures' has the rest\n"
+        "incomplete; running again may help with 1 failed call; the others need to be fixed first\n"
     )
 
 

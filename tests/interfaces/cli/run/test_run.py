@@ -416,7 +416,8 @@ def test_a_missing_key_is_reported_before_the_first_call(
     assert ran.exit_code == 3
     assert ran.stderr == (
         "DESK_KEY is not set, so 'desk/m' is called without a key\n"
-        '(use "evalstore log --failures" to see where, and how to fix them)\n'
+        "hint: start the server, or correct 'baseURL' of its provider\n"
+        '(use "evalstore log --failures" to see where)\n'
     )
     assert "failed 2x: desk/m: " in ran.stdout
 

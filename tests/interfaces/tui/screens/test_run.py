@@ -603,12 +603,12 @@ def test_failures_of_several_kinds_are_reported_each_with_its_own_words(workspac
             assert "incomplete: 1 new answer" in screen(pilot)
             assert blocks(pilot, statuses) == [("3", "400"), ("3", "503")]
             await press(pilot, "G", "g", "escape")
-            # The first 401 ends all calls to the model: what is left was not called, but failed.
+            # The first 401 ends all calls to the model: what is left is not called.
             (workspace / "tests/weather.md").write_text(
                 questions(f"[[fail=401]] {number}" for number in range(6))
             )
             await press(pilot, "R", "enter")
-            assert blocks(pilot, statuses) == [("6", "401")]
+            assert blocks(pilot, statuses) == [("1", "401")]
 
         drive(scenario, size=(100, 40))
 
@@ -657,7 +657,7 @@ def test_failures_of_another_run_at_the_same_time_are_not_reported(workspace: Pa
             run(where, selection, RunOptions(), ProgressListener())
 
     ended = carry_out_request(where, ALL, _Other(), plan(where, ALL))
-    assert [(failure.count, failure.status) for failure in ended.failures] == [(1, 400)]
+    assert [(failure.count, failure.kind) for failure in ended.failures] == [(1, "status 400")]
 
 
 def test_files_with_errors_are_reported_before_anything_is_asked(workspace: Path) -> None:
