@@ -20,6 +20,7 @@ from evalstore.core.errors import FileProblem, LimitProblem, Problem
 from evalstore.core.values import CaseFile
 from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.fields import suggest
+from evalstore.files.templates import ITEM
 from evalstore.store.driver import note_reached
 from evalstore.store.trees.case_chunks import CaseTreeBuilder
 from evalstore.workspace.index import NumberLists
@@ -198,12 +199,13 @@ def _find_idle(
             test.first_line,
             hint="write the instructions for the judge below the line '---'",
         )
-    for name, line, row in drafter.blank.values():
+    for column, (name, line, row) in drafter.blank.items():
+        used = f"{ITEM}.{column}" if name.startswith(f"{ITEM}.") else column
         yield _in_rows(
             warn(
                 f"'{{{{{name}}}}}' is filled with an empty value",
                 line,
-                hint=f"fill it in, or write '{{{{ {name} | default(\"\") }}}}' if it may be empty",
+                hint=f"fill it in, or write '{{{{ {used} | default(\"\") }}}}' if it may be empty",
             ),
             [_place(data, row)],
         )

@@ -190,6 +190,22 @@ def test_an_empty_cell_of_a_shown_column_is_a_warning_however_many_rows_there_ar
         assert evalstore("check").stderr == warning * ("|" not in shown)
 
 
+def test_the_hint_on_an_empty_cell_has_the_name_that_templates_with_filters_need(
+    make: Callable[[str], Path], evalstore: Evalstore
+) -> None:
+    root = make(_text())
+    (root / "tests/rows.csv").write_text("country,the capital\nNorway,\n")
+
+    def check(shown: str) -> str:
+        body = BODY.format(more=f" Near {shown}?").replace("'{{capital}}'", "Oslo")
+        (root / "tests/rows.md").write_text("---\ndataset: rows.csv\n---\n\n" + body)
+        return evalstore("check").stderr
+
+    advised = '{{ the_capital | default("") }}'
+    assert f"write '{advised}' if it may be empty" in check("{{the capital}}")
+    assert check(advised) == ""
+
+
 def test_only_the_rows_that_differ_are_filled_again(
     make: Callable[[str], Path], evalstore: Evalstore, drafted: list[int]
 ) -> None:
