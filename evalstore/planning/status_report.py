@@ -251,6 +251,8 @@ class Status:
     """How many failed then and, by what is stored, pass."""
     undecided: int = 0
     """How many were decided then and, by what is stored, are undecided."""
+    decided: int = 0
+    """How many were undecided then and, by what is stored, pass or fail."""
     other_reasons: list[OtherReason] = field(default_factory=list)
     """Reasons that are none of the edits above, of items of files that are not among the changes.
     The most frequent come first."""
@@ -269,7 +271,7 @@ class Status:
     waiting_asks: int = 0
     """The number of answers that wait for these files to be trusted."""
     labels: int = 0
-    """The number of labels that were given or removed since the last run."""
+    """The number of labels that were added or removed since the last run."""
     lost_labels: list[tuple[str, str]] = field(default_factory=list)
     """The file and row of labels that no longer count because of an edit, one for each label."""
     refused: list[str] = field(default_factory=list)
@@ -488,6 +490,8 @@ class StoredOutcomes:
     """How many failed then, and pass now."""
     undecided: int = 0
     """How many results were decided then, and are undecided now."""
+    decided: int = 0
+    """How many were undecided then, and pass or fail now."""
 
 
 def find_stored_outcomes(
@@ -513,6 +517,7 @@ def find_stored_outcomes(
         pair = Pair(was, now)
         change = sort_pair(pair, answers=False)
         found.undecided += pair.is_now_undecided
+        found.decided += was.verdict == "undecided" != now.verdict
         if change == "broke":
             found.broke[now.file] += 1
         elif change == "fixed":

@@ -72,8 +72,7 @@ def summary_text(report: RunReport) -> str:
     if report.used_again:
         counts += f", {plural(report.used_again, 'verdict')} reused"
     if report.labelled:
-        by = "a label" if report.labelled == 1 else "labels"
-        counts += f", {plural(report.labelled, 'result')} decided by {by}"
+        counts += f", {plural(report.labelled, 'result')} with labels"
     cost = cost_text(report.cost, report.spending)
     return f"run {short(report.run)} {counts}, {cost}{saved}"
 

@@ -343,7 +343,7 @@ def _add_up(
                 for it in status.changes
             ]
             status.broke, status.fixed = outcomes.broke.total(), outcomes.fixed.total()
-            status.undecided = outcomes.undecided
+            status.undecided, status.decided = outcomes.undecided, outcomes.decided
     problems = (problem.sentence for problem in project.reading.problems)
     # Before others ask for the candidates of another selection, which may be left out.
     status.warnings = [*project.warnings, *problems]

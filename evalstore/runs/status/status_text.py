@@ -528,12 +528,12 @@ def labels_text(status: Status) -> str:
     """Return how many labels no run has recorded yet; empty if there are none."""
     if not status.labels:
         return ""
-    return f"{plural(status.labels, 'label')} since run {short(status.last_run or '')}"
+    return f"{unrecorded_text(status)} since run {short(status.last_run or '')}"
 
 
 def unrecorded_text(status: Status) -> str:
-    """Return `1 label to record`."""
-    return f"{plural(status.labels, 'label')} to record"
+    """Return `1 label added or removed`."""
+    return f"{plural(status.labels, 'label')} added or removed"
 
 
 def outcome_text(status: Status) -> str:
@@ -541,7 +541,7 @@ def outcome_text(status: Status) -> str:
 
     It is empty if there are none, and if the changed files say it all.
     """
-    causes = status.edits or status.labels
+    causes = status.edits or status.labels or status.decided
     if not causes and all(
         getattr(status, word) <= sum(getattr(change, word) for change in status.changes)
         for word in ("broke", "fixed", "undecided")
@@ -551,9 +551,10 @@ def outcome_text(status: Status) -> str:
 
 
 def unrecorded_changes(status: Status) -> str:
-    """Return how many results broke, were fixed or became undecided without a call, if any."""
+    """Return how many results have another verdict without a call, if any."""
     listed = results_text(
-        *((status.broke, "broke"), (status.fixed, "fixed"), (status.undecided, "now undecided"))
+        *((status.broke, "broke"), (status.fixed, "fixed"), (status.undecided, "now undecided")),
+        (status.decided, "no longer undecided"),
     )
     return f"Since the last run, without new calls: {listed}" if listed else ""
 

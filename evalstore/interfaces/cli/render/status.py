@@ -90,14 +90,11 @@ def print_status(
     for each in status.in_progress:
         output.sentence(in_progress_text(each))
     if outcome := outcome_text(status):
-        them = "it" if status.broke + status.fixed + status.undecided == 1 else "them"
-        output.sentence(f'{outcome} (use "evalstore diff" to list {them})')
+        output.sentence(f'{outcome} (use "evalstore diff" for details)')
     if lost := lost_labels_text(status.lost_labels):
         output.sentence(lost)
     if labels := labels_text(status):
-        output.sentence(
-            f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
-        )
+        output.sentence(f'{labels} (use "evalstore run" to record this)')
     for text in _cut(used_again_texts(status), _REASONS):
         output.sentence(text)
     if left := left_text(status):

@@ -117,9 +117,7 @@ def plan_lines(
 
 def records_only(request: RunRequest, status: Status) -> bool:
     """Return whether a run without calls would record labels, or other verdicts than the last."""
-    return not request.before and bool(
-        status.labels or status.broke or status.fixed or status.undecided
-    )
+    return not request.before and bool(status.labels or unrecorded_changes(status))
 
 
 _ABOUT_REPEATS = (

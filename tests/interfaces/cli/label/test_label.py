@@ -89,7 +89,7 @@ def test_labels_are_listed_with_what_the_judges_say(
     assert evalstore("ls", "labels") == Ran(0, "", "No labels.\n")
     evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
     evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Bob")
-    assert "0 new verdicts, 2 results decided by labels, $0" in evalstore("run", "-q").stdout
+    assert "0 new verdicts, 2 results with labels, $0" in evalstore("run", "-q").stdout
     listed = evalstore("ls", "labels")
     header, oslo, rome = [line.split() for line in listed.stdout.splitlines()]
     assert header == ["FILE", "ROW", "MODEL", "LABEL", "BY", "JUDGED", "NOTE"]
@@ -439,15 +439,17 @@ def test_status_counts_the_labels_that_no_run_has_recorded(ran: Any, evalstore: 
 
     assert line() == ""
     evalstore("label", OSLO, "pass", "--as", "Ada")
-    assert line() == '1 label since run <short> (use "evalstore run" to record it)'
+    assert (
+        line() == '1 label added or removed since run <short> (use "evalstore run" to record this)'
+    )
     evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Bob")
-    assert line() == '2 labels since run <short> (use "evalstore run" to record them)'
+    assert line().startswith("2 labels added or removed since")
     evalstore("label", "tests/weather.md::city=Rome", "none", "--as", "Bob")
-    assert line().startswith("1 label since")
+    assert line().startswith("1 label added or removed since")
     evalstore("run")
     assert line() == ""
     evalstore("label", OSLO, "none", "--as", "Ada")
-    assert line().startswith("1 label since")
+    assert line().startswith("1 label added or removed since")
 
 
 def test_status_names_the_labels_that_an_edit_makes_void(
@@ -583,10 +585,12 @@ def test_what_broke_is_fixed_when_it_passes_whatever_it_was_in_between(
     rome = "tests/weather.md::city=Rome"
     for by, word, shown in (("Ada", "fail", "fail"), ("Bob", "pass", "undecided")):
         evalstore("label", rome, word, "--as", by)
-        evalstore("run", "-q")
+        assert ", 1 result with labels, " in evalstore("run", "-q").stdout
         assert broken() == [shown]
     for by in ("Ada", "Bob"):
         evalstore("label", rome, "--remove", "--as", by)
+    told = "Since the last run, without new calls: 1 result no longer undecided "
+    assert told in evalstore("status").stdout
     for _ in range(3):
         assert broken() == []
         evalstore("run", "-q")

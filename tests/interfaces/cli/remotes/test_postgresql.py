@@ -260,7 +260,7 @@ def test_the_status_is_remembered_until_the_database_is_written(
     assert first == again
     evalstore("label", OSLO, "pass", "--as", "Ada")
     labelled = evalstore("status")
-    assert "1 label since" in labelled.stdout
+    assert "1 label added or removed since" in labelled.stdout
     execute(read_address(url), "DELETE FROM sessions")
     assert evalstore("status") != labelled
 

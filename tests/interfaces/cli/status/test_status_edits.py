@@ -39,7 +39,7 @@ def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
     assert "Changed since run <short> (<when>):\n" in printed
     assert "    M.  candidate scripted/one  model extraIdentifier: v2 -> removed\n" in printed
     outcome = "Since the last run, without new calls: 1 result broke"
-    assert f'{outcome} (use "evalstore diff" to list it)' in printed
+    assert f'{outcome} (use "evalstore diff" for details)' in printed
     assert AT_ONCE in printed
     document = documents("status")
     assert (document["broke"], document["fixed"], document["ask"]) == (1, 0, 0)

@@ -75,11 +75,14 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
 def test_a_label_is_pending_work_that_a_run_records(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "p", "enter", "w")
-        assert screen(pilot).startswith(" pending work › 1 label to record")
-        assert "record 1 label since run ########" in screen(pilot)
+        assert screen(pilot).startswith(" pending work › 1 label added or removed")
+        assert "record 1 label added or removed since run ########" in screen(pilot)
         await press(pilot, "R")
         text = " ".join(screen(pilot).split())
-        assert "A run would record 1 label since run ########; that calls no model." in text
+        assert (
+            "A run would record 1 label added or removed since run ########; that calls no model."
+            in text
+        )
         await press(pilot, "enter")
         assert "complete: 0 new answers" in screen(pilot)
         await press(pilot, "escape")
