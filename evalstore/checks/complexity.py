@@ -115,7 +115,7 @@ def schema_cost(schema: str, size: int) -> float:
         if name in _UNBOUNDED or (name in ("$id", "id") and depth > 0):
             return math.inf
         if name in ("pattern", "patternProperties"):
-            patterns = [inner] if isinstance(inner, str) else list(inner or ())
+            patterns = inner if isinstance(inner, dict | list) else [inner]
             if not all(isinstance(it, str) and is_cheap_pattern(it, size) for it in patterns):
                 return math.inf
         return 1 + size // 10 if name == "uniqueItems" else count(inner, depth + 1)

@@ -269,6 +269,8 @@ def test_a_pattern_is_cheap_when_there_are_few_ways_to_match(
         ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, False),
         ({"pattern": EVIL}, False),
         ({"$ref": "https://example.org/schema"}, False),
+        ({"const": {"pattern": 5}}, False),
+        ({"const": {"patternProperties": None}}, False),
     ],
 )
 def test_a_schema_is_cheap_when_its_conditions_are_few(schema: Json, cheap: bool) -> None:
