@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -43,6 +44,8 @@ _COUNTS = (
     *("waiting", "used_again", "added"),
 )
 """The counts of a changed file."""
+_CASES_OF_ONE = re.compile(r"(\(| of )([\d,]+) cases?(?=\)|$)")
+"""How many cases of a file a reason has, or a part that was edited as well."""
 _NEW_CANDIDATE = "new candidate"
 """Begins a reason for which nothing is asked again."""
 
@@ -73,9 +76,18 @@ def _joined(changes: Sequence[FileChange]) -> FileChange:
     """Return changes by the same edit as one."""
     first = changes[0]
     names = first.edited if first.edited == changes[1].edited else ()
+
+    def of_all(text: str) -> str:
+        """Return a text of each of the files with the counts of all of them."""
+        return _CASES_OF_ONE.sub(
+            lambda it: it[1] + plural(len(changes) * int(it[2].replace(",", "")), "case"), text
+        )
+
     return replace(
         first,
         file=plural(len(changes), "file"),
+        reason=of_all(first.reason),
+        also=tuple(map(of_all, first.also)),
         edited=names,
         may_be_edited_rows=any(change.may_be_edited_rows for change in changes),
         **{name: sum(getattr(change, name) for change in changes) for name in _COUNTS},

@@ -99,14 +99,17 @@ def test_the_ids_of_both_answers_stay_on_one_line(
 
 
 def test_status_shows_one_edit_of_many_files_once(ships: Path, evalstore: Evalstore) -> None:
-    text = FILES["tests/ships.md"].replace("---\nrep", "---\nsystemPrompts: [kind]\nrep", 1)
+    text = FILES["tests/ships.md"].replace("---\nrep", "---\nsystemPrompts: [kind, short]\nrep", 1)
     tree(
         ships,
         {f"tests/{number}.md": text.replace("comes", f"comes {number}") for number in range(5)},
     )
-    tree(ships, {"prompts/kind.md": "Be kind.\n"})
+    tree(ships, {"prompts/kind.md": "Be kind.\n", "prompts/short.md": "Be short.\n"})
     evalstore("run", "-q")
     tree(ships, {"prompts/kind.md": "Be kind and short.\n"})
+    again = evalstore("status", "--refresh").stdout
+    assert "5 files  45 cases asked again: system prompt kind changed: " in again
+    assert " (45 cases); at your request (45 cases)\n" in again
     status = evalstore("status").stdout
     assert "    M.  5 files  45 cases asked again: system prompt kind changed: " in status
     assert "tests/0.md" not in status
