@@ -501,7 +501,9 @@ def _find(
     prompt = name_prompt_file(workspace, file)
     if prompt and (used := sorted(users(prompt))):
         return [Target(name) for name in used]
-    hint = _file_hint(workspace, file, tests)
+    hint = f"'--limit {path}' takes the first cases"
+    if not path.isdigit():
+        hint = _file_hint(workspace, file, tests)
     raise NoTestFileError(f"test file '{path}' not found", hint=hint)
 
 

@@ -70,7 +70,7 @@ class _Commands(TyperGroup):
         """Return the command that the first argument names; raises `EvalstoreError` for another."""
         is_name = args and not args[0].startswith("-") and not ctx.resilient_parsing
         if is_name and self.get_command(ctx, args[0]) is None:
-            raise unknown_command(args[0], self.list_commands(ctx))
+            raise unknown_command(args[0], self.list_commands(ctx), ctx.params.get("config") or "")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -275,15 +275,26 @@ _MEANT = {
     "eval evaluate test score": "'evalstore run' asks and judges",
     "validate lint": "'evalstore check' validates all files",
     "setup": "'evalstore init' makes a workspace",
-    "cache --no-cache --force": "answers are reused; 'evalstore run --refresh' asks again",
+    "cache --no-cache --force": (
+        "answers are reused; 'evalstore run --refresh' asks again for one run: "
+        "the next one counts older answers again, except with '--max-age'"
+    ),
     "share --share": "'evalstore report' writes one HTML file, 'evalstore serve' shows results",
     "convert": "'evalstore import' reads the tests of other tools",
+    "generate redteam": "no tests are generated: 'evalstore init FILE.md' makes a test file",
+    "delete": "a store only grows: nothing in it is deleted",
+    "debug": "'evalstore doctor' checks the setup and the models",
+    "config": "settings are in evalstore.yaml; 'evalstore check' validates it",
+    "--delay": "write '--set requestsPerMinute=N'",
+    "--no-table": "'evalstore run --quiet' prints less",
     "--repeat --epochs --num-samples": "'evalstore run --attempts N' asks each question N times",
     "--filter --filter-pattern --sample-id": "'evalstore run -k EXPR' selects cases by name",
     "--filter-first-n": "'evalstore run --limit N' takes the first N cases",
     "--filter-sample": "'evalstore run --sample N' draws N cases",
     "--filter-failing": "'evalstore run --last-failed' takes what did not pass",
-    "--filter-errors-only --retry-on-error": "'evalstore run --retry-errors' repeats failed calls",
+    "retry --filter-errors-only --retry-on-error": (
+        "'evalstore run --retry-errors' repeats failed calls"
+    ),
     "--filter-metadata --metadata": "'evalstore run --tag T' selects by a tag",
     "--provider --providers --target --targets --models --candidate --filter-providers "
     "--filter-targets --model-name": "'evalstore run --model ID' selects a candidate",
@@ -332,13 +343,15 @@ def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
     return EvalstoreError(_plain(error.message), hint=_usage(context))
 
 
-def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
-    """Return the error for a command that does not exist."""
+def unknown_command(name: str, known: Iterable[str], settings: str = "") -> EvalstoreError:
+    """Return the error for a command that does not exist; `settings` is the file given with -c."""
     from evalstore.files.fields import nearest
 
     if name in GONE:
         return EvalstoreError(f"'evalstore {name}' is now 'evalstore {GONE[name]}'")
     hint = _find_meant(name) or nearest(name, known) or "'evalstore --help' lists the commands"
+    if PurePath(settings).stem == "promptfooconfig":
+        hint = f"'evalstore import promptfoo {settings}' writes test files for its tests"
     return EvalstoreError(f"unknown command '{name}'", hint=hint)
 
 

@@ -39,7 +39,6 @@ from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, Mode, choose_m
 from evalstore.interfaces.cli.output import for_here
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.planning.status_report import Status
-from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.status.status_text import judgements_text, price_text
@@ -255,9 +254,6 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
             output.talk(_summary(status))
             report = watch.run(TerminalProgress(Globals.progress))
             show(report)
-            changes = report.changes
-            if changes and not changes.is_any and report.status == "complete":
-                output.talk(changes_line(changes).text)
     except NothingSelectedError as problem:
         output.talk(str(problem))
         return watch.report.exit_code if watch.report else problem.exit_code

@@ -289,6 +289,7 @@ _ELSEWHERE = {name: hint for names, hint in _HINTS.items() for name in names.spl
 """From the fields of promptfoo, Inspect and DeepEval, in lower-case letters alone, to a hint."""
 _FIRST_FIELD = re.compile(r"\s*[a-z]\w*:(?:\s|$)")
 _HEAD_END = re.compile(rf"^---|{HEADING.pattern}", HEADING.flags)
+_NAME = re.compile(r"^(\w+):", re.MULTILINE)
 _BLANK_LINE = re.compile(r"(?<=\S\n)(?=[ \t]*\n)")
 _WORDS = {"id", "description", "answer", "group"}
 """The fields that may also begin an ordinary text: they hold any text."""
@@ -382,7 +383,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     fields = Fields(
         document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS, elsewhere=_ELSEWHERE
     )
-    is_misspelt = bool(collector.problems)
+    # A field that is misspelt may be the dataset.
+    is_misspelt = bool(collector.problems) and fields.value("replacements") is None
     if document is None:
         _find_unopened(body, collector)
     plain = fields.choice("template", ("plain", "jinja")) == "plain"
@@ -405,10 +407,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     instructions = section(prose, separator or first)
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
     dataset = collector.attempt(lambda: _dataset(fields), None)
-    is_dataset_read = fields.value("dataset") is None or dataset is not None
-    is_unfilled = is_misspelt and not (
-        dataset or any(replacements or ())
-    )  # a field may be one of the two
+    is_dataset_read = dataset is not None or (fields.value("dataset") is None and not is_misspelt)
     test = TestFile(
         path=path,
         runs=runs,
@@ -433,9 +432,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         plain=plain,
         document=document,
         is_cut=separator is not None,
-        readable=bool(
-            runs and replacements is not None and is_dataset_read and block and not is_unfilled
-        ),
+        readable=bool(runs and replacements is not None and is_dataset_read and block),
     )
     collector.problems += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
     if test.checks and test.checks.judge and not test.instructions:
@@ -457,19 +454,16 @@ def _find_unopened(body: str, collector: Collector | None = None) -> None:
     for end in filter(None, ends):
         matter, is_rule = body[: end.start()].rstrip(), end[0] == "---"
         try:
-            value = read_yaml(matter).value
+            _, read = read_test("", f"---\n{matter}\n---\n# User\n\n.\n---\n.")
         except FileProblem:
             continue
-        names = [str(name) for name in value][: len(TEST_FIELDS)] if isinstance(value, dict) else []
+        last = matter.count("\n") + 2
+        names = _NAME.findall(matter)[: len(TEST_FIELDS)]
         told = {name for name in names if end[0] or name != name.lower()} - _WORDS
-        is_sure = bool(told or (is_rule and HEADING.search(body)))
-        if names and is_sure:
-            _, read = read_test("", f"---\n{matter}\n---\n# User\n\n.\n---\n.")
-            last = matter.count("\n") + 2
+        if is_sure := bool(told or (is_rule and HEADING.search(body))):
             is_sure = all((each.line or 0) > last for each in read.problems + read.warnings)
-        is_near = is_rule and any(nearest(name, TEST_FIELDS, cutoff=0.8) for name in names)
-        if names and (is_sure or is_near):
-            line = 1 + matter.count("\n", 0, len(matter) - len(matter.lstrip()))
+        if is_sure or (is_rule and any(nearest(name, TEST_FIELDS, cutoff=0.8) for name in names)):
+            line = last - 1 - matter.strip().count("\n")
             below = "" if is_rule else ", and one below the fields"
             problem = FileProblem(
                 "the fields at the start are not frontmatter, so the model would see them",

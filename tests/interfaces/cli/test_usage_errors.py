@@ -45,10 +45,23 @@ REPORTS = {
         "a test file in a run is REV:FILE, such as '@~1:tests/t.md'",
     ),
     "eval": ("unknown command 'eval'", "'evalstore run' asks and judges"),
+    "eval -c promptfooconfig.yaml": (
+        "unknown command 'eval'",
+        "'evalstore import promptfoo promptfooconfig.yaml' writes test files for its tests",
+    ),
+    "redteam run": (
+        "unknown command 'redteam'",
+        "no tests are generated: 'evalstore init FILE.md' makes a test file",
+    ),
+    "retry x": ("unknown command 'retry'", "'evalstore run --retry-errors' repeats failed calls"),
+    "delete x": ("unknown command 'delete'", "a store only grows: nothing in it is deleted"),
+    "run --delay 10": ("unknown option '--delay'", "write '--set requestsPerMinute=N'"),
+    "run --no-table": ("unknown option '--no-table'", "'evalstore run --quiet' prints less"),
     "test t.md": ("unknown command 'test'", "'evalstore run' asks and judges"),
     "run --no-cache": (
         "unknown option '--no-cache'",
-        "answers are reused; 'evalstore run --refresh' asks again",
+        "answers are reused; 'evalstore run --refresh' asks again for one run: "
+        "the next one counts older answers again, except with '--max-age'",
     ),
     "run --repeat 3": (
         "unknown option '--repeat'",

@@ -157,15 +157,20 @@ def _new_failures(report: RunReport) -> str:
 
 
 def print_changes(report: RunReport, *, is_data: bool = True) -> None:
-    """Print how many verdicts changed since the last run, if any did; to stderr as a message."""
+    """Print how many verdicts changed since the last run; to stderr as a message."""
     changes = report.changes
-    if changes is None or not changes.is_any:
+    if changes is None:
+        return
+    is_again = report.status == "complete" and report.judged and not changes.first_judged
+    if not (changes.is_any or is_again):
         return
     if is_data:
         print_lines([changes_line(changes)])
     else:
         output.talk(changes_line(changes).text)
     run = output.short(report.run)
+    if not changes.is_any:
+        return
     if changes.is_of_several:  # no comparison of two runs has them all
         output.talk(f'  (use "evalstore show {run}" to list them)')
     else:

@@ -291,6 +291,13 @@ def test_a_case_with_its_system_prompt_as_it_is_printed(
     assert refused.stderr.endswith(f"hint: leave out the system prompt: '{case}'\n")
 
 
+def test_a_number_in_the_place_of_a_test_file_is_answered_with_the_limit(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    error = "error: test file '5' not found\nhint: '--limit 5' takes the first cases\n"
+    assert evalstore("run", "-n", "5") == Ran(2, "", error)
+
+
 def test_an_unknown_model(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("run", "-m", "scripted/om") == Ran(
         2,

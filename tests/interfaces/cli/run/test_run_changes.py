@@ -97,6 +97,7 @@ def test_a_failure_that_was_judged_again_is_shown_with_its_new_feedback(history:
     check_for("c", "never")
     printed = history("run").stdout
     assert printed.startswith(
+        "since the last run: nothing broke or was fixed\n"
         "fail       tests/c.md  scripted/one  <short>  (still fails)\n"
         "           'never' is not in 'no c'\n"
         "not listed: 1 failure as before (--all lists it)\n"
@@ -277,7 +278,10 @@ def test_the_failure_to_be_shown_is_not_a_pending_result(echo: Echo, evalstore: 
 
 
 def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:
-    assert "since the last run" not in history("run", "--refresh").stdout
+    refreshed = history("run", "--refresh")
+    assert refreshed.stdout.startswith("since the last run: nothing broke or was fixed\n")
+    assert "to see how" not in refreshed.stderr
+    assert "since the last run" not in history("run").stdout
     assert history("diff", "@~1", "@").stdout == (
         "run <short> (<when>) -> run <short> (<when>)\n"
         "4 unchanged\npass rate 50.0% -> 50.0% (4 results in 4 files, judged on both sides)\n"
