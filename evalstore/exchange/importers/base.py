@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.hashing import is_deeper
 from evalstore.core.values import Json, Reply, Role, ToolVersion, Usage, Verdict
+from evalstore.exchange.importers.template_writer import safe_file_name
 from evalstore.files.access import (
     FLAG,
     LARGEST_SOURCE,
@@ -41,6 +42,7 @@ from evalstore.files.access import (
 )
 from evalstore.files.fields import suggest
 from evalstore.files.text_source import DEEPEST
+from evalstore.files.yaml12 import write_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,17 @@ class Imported:
     ) -> None:
         """Note what is not imported."""
         self.left.append(SkippedItem(str(file), str(reason), line, column))
+
+    def add_model(self, code: str, provider: str, base_url: str, key: str | None) -> None:
+        """Add the files of a model at an address, and of its provider."""
+        served: Json = {"code": provider, "type": "openai-compatible", "baseURL": base_url}
+        served |= {"apiKeyEnvVar": key} if key else {}
+        model = {"id": code, "provider": provider, "providerModelCode": code}
+        named = provider.rpartition("/")[2]
+        for name, fields in (f"providers/{named}", served), (f"models/{code}", model):
+            folder, _, file = name.partition("/")
+            text = f"{write_yaml(fields, compact=True)}\n"
+            self.files[f"{folder}/{safe_file_name(file)}.yaml"] = text.encode()
 
     def require_any(self, message: str, hint: str) -> None:
         """Raise `EvalstoreError` unless something was imported, or noted as left."""

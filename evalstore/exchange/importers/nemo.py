@@ -227,19 +227,11 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
         )
         return None
     name = safe_file_name(code)
-    address = _PATHS.sub("", url)
-    provider = {
-        "code": f"{prefix}/{name}".lstrip("/"),
-        "type": "openai-compatible",
-        "baseURL": address,
-    }
-    key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
+    key = None
     if endpoint.get("api_key") or endpoint.get("api_key_secret"):
-        provider["apiKeyEnvVar"] = key
+        key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
         imported.warn(file, f"the key of '{code}' is not imported: set {key}")
-    model = {"id": code, "provider": provider["code"], "providerModelCode": code}
-    imported.files[f"providers/{name}.yaml"] = f"{write_yaml(provider, compact=True)}\n".encode()
-    imported.files[f"models/{name}.yaml"] = f"{write_yaml(model, compact=True)}\n".encode()
+    imported.add_model(code, f"{prefix}/{name}".lstrip("/"), _PATHS.sub("", url), key)
     return code
 
 

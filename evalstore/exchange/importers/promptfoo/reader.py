@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -94,7 +95,13 @@ def _configs(path: Path) -> list[Path]:
 
 def _read(config: Path, prefix: str, imported: Imported) -> None:
     require(not files.is_code(config.name), "the configuration is code, which is not run")
-    document = files.read_document(config)
+    try:
+        document = files.read_document(config)
+    except NotTakenError as problem:
+        if prefix:  # one of several
+            raise
+        place = f"{os.path.relpath(config)}:{problem.line or 1}"
+        raise EvalstoreError(f"{place}: {problem}") from problem
     if not isinstance(document.value, dict):
         raise NotTakenError("the configuration must be a mapping of fields", line=1)
     file = str(config)
@@ -200,8 +207,19 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
         subject = "a provider" if name is None else f"the provider '{name}'"
         imported.skip(file, f"{subject} names no model that can be imported", line)
         return
+    config = as_mapping(config)
+    unused = set(config) - {"temperature"}
+    address, key = config.get("apiBaseUrl"), config.get("apiKeyEnvar")
+    if address is not None and not re.fullmatch(r"https?://[^@?#\s]+", str(address)):
+        imported.skip(file, f"{name}: 'apiBaseUrl' is no address: write a model file for it", line)
+        return
+    if address is not None:
+        id = id.partition("/")[2]
+        unused -= {"apiBaseUrl", "apiKeyEnvar"}
+        server = safe_file_name(re.sub(r"^\w+://", "", f"{address}-{key}" if key else address))
+        imported.add_model(id, server, address, key)
     entry: Json = id
-    temperature = config.get("temperature") if isinstance(config, dict) else None
+    temperature = config.get("temperature")
     if isinstance(temperature, int | float):
         entry = {"id": id, "temperature": temperature}
     entries: list[Json] = imported.settings.setdefault(field, [])
@@ -210,10 +228,9 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
     if isinstance(provider, dict) and provider.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
         imported.warn(file, reason, line)
-    unused = set(config) - {"temperature"} if isinstance(config, dict) else set()
     if unused:
-        names = ", ".join(sorted(unused))
-        reason = f"the provider '{name}': {names} of its 'config' are not imported"
+        names = ", ".join(sorted(map(str, unused)))
+        reason = f"the provider '{name}': not imported from its 'config': {names}"
         imported.warn(file, reason, line)
 
 

@@ -234,6 +234,31 @@ def test_providers_become_settings_to_paste(tmp_path: Path) -> None:
     ]
 
 
+def test_a_model_at_an_address_is_called_there(tmp_path: Path) -> None:
+    made = config(
+        tmp_path,
+        "prompts: [x]\nproviders:\n"
+        "  - {id: 'openai:chat:a/b', config: {apiBaseUrl: 'http://desk:80/v1', apiKeyEnvar: K}}\n"
+        "  - {id: 'openai:chat:c', config: {apiBaseUrl: 'http://desk:80/v1', max_tokens: 5}}\n"
+        "  - {id: 'openai:chat:d', config: {apiBaseUrl: '{{env.BASE}}'}}\n"
+        "tests: [{assert: [{type: is-json}]}]\n",
+    )
+    assert made.imported.settings == {"candidates": ["a/b", "c"]}
+    assert made.text("models/a-b.yaml") == (
+        "id: a/b\nprovider: desk-80-v1-K\nproviderModelCode: a/b\n"
+    )
+    assert made.text("providers/desk-80-v1-K.yaml") == (
+        "code: desk-80-v1-K\ntype: openai-compatible\nbaseURL: http://desk:80/v1\napiKeyEnvVar: K\n"
+    )
+    assert "apiKeyEnvVar" not in made.text("providers/desk-80-v1.yaml")
+    assert [reason for _, _, reason in made.left] == [
+        "openai:chat:d: 'apiBaseUrl' is no address: write a model file for it"
+    ]
+    assert made.warnings == [
+        "the provider 'openai:chat:c': not imported from its 'config': max_tokens"
+    ]
+
+
 def test_tests_without_assertions_let_everything_pass_and_that_is_reported(tmp_path: Path) -> None:
     made = config(tmp_path, "prompts: [x]\ntests: [{vars: {}}]\n")
     assert made.verdict(PATH, "") == "pass"

@@ -119,6 +119,21 @@ def test_what_belongs_into_the_settings_is_printed_to_be_pasted(
     assert ran.stdout.endswith("for evalstore.yaml:\n  candidates: [openai/gpt-4o]\n")
 
 
+def test_a_configuration_that_cannot_be_read_is_one_error(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    source = workspace / "source/promptfooconfig.yaml"
+    tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE})
+    evalstore("import", "promptfoo", "source")
+    source.write_text("prompts: [\n")
+    ran = evalstore("import", "promptfoo", "source")
+    assert ran == Ran(
+        2,
+        "",
+        "error: source/promptfooconfig.yaml:1: 'promptfooconfig.yaml': the [ is not closed\n",
+    )
+
+
 def test_tests_that_models_judge_ask_for_evaluators(workspace: Path, evalstore: Evalstore) -> None:
     text = "prompts: [x]\ntests: [{assert: [{type: llm-rubric, value: It is polite.}]}]\n"
     tree(workspace, {"source/promptfooconfig.yaml": text})
