@@ -515,6 +515,7 @@ def _sort_keys(
 Compared = TypeVar("Compared")
 OLDER = "older answers count"
 """The reason of a change whose answers were stored before those of the other side."""
+OLDER_MEANS = "after a run with --refresh, a run without it counts the oldest answers again"
 ASKED_AGAIN = "asked again"
 """The reason of a change of answers to the same question, which nothing but chance explains."""
 

@@ -338,7 +338,7 @@ class RateChange:
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
         if not self.can_be_significant:
-            result = ": too few for a significance test" * bool(self.moved)
+            result = f": too few {self.unit}s to test significance" * bool(self.moved)
             number = {0: "no", 1: "one"}.get(self.moved, self.moved)
             return f"the pass rate of {number} {self.unit}{'s' * (self.moved > 1)} changed{result}"
         conclusion = "significant" if self.is_significant else "not significant"
@@ -378,7 +378,7 @@ class RateChange:
             return points
         if self._is_too_wide:
             files = f"{self.clusters:,} {self.unit}s"
-            return f"{points} (no interval: too wide with {files})"
+            return f"{points} (no interval: {files} are too few)"
         low, high = half_up(100 * self.low), half_up(100 * self.high)
         return f"{points} (95% interval {low:+.1f} to {high:+.1f})"
 

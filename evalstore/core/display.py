@@ -25,8 +25,8 @@ WORKSPACE = "workspace"
 NEWEST_RUNS = 10
 """Runs that are searched for results that broke."""
 STILL_BROKEN = f"Still broken from the last {NEWEST_RUNS} runs"
-NONE_BROKEN = f"nothing still broken from the last {NEWEST_RUNS} runs"
-"""The title of these results in a report, and what it says without any."""
+BROKEN_PENDING = "broken before and now pending"
+"""Said of these results: of those that fail, and of those that are pending."""
 _SHOWN = 120
 """The most characters of a text in a feedback."""
 _BEFORE = 20

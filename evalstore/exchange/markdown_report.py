@@ -18,8 +18,6 @@ from urllib.parse import quote
 from evalstore import __version__
 from evalstore.core.clock import minute
 from evalstore.core.display import (
-    NONE_BROKEN,
-    STILL_BROKEN,
     case_name,
     percent,
     plural,
@@ -39,7 +37,7 @@ from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.flips.broken_results import find_earlier_breaks
+from evalstore.results.flips.broken_results import by_title, find_earlier_breaks, none_broken_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.flips.result_history import find_history
 from evalstore.results.labels import find_later_labels
@@ -82,19 +80,20 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         compared = compare_run(location, project, run, compare, answers=False)
         searched = find_earlier_breaks(location, project, run, compared)
-        breaks = searched or []
+        broken = by_title(searched or ())
+        breaks = [it for listed in broken.values() for it in listed[:_MOST_PAIRS]]
         flips = compared.flips.values() if compared else ()
         pairs = [*chain.from_iterable(each[:_MOST_PAIRS] for each in flips)]
         failing, new_prompts = _find_new_failures(project, run, compared)
         listed = [*(pair.now for pair in pairs if pair.now), *failing[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
-        quoted = [*(it.result for it in breaks[:_MOST_PAIRS]), *failing[:_MOST_PAIRS]]
+        quoted = [*(it.result for it in breaks), *failing[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
         folder, rows = project.settings.paths["tests"], RowResults(store)
         earlier = {
             result: f", {': '.join(filter(None, (broke, changes)))}"
-            for result, since, started in breaks[:_MOST_PAIRS]
+            for result, since, started in breaks
             for broke in [f"broke in run {_run_name(since, names)}, {minute(started)}"]
             for history in [find_history(store, folder, result, run, rows=rows)]
             for changes in [history.changes_in(since, code_span) if history else ""]
@@ -102,17 +101,16 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         note, _ = find_later_labels(location, store, run)
         spent = sum_spent(store, run)
         overview = make_overview(
-            *(run, totals, compared, breaks, _name),
+            *(run, totals, compared, searched or (), _name),
             pending=run.verdicts.get("pending", 0),
             compare=collector.compare,
         )
         (edits,) = find_run_edits(location, store, [run])
     new = {it: f", {n}" if (n := attempts.get(it.cell)) else "" for it in failing}
     prompts = compared.prompts if compared else {}
-    none_broken = NONE_BROKEN if searched == [] and not is_partial(run) else ""
     return _join(
         [
-            *_headline(run, compared, overview, names, none_broken),
+            *_headline(run, compared, overview, names, none_broken_text(run, compared, searched)),
             *(
                 [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
@@ -125,8 +123,9 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
                 if each
             ),
             *(_broken(compared, attempts) if compared else ()),
-            *_failing(
-                *(STILL_BROKEN, [it.result for it in breaks], prompts, earlier, feedback),
+            *chain.from_iterable(
+                _failing(title, [it.result for it in listed], prompts, earlier, feedback)
+                for title, listed in broken.items()
             ),
             *_failing(
                 "New and not passing" if compared else "Not passing",
@@ -198,7 +197,8 @@ def _headline(
 ) -> Iterator[str]:
     yield from (f"{MARK.decode()}{overview.sentence}", "")
     scope = scope_text(run)
-    counts, about = run_counts_text(run), f", with {code_span(scope)}" if scope else ""
+    counts = run_counts_text(run) + ", $0" * (run.cost == 0)  # else the sentence has it
+    about = f", with {code_span(scope)}" * bool(scope)
     if is_partial(run) and counts.startswith("complete"):
         counts = f"partial{counts.removeprefix('complete')}"
     versus = ", with no earlier run to compare with"

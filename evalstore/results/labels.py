@@ -202,13 +202,14 @@ def find_later_labels(location: Location, store: Store, run: Run) -> tuple[str, 
     counted = with_later_labels(location, store, told)
     if not told:
         return "", told
-    number = {0: "none of them", len(told): "them"}.get(len(counted), f"those of {len(counted):,}")
-    note = f"labels of {plural(len(told), 'result')} were added, changed or removed after this run"
+    number = {0: "none", len(told): "all"}.get(len(counted), f"{len(counted):,}")
+    note = f"labels of {plural(len(told), 'result')} changed after this run"
     texts = {
         it: f"{text}; {'' if it in counted else 'not '}counted when this report was made"
         for it, text in told.items()
     }
-    return f"{note}; the workspace counted {number} when this report was made", texts
+    when = "when this report was made, the workspace counted"
+    return f"{note}; {when} {number} of these changes", texts
 
 
 def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from evalstore.comparison.statistics import Rate, RateChange
 from evalstore.core.display import (
+    BROKEN_PENDING,
     WORKSPACE,
     cost_text,
     half_up,
@@ -113,7 +114,7 @@ class Overview:
     """What a reader has to know first."""
 
     sentence: str
-    """`mini got better, 54% to 77%; 2 cases broke. Best: large, 90%. The run cost $0.12.`"""
+    """`mini got better, 54% to 77%; 2 results broke. Best: large, 90%. The run cost $0.12.`"""
     candidates: tuple[CandidateRow, ...]
     note: str = ""
     """Which of the rates the sentence leaves out; empty if it compares all."""
@@ -137,9 +138,7 @@ def make_overview(
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
-    broke = {*diff.broke.rows()} if diff else set()  # those that broke again are not counted twice
-    others = {(it.result.file, hash(it.result[:2])) for it in breaks} - broke
-    before = f"{plural(len(others), 'other' if broke else 'case')} still broken" * bool(others)
+    changed = _changes_text(diff, breaks)
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
@@ -147,7 +146,7 @@ def make_overview(
     )
     if is_of_some:
         told = _causes_text(diff.count_causes()) if diff else ""
-        parts = _partial_text(run), _changes_text(diff, before), told
+        parts = _partial_text(run), changed, told
         cost = _cost_text(run)
         return Overview(f"{'; '.join(filter(None, parts))}{'.' * bool(cost)}{cost}", rows)
     if not any(row.group.rate.judged for row in rows):
@@ -164,16 +163,14 @@ def make_overview(
     causes = diff.count_causes() if diff else Counter[str]()
     told = _causes_text(causes)
     if shifted or not told:
-        changes = [*shifted, _changes_text(diff, before), failing, told]
+        changes = [*shifted, changed, failing, told]
         if diff and not (shifted or diff.broke or diff.fixed):
-            changes.insert(0, f"Nothing broke or was fixed{so_far}")
+            changes.insert(0, f"Nothing{' judged' * bool(so_far)}{so_far} broke or was fixed")
     else:
         is_all = all(shift.changed == shift.others.total() for shift in shifts.values())
-        cases = diff.other_causes[1] if diff else 0
-        several = f" ({plural(cases, 'case')})" * (cases < causes.total())
-        flips = _changes_text(diff)
-        found = f"{told[0].upper()}{told[1:]}{several}{so_far}: {flips}".removesuffix(": ")
-        changes = [found, before, failing] if is_all else [flips, before, failing, told]
+        flips = _changes_text(diff, breaks, noun=False)
+        found = f"{told[0].upper()}{told[1:]}{so_far}: {flips}".removesuffix(": ")
+        changes = [found, failing] if is_all else [changed, failing, told]
     best = _best_text(rows, names, so_far, compare, is_first=diff is None)
     told = "; ".join(filter(None, changes))
     is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
@@ -261,7 +258,7 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
             shared = both if judged[each.name] else 0
             others, gain = Counter[str](), gained[each.name]
             own = gain
-            for (cause, model, points), count in diff.other_causes[0].items():
+            for (cause, model, points), count in diff.other_causes.items():
                 if model == each.name and points:
                     others[cause] += count
                     own -= points * count
@@ -322,17 +319,21 @@ def _causes_text(causes: Counter[str]) -> str:
     return ", ".join(texts)
 
 
-def _changes_text(diff: Diff | None, earlier: str = "") -> str:
-    """Return how many cases broke, are now undecided or were fixed, and what `earlier`.
+def _changes_text(diff: Diff | None, breaks: Sequence[EarlierBreak], *, noun: bool = True) -> str:
+    """Return how many results broke, are now undecided or were fixed, and are of the `breaks`.
 
-    Where some broke, also that none was fixed.
+    Where some broke, also that none was fixed. The first number has the `noun`.
     """
-    flips = diff.flips if diff else {}
-    counts = [(n, word) for word, pairs in flips.items() if (n := len({*pairs.rows()}))]
-    texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
-    texts += ["none fixed"] * bool(diff and diff.broke and not diff.fixed)
-    first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
-    return ", ".join(filter(None, [*first, *texts, earlier]))
+    broke = bool(diff and diff.broke)
+    waiting = sum(it.is_pending for it in breaks)
+    failing = len(breaks) - waiting
+    others = ("other " if failing == 1 else "others ") * broke
+    counts = {word: len(pairs) for word, pairs in diff.flips.items()} if diff else {}
+    counts |= {f"{others}still broken": failing, BROKEN_PENDING: waiting}
+    listed = [(word, n) for word, n in counts.items() if n or (broke and word == "fixed")]
+    texts = [f"{f'{n:,}' if n else 'none'} {word}" for word, n in listed]
+    first = [f"{plural(n, 'result')} {word}" for word, n in listed[:noun]]
+    return ", ".join([*first, *texts[noun:]])
 
 
 def _best_text(

@@ -207,10 +207,10 @@ def test_results_of_a_row_are_one_cluster_where_rows_are_compared() -> None:
 
 def test_a_file_with_a_single_row_has_no_rows_to_compare() -> None:
     change = compare([result(), result(model="b")], [result("fail"), result(model="b")]).change()
-    assert change.finding == "the pass rate of one file changed: too few for a significance test"
+    assert change.finding == "the pass rate of one file changed: too few files to test significance"
     two = [result(row=name, key=name) for name in "ab"]
     change = compare(two, [two[0]._replace(verdict="fail"), two[1]]).change()
-    assert change.finding == "the pass rate of one row changed: too few for a significance test"
+    assert change.finding == "the pass rate of one row changed: too few rows to test significance"
     assert compare(two, two).change().finding == "the pass rate of no row changed"
 
 
@@ -227,7 +227,7 @@ def test_candidates_that_move_in_opposite_directions_are_tested_one_by_one() -> 
     test = test.format("0.016, ")
     less = [*swapped[:7], *was[7:]]
     assert compare(was, less).findings(compare(was, less).change()) == {"": test}
-    few = "the pass rate of one file changed: too few for a significance test"
+    few = "the pass rate of one file changed: too few files to test significance"
     two = [*swapped[:7], swapped[7], *was[8:]]
     assert compare(was, two).findings(compare(was, two).change()) == {"a": test, "b": few}
     three = [*swapped[:3], *was[3:7], *swapped[7:10], *was[10:]]
@@ -255,7 +255,7 @@ def test_one_of_many_candidates_is_not_significant_by_chance() -> None:
     words = "(p = {}, Holm-corrected for 9 candidates, sign-flip test over the {} files"
     assert found["a"].startswith(f"not significant {words.format('0.14', 7)}")
     assert found["b"].startswith(f"not significant {words.format('1', 10)}")
-    assert found["z"] == "the pass rate of 2 files changed: too few for a significance test"
+    assert found["z"] == "the pass rate of 2 files changed: too few files to test significance"
 
 
 def test_the_number_of_a_prompt_now_is_that_of_what_it_was_edited_to() -> None:

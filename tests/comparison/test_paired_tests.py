@@ -267,14 +267,14 @@ def test_a_change_is_reported_with_the_interval_that_fits(
     ("sums", "words"),
     [
         ([0, 0], "the pass rate of no file changed"),
-        ([-3, 0], "the pass rate of one file changed: too few for a significance test"),
+        ([-3, 0], "the pass rate of one file changed: too few files to test significance"),
         (
             [-3, -2, -1, 1],
-            "the pass rate of 4 files changed: too few for a significance test",
+            "the pass rate of 4 files changed: too few files to test significance",
         ),
         (
             [2] * 5,
-            "the pass rate of 5 files changed: too few for a significance test",
+            "the pass rate of 5 files changed: too few files to test significance",
         ),
         (
             [2] * 4 + [-1, -1],
@@ -303,7 +303,7 @@ def test_a_finding_says_that_the_interval_disagrees_with_the_test() -> None:
     assert found.endswith(exact)
     one = change_of([ClusterSum(300, 60), ClusterSum(1, 0), ClusterSum(1, 0)])
     assert (one.low or 0) > 0
-    assert one.finding == "the pass rate of one file changed: too few for a significance test"
+    assert one.finding == "the pass rate of one file changed: too few files to test significance"
     cut = RateChange(9, 6, 6, 0.7, 0.4, 1.0, "cluster-t", 0.25)
     assert cut.finding.startswith("not significant (p = "), "the interval is not shown"
 
@@ -321,16 +321,16 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
         (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
         (
             [ClusterSum(4, total) for total in (4, 1, 0, 0, -1)],
-            "+20.0 points (no interval: too wide with 5 files)",
+            "+20.0 points (no interval: 5 files are too few)",
         ),
         ([ClusterSum(1, 0)] * 20_000, "+0.0 points (95% interval +0.0 to +0.0)"),
         (
             [ClusterSum(4, -2), ClusterSum(4, 1)],
-            "-12.5 points (no interval: too wide with 2 files)",
+            "-12.5 points (no interval: 2 files are too few)",
         ),
         (
             [ClusterSum(4, 2), ClusterSum(4, -1)],
-            "+12.5 points (no interval: too wide with 2 files)",
+            "+12.5 points (no interval: 2 files are too few)",
         ),
     ],
 )

@@ -206,7 +206,7 @@ def test_the_jobs_of_the_page_share_a_remote(
     assert decided.returncode == 0, decided.stderr
     assert "0 new answers, 71 reused, 0 new verdicts, $0;" in decided.stdout
     assert "gate failed: 3 regressions" in decided.stdout
-    told = "### evalstore: Edits of tests changed 3 results (1 case): 1 case broke, none fixed. "
+    told = "### evalstore: Edits of tests changed 3 results: 3 broke, none fixed. "
     assert (clone / comment).read_text("utf-8").startswith(told)
     assert (base / "called").read_text("utf-8").splitlines()[-1].startswith(posted + comment)
     assert len(list((base / "team/indexes").iterdir())) == 4

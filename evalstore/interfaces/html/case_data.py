@@ -464,13 +464,15 @@ class ChangedPairs:
     def change(self, result: Result) -> str:
         """Return the kind of the change of a result; empty if it has not changed.
 
-        What an earlier run broke and was only asked or judged again since is still broken.
+        What an earlier run broke and was only asked or judged again since is still broken; not
+        what is pending.
         """
         if not (self._changes or self._earlier):
             return ""
         digest = digest_of_cell(result)
         change = self._changes.get(digest, ("", ()))[0]
-        is_earlier = digest in self._earlier and change in ("", "changed")
+        is_judged = result.word != "pending"
+        is_earlier = is_judged and digest in self._earlier and change in ("", "changed")
         return CHANGES[-1] if is_earlier else change
 
     def broke_in(self, result: Result) -> str:

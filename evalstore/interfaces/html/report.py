@@ -12,7 +12,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from evalstore.core.display import NONE_BROKEN, WORKSPACE, case_name, short
+from evalstore.core.display import WORKSPACE, case_name, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.runs import shared_cost_text
 from evalstore.files.atomic_write import require_report, temporary_file
@@ -32,7 +32,7 @@ from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
-from evalstore.results.flips.broken_results import find_earlier_breaks
+from evalstore.results.flips.broken_results import find_earlier_breaks, none_broken_text
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
@@ -196,7 +196,7 @@ def build_report(
                 names_of,
                 about,
                 more_notes,
-                NONE_BROKEN if earlier == [] and not is_partial(run) else "",
+                none_broken_text(run, compared, earlier),
                 collector.compare,
             )
             spool.seek(0)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
 from evalstore.core.display import (
-    STILL_BROKEN,
     WORKSPACE,
     case_name,
     cost_text,
@@ -33,10 +32,11 @@ from evalstore.results.compare.diff_result import (
     describe_pair,
     summary_lines,
 )
-from evalstore.results.flips.verdict_changes import Outcome
+from evalstore.results.flips.broken_results import by_title
+from evalstore.results.flips.verdict_changes import Outcome, outcome_of
 from evalstore.results.report_overview import CandidateRow, make_overview, undecided_texts
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
-from evalstore.results.stats.trend import rate_texts, uncounted_text
+from evalstore.results.stats.trend import rate_texts, run_notes
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def summarise_results(
     lists = [each | {"cases": _changed_cases(each["results"], table)} for each in changes]
     shown, is_now = {each["id"]: each for each in lists if each["cases"]}, run.id == WORKSPACE
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
-    lines = [line.candidate for line in trend.lines]
+    lines, runs = [line.candidate for line in trend.lines], [*trend.runs]
+    if runs[1:] and diff and (runs[-1].id, runs[-2].id) == (WORKSPACE, diff.was):
+        runs[-1] = runs[-1]._replace(outcome=outcome_of(diff))
     edits = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
     marks = "; ".join(f"{at} {safe(with_arrows(reasons))}" for at, reasons in edits if reasons)
@@ -109,8 +111,8 @@ def summarise_results(
         "edits": next((safe(with_arrows(it.edits)) for it in trend.runs if it.id == run.id), ""),
         "trend": trend_chart(trend),
         "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
-        "fixed": shown.pop("fixed", None),
-        "broke": tuple(shown.values()),
+        "fixed": shown["fixed"]["count"] if "fixed" in shown else "",
+        "changes": tuple(shown.values()),
         "since": since,
         "change_lines": tuple(line.text for line in summary_lines(diff)) if diff else (),
         "groups": tuple(
@@ -119,8 +121,8 @@ def summarise_results(
             if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
         "about": (*_about(run, totals, table, saved), *about),
-        "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(trend.runs)],
-        "uncounted": uncounted_text(trend.runs),
+        "runs": [run_row(each, lines, names.get(each.id, ())) for each in reversed(runs)],
+        "run_notes": run_notes(runs),
         "lines": [*map(safe, short_names(lines))],
     }
 
@@ -155,7 +157,8 @@ def _notes(
     if totals and totals.total.cost:
         cost = known_price(totals.total.cost, totals.total.unpriced, brief=True)
         priced = simulated(cost) if totals.is_simulated else cost
-        yield f"cost of all answers and verdicts shown: {priced}"
+        is_free = run.id != WORKSPACE and run.cost == 0  # else the sentence has it
+        yield f"{'this run cost $0; ' * is_free}cost of all answers and verdicts shown: {priced}"
 
 
 def _about(
@@ -195,17 +198,10 @@ def _about(
 def list_changes(
     diff: Diff, breaks: Sequence[EarlierBreak], names: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what broke, is now undecided, was fixed, is still broken or is new and does not pass.
+    """Yield what broke, is now undecided, was fixed, broke before or is new and does not pass.
 
-    Of each the first results. What is still broken of a case that broke now is listed with it.
-    `names` are those of runs.
+    Of each the first results. `names` are those of runs.
     """
-    broke = {*diff.broke.rows()}
-    again = [it for it in breaks if (it.result.file, hash(it.result[:2])) in broke]
-    earlier = [it for it in breaks if (it.result.file, hash(it.result[:2])) not in broke]
-
-    def describe(listed: Iterable[EarlierBreak]) -> list[tuple[Result, PairFacts]]:
-        return [(it.result, _describe_break(diff, it, names)) for it in listed]
 
     def describe_pairs(pairs: PairGroup) -> list[tuple[Result, PairFacts]]:
         count = _count_listed([*pairs.rows()])
@@ -213,12 +209,12 @@ def list_changes(
 
     for title, pairs in diff.flips.items():
         flips = describe_pairs(pairs)
-        cases = {result[:2] for result, _ in flips} if title == "broke" else ()
-        others = describe(it for it in again if it.result[:2] in cases)
-        yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips, others)
-    rows = [it.result[:2] for it in earlier]
-    first = describe(earlier[: _count_listed(rows)])
-    yield _list("before", STILL_BROKEN, rows, first)
+        yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips)
+    for id, (title, listed) in zip(("before", "waiting"), by_title(breaks).items(), strict=True):
+        rows = [it.result[:2] for it in listed]
+        first = listed[: _count_listed(rows)]
+        described = [(it.result, _describe_break(diff, it, names)) for it in first]
+        yield _list(id, title, rows, described)
     failing = diff.new.new_failures()
     yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
 
@@ -234,15 +230,14 @@ def _list(
     title: str,
     rows: Sequence[object],
     results: Sequence[tuple[Result, PairFacts]],
-    others: Sequence[tuple[Result, PairFacts]] = (),
 ) -> dict[str, Any]:
-    """Return a list of results; `rows` are the cases of all, `others` more results of these."""
+    """Return a list of results; `rows` are the cases of all."""
     more = rows[len(results) :]
     return {
         "id": id,
         "title": title,
         "count": ", ".join(count_cases(rows)),
-        "results": [*results, *others],
+        "results": results,
         "more": f"{plural(len(more), 'more result')} in {count_cases(more)[0]}" if more else "",
     }
 
@@ -320,7 +315,7 @@ def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
 def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     """Return the row of a run in a table with a column for each candidate."""
     return {
-        "id": "now" if run.id == WORKSPACE else short(run.id),
+        "id": run.id if run.id == WORKSPACE else short(run.id),
         "started": minute(run.at),
         "is_partial": run.is_limited,
         "status": "" if run.status == "complete" else status_word(run.status),

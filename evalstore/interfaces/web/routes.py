@@ -50,7 +50,7 @@ from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
-from evalstore.results.flips.verdict_changes import Outcome
+from evalstore.results.flips.verdict_changes import Outcome, outcome_of
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
@@ -60,7 +60,7 @@ from evalstore.results.stats.trend import (
     count_rates,
     count_results,
     rate_texts,
-    uncounted_text,
+    run_notes,
 )
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
@@ -511,7 +511,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             for entry, each in zip(entries, listed, strict=True)
             for run, row in [(entry.run, run_row(each, names, entry.names))]
         ],
-        uncounted=uncounted_text(listed),
+        notes=run_notes(listed),
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
@@ -530,7 +530,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         return {}, (), str(error)
     flips, labels, people = Outcome(0, 0, ()), 0, ""
     if diff := compared.diff:
-        flips = Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
+        flips = outcome_of(diff)
         labels = diff.count_causes()[LABELS]
         pairs = chain(diff.broke, diff.fixed, diff.comparison.changed)
         people = ", ".join(sorted({*chain.from_iterable(map(diff.reasons.people, pairs))}))

@@ -91,7 +91,7 @@ class Diff:
     @property
     def filled_text(self) -> str:
         """Return which other runs have results of the first side; empty if its run has all."""
-        return " and, for what it left out, earlier runs" * bool(self.reasons.earlier)
+        return ", and with earlier runs for results that it left out" * bool(self.reasons.earlier)
 
     @property
     def is_empty(self) -> bool:
@@ -138,23 +138,22 @@ class Diff:
         return {"broke": self.broke, "now undecided": undecided, "fixed": self.fixed}
 
     @cached_property
-    def other_causes(self) -> tuple[Counter[tuple[str, str, int]], int]:
-        """Return how many results have another verdict without a new answer, and of how many cases.
+    def other_causes(self) -> Counter[tuple[str, str, int]]:
+        """Return how many results have another verdict without a new answer.
 
         By cause, candidate, and what that adds to its passes: 1, 0 or -1.
         """
-        counts, cases = Counter[tuple[str, str, int]](), set[int]()
+        counts = Counter[tuple[str, str, int]]()
         for pair in chain(self.broke, self.fixed, self.comparison.changed):
             cause, was, now = self.reasons.other_cause(pair), pair.was, pair.now
             if cause and was and now:
                 counts[cause, now.model, (now.verdict == "pass") - (was.verdict == "pass")] += 1
-                cases.add(hash(now[:2]))
-        return counts, len(cases)
+        return counts
 
     def count_causes(self) -> Counter[str]:
         """Return these numbers by cause."""
         causes = Counter[str]()
-        for (cause, *_), count in self.other_causes[0].items():
+        for (cause, *_), count in self.other_causes.items():
             causes[cause] += count
         return causes
 

@@ -9,12 +9,12 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import numbers_now
-from evalstore.core.display import NEWEST_RUNS, WORKSPACE, case_name
+from evalstore.core.display import BROKEN_PENDING, NEWEST_RUNS, STILL_BROKEN, WORKSPACE, case_name
 from evalstore.core.results import CellKey, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions, is_partial
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.planner import require_sound
 from evalstore.results.compare.diff import diff
@@ -147,6 +147,30 @@ class EarlierBreak(NamedTuple):
     """The id of the run in which it broke."""
     started: int
     """When the run started: microseconds since 1970, UTC."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether the result is not judged as it is now."""
+        return self.result.word == "pending"
+
+
+def by_title(breaks: Iterable[EarlierBreak]) -> dict[str, list[EarlierBreak]]:
+    """Return those that do not pass, and those that are pending, by the titles of their lists."""
+    listed: dict[str, list[EarlierBreak]] = {STILL_BROKEN: [], BROKEN_PENDING.capitalize(): []}
+    for each in breaks:
+        listed[BROKEN_PENDING.capitalize() if each.is_pending else STILL_BROKEN].append(each)
+    return listed
+
+
+def none_broken_text(
+    run: Run, compared: Diff | None, earlier: Collection[EarlierBreak] | None
+) -> str:
+    """Return that nothing is still broken, if all was searched: `earlier` are those that are."""
+    if earlier is None or earlier or compared is None or is_partial(run):
+        return ""
+    other = "nothing else" if compared.broke or compared.comparison.now_undecided else "nothing"
+    place = f"the {WORKSPACE}" if run.id == WORKSPACE else "this run"
+    return f"{other} in {place} is {STILL_BROKEN[0].lower()}{STILL_BROKEN[1:]}"
 
 
 def find_earlier_breaks(

@@ -320,5 +320,5 @@ def _settings(case: Case, contents: Mapping[str, Json], file: CaseFile) -> Itera
     for id in case.judge_prompts:
         text = _messages(contents.get(id, {}), bare=True)
         yield f"judge prompt {id[:8]}\n    " + text.replace("\n", "\n    ")
-    if case.judged_by != ("models",):
-        yield f"judged by: {', '.join(case.judged_by)}"
+    for when in case.judged_by[2:]:  # the rest follows from instructions and checks
+        yield f"evaluator: {when}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain, groupby
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
 from evalstore.comparison.pair_groups import (
@@ -55,6 +55,9 @@ from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases, iterate_entries
 from evalstore.store.trees.tree_nodes import read_tree
 
+if TYPE_CHECKING:
+    from evalstore.results.compare.diff_result import Diff
+
 
 class Outcome(NamedTuple):
     """How many results broke, were fixed or became undecided since they were judged before."""
@@ -73,6 +76,11 @@ class Outcome(NamedTuple):
         """Return each number with its word."""
         others = (self.undecided, "now undecided"), (self.changed, "changed")
         return (self.broke, "broke"), (self.fixed, "fixed"), *others
+
+
+def outcome_of(diff: Diff) -> Outcome:
+    """Return the outcome of a comparison, without causes."""
+    return Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
 
 
 class ComparedPart(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from evalstore.comparison.comparison import Pair
-from evalstore.comparison.pair_groups import PlacedResults
+from evalstore.comparison.pair_groups import OLDER, OLDER_MEANS, PlacedResults
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, percent, plural
 from evalstore.core.runs import Run
@@ -156,12 +156,16 @@ def add_rates(
         yield TrendRun(run.id, run.started, is_limited and leaves_out_cases(run), *facts)
 
 
-def uncounted_text(runs: Sequence[TrendRun]) -> str:
-    """Return of how many runs it is known what changed; empty if of all."""
-    counted = sum(run.outcome is not None for run in runs)
+def run_notes(runs: Sequence[TrendRun]) -> list[str]:
+    """Return of how many runs it is known what changed, unless of all, and what causes mean."""
+    stored = [run for run in runs if run.id != WORKSPACE]
+    counted = sum(run.outcome is not None for run in stored)
     told = f"counted for the newest {plural(counted, 'run')}" if counted else "not counted"
-    is_all = counted == sum(run.id != WORKSPACE for run in runs)
-    return "" if is_all else f"Changed results are {told}."
+    causes = (cause for run in stored for cause in (run.outcome.causes if run.outcome else ()))
+    return [
+        *[f"Changed results are {told}."] * (counted < len(stored)),
+        *[f"{OLDER.capitalize()}: {OLDER_MEANS}."] * any(OLDER in cause for cause in causes),
+    ]
 
 
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:

@@ -159,7 +159,7 @@ def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evals
     edit(judged / "tests/weather.md", "How is", "How was")
     shown = evalstore("ls", "results", "--broke")
     assert shown.stdout.count("\npending ") == 1
-    assert shown.stderr == "(1 of these pending: broke in an earlier run, not judged since)\n"
+    assert shown.stderr == "(1 of these: broken before and now pending)\n"
 
 
 def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) -> None:
@@ -172,6 +172,14 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     (judged / "models/gpt.yaml").write_text(text)
     documents("run", "--fail-on", "none")
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
+
+
+def test_a_first_check_of_a_file_is_no_change_of_its_settings(judged: Path, documents: Any) -> None:
+    with (judged / "tests/weather.md").open("a", encoding="utf-8") as file:
+        file.write("\n~~~checks\n- contains: Sunny\n~~~\n")
+    documents("run", "--fail-on", "none")
+    (first, *_) = documents("ls", "results", "--broke")["results"]
+    assert first["changes"] == ["checks added"]
 
 
 def test_everything_that_broke_is_listed_however_much_broke_in_a_later_run(

@@ -97,7 +97,7 @@ def test_the_summary_is_at_the_top(changed: Path, page: Page) -> None:
     assert page.value("document.title").startswith("desk: ")
     sentence = page.value("document.querySelector('h1').textContent")
     best = "Best: first, 99%; its lead over second may be chance."
-    assert sentence == f"second got better, 0% to 1% (may be chance); 1 case fixed. {best}"
+    assert sentence == f"second got better, 0% to 1% (may be chance); 1 result fixed. {best}"
     bottom = "document.querySelector('#candidates').getBoundingClientRect().bottom"
     assert 0 < page.value(bottom) < 500
     plot = "document.querySelector('.trend-chart').getBoundingClientRect().height"
@@ -212,7 +212,7 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     ]
     assert lines[12] == "Earlier verdicts"
     assert lines[13].startswith("✗ fail run ")
-    assert lines[14] == "Runs with the same results of this file as a newer one are left out."
+    assert lines[14] == "Only runs in which a result of this file changed are listed."
     assert page.value("document.querySelector('#case article strong').textContent") == "day"
 
 
@@ -395,7 +395,7 @@ def test_dates_below_the_trend_are_apart_on_a_phone(
 
 FULLEST = (
     "careful got better, 88% to 92%; hasty got worse, 66% to 60%; "
-    "12 cases broke, 10 fixed, 3 others still broken. Best: careful, 92%."
+    "12 results broke, 10 fixed, 3 others still broken. Best: careful, 92%."
 )
 """The sentence with all that it can say."""
 

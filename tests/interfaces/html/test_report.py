@@ -217,7 +217,7 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     summary = summary_of(report(root))
     assert summary[:4] == [
         "first got worse, 100% to 0% (may be chance); "
-        "second got better, 0% to 100% (may be chance); 1 case broke, 1 fixed. "
+        "second got better, 0% to 100% (may be chance); 1 result broke, 1 fixed. "
         "Best: second, 100%; its lead over first may be chance.",
         "Edits: tests/hello.md changed",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
@@ -247,7 +247,7 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye").replace("kind", "short"))
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    told = "1 case broke, none fixed; 2 of 2 new results fail"
+    told = "1 result broke, none fixed; 2 of 2 new results fail"
     change = f"first got worse by 100.0 points (may be chance); {told}. Both candidates pass 0%."
     assert summary[0] == change
     assert summary[3] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
@@ -308,28 +308,26 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         (("-m", "It is meant."), "Ada: labelled pass: It is meant."),
     ):
         assert (
-            not any("removed after this run" in line for line in summary_of(report(root))) or note
+            not any("changed after this run" in line for line in summary_of(report(root))) or note
         )
         call(root, *label, *note)
         assert any(
-            "labels of 1 result were added, changed or removed after this run; the workspace "
-            "counted them when this report was made" in line
+            "labels of 1 result changed after this run; when this report was made, "
+            "the workspace counted all of these changes" in line
             for line in summary_of(report(root))
         )
         told = "labelled pass by Ada after the run; counted when this report was made"
         assert told in (root / "report.html").read_text()
-        assert "\nLabels of 1 result were added, changed or removed after this run; " in (
-            markdown_report(Location(root))
-        )
+        assert "\nLabels of 1 result changed after this run; " in (markdown_report(Location(root)))
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
         assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == [why]
     call(root, "run", "--fail-on", "none")
     assert not any("after this run" in line for line in summary_of(report(root, "@")))
     call(root, "label", "tests/hello.md", "--remove", "--model", "first", "--as", "Ada")
-    assert any("labels of 1 result were added" in it for it in summary_of(report(root, "@")))
+    assert any("labels of 1 result changed after" in it for it in summary_of(report(root, "@")))
     edit(root, "Hi", "Ho")
-    told = "after this run; the workspace counted none of them when this report was made"
+    told = "after this run; when this report was made, the workspace counted none of these changes"
     assert any(told in line for line in summary_of(report(root, "@")))
     told = "label by Ada removed after the run; not counted when this report was made"
     assert told in (root / "report.html").read_text()
@@ -344,7 +342,7 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     call(root, "run", "--fail-on", "none")
     call(root, "run", "tests/hello.md", "-m", "second", "--refresh", "--fail-on", "none")
     now = summary_of(report(root, "@work"))
-    told = "Nothing broke or was fixed; 1 case still broken. Best: first, 50%"
+    told = "Nothing broke or was fixed; 1 result still broken. Best: first, 50%"
     assert now[0] == told + LEAD
     assert now[now.index("Still broken from the last 10 runs (1 case)") + 1].startswith(
         "tests/hello.md first ✗ fail"
@@ -396,13 +394,20 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
         run.index("Still broken from the last 10 runs (1 case)") + 1,
         "tests/hello.md first ✗ fail (broke in run #, ",
     )
-    count = "2 cases"  # with what the last run broke, also if an edit made it pending
+    told = "Nothing broke or was fixed; 2 results still broken. "
+    count = "2 cases"  # with what the last run broke; an edit makes that pending
+    if is_edited:
+        told = "Nothing judged so far broke or was fixed; 1 result still broken, "
+        told += "1 broken before and now pending. "
+        count = "1 case"
+        assert "Broken before and now pending (1 case)" in workspace
+        assert "not counted" not in (root / "report.html").read_text(encoding="utf-8")
     same = workspace.index(f"Still broken from the last 10 runs ({count})") + 1
     assert run[place].startswith(earlier)
     assert run[place].endswith(" UTC: test changed)")
     same += [line.startswith(earlier) for line in workspace[same:]].index(True)
     assert workspace[same : same + 7] == run[place : place + 7]
-    assert f"{count} still broken" in workspace[0]
+    assert workspace[0].startswith(told)
 
 
 def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Path) -> None:
@@ -417,7 +422,7 @@ def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Pat
         return summary_of(root / "report.html")[0], compared[1] if compared else ""
 
     was, now = ([*log(Location(root)).entries][at].run.id[:8] for at in (1, 0))
-    told = "first got worse, 100% to 0% (may be chance); 1 case broke, none fixed."
+    told = "first got worse, 100% to 0% (may be chance); 1 result broke, none fixed."
     told += " Both candidates pass 0%."
     assert written() == (told, was)
     for verdict in ("fail", "pass"):  # also one that agrees with the judge
@@ -498,7 +503,7 @@ def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
     path = report(root)
     summary = summary_of(path)
     told = "this run is incomplete: some answers or verdicts are missing"
-    assert summary[1] == f"{told} · 1 of 2 results pending; 1 call failed"
+    assert summary[1:3] == [told, "1 of 2 results pending; 1 call failed"]
     block = data_of(path.read_text(encoding="utf-8"), "block-0")
     (failure,) = block["cases"][0]["cells"][0]["failures"]
     assert "no such <key>" in failure
@@ -732,7 +737,8 @@ def test_a_run_of_some_cases_has_counts_and_no_rate(tmp_path: Path) -> None:
     path = report(root)
     lines = summary_of(path)
     assert lines[0] == "1 of 2 cases, 2 results: 1 pass, 1 fail"
-    assert lines[2:4] == ["first 1 of 1 $0", "second 0 of 1 $0"]
+    place = lines.index("first 1 of 1 $0")
+    assert lines[place + 1] == "second 0 of 1 $0"
     table = "| candidate | passed | 100 answers |\n|---|---:|---:|\n| `first` | 1 of 1 | $0 |\n"
     assert table in markdown_report(Location(root))
     head = path.read_text(encoding="utf-8").partition('id="matrix"')[2].partition("</thead>")[0]
@@ -754,7 +760,7 @@ def test_a_run_is_shown_with_its_name_and_one_headline_for_one_pair_of_runs(
         assert re.search(r"compared with run [0-9a-f]{8} \(old\)", page)
         assert re.search(r">Since run [0-9a-f]{8} \(old\)", page)
         assert len(re.findall(r">[0-9a-f]{8} <strong [^>]*>\((?:new|old)\)<", page)) == 2
-        assert re.search("<h1[^>]*>Nothing broke or was fixed; 1 case still broken[.]", page)
+        assert re.search("<h1[^>]*>Nothing broke or was fixed; 1 result still broken[.]", page)
     capsys.readouterr()
     assert call(root, "show", "@") == 0
     assert capsys.readouterr().out.partition("\n")[0].endswith("(new)")
@@ -765,13 +771,13 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     told, (headline, *_) = "People's labels changed 1 result", summary_of(report(root, "@work"))
-    assert headline == f"{told}: 1 case broke, none fixed. Best: first, 50%{LEAD}"
+    assert headline == f"{told}: 1 broke, none fixed. Best: first, 50%{LEAD}"
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
     edit(root, "Bye", "Goodbye", "tests/bye.md")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, *_ = summary_of(report(root))
     told = "first fell, 100% to 50%, by people's labels; second got better, 0% to 50% "
-    told += "(may be chance); 1 case broke, 1 fixed; people's labels changed 1 result. "
+    told += "(may be chance); 1 result broke, 1 fixed; people's labels changed 1 result. "
     assert headline.startswith(told)
     quoted = re.sub("(first|second) (fell|got)", r"`\1` \2", told)
     assert f": {quoted}" in markdown_report(Location(root))
@@ -786,34 +792,37 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert call(root, "label", "tests/bye.md", "fail", "--model", "second", "--as", "Ada") == 0
     edit(root, "Good day", "Hello")
     headline, *_ = summary_of(report(root, "@work"))
-    told = (
-        "second got worse, 100% to 0% (may be chance); 2 cases broke, none fixed; people's labels "
-    )
-    told += "changed 1 result."
+    told = "second got worse, 100% to 0% (may be chance); 2 results broke, none fixed, 1 other "
+    told += "still broken; people's labels changed 1 result."
     assert headline.startswith(told)
 
 
 def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path) -> None:
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Hi."}))
     assert call(root, "run", "--refresh") == 0
-    told = "second got better, 0% to 100% (may be chance); 1 case fixed. Both candidates pass 100%."
+    told = (
+        "second got better, 0% to 100% (may be chance); 1 result fixed. Both candidates pass 100%."
+    )
     assert summary_of(report(root))[0] == told
     assert call(root, "report", "-o", "report.html") == 0  # older answers count: not an edit
     assert summary_of(root / "report.html")[0] == told
     note = "asked again (--refresh): in the workspace the oldest answers count"
-    assert all(note in summary_of(report(root, revision))[1] for revision in ("@", "@work"))
+    pages = ["\n".join(summary_of(report(root, revision))) for revision in ("@", "@work")]
+    assert all(note in page for page in pages)
     assert call(root, "run", "--fail-on", "none") == 0
-    assert note not in summary_of(report(root))[1]
+    assert note not in "\n".join(summary_of(report(root)))
+    note = "Older answers count: after a run with --refresh, a run without it counts the oldest"
+    assert note in (root / "report.html").read_text(encoding="utf-8")
     told = "1 result changed because older answers count now"
-    told += ": 1 case broke, none fixed. Best: first, 100%" + LEAD
+    told += ": 1 broke, none fixed. Best: first, 100%" + LEAD
     assert summary_of(report(root))[0] == told
     assert f"### evalstore: {told}\n" in markdown_report(Location(root)).replace("`", "")
     edit(root, "kind", "kind, not Go away")
     assert call(root, "run", "--fail-on", "none") == 0
-    assert summary_of(report(root))[0].startswith("Edits of tests changed 1 result: 1 case broke,")
+    assert summary_of(report(root))[0].startswith("Edits of tests changed 1 result: 1 broke,")
     (root / "models/judge.yaml").write_text(judge("Nothing") + "extraIdentifier: mild\n")
     assert call(root, "run", "--fail-on", "none") == 0
-    told = "Judges changed 2 results (1 case): 1 case fixed. Both candidates pass 100%."
+    told = "Judges changed 2 results: 2 fixed. Both candidates pass 100%."
     assert summary_of(report(root))[0] == told
 
 
@@ -822,8 +831,8 @@ def test_of_several_causes_each_is_told_with_its_changes(root: Path) -> None:
     assert call(root, "run", "--refresh") == 0
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     assert call(root, "run", "--fail-on", "none") == 0
-    told = "People's labels changed 1 result, 1 changed because older answers count now (1 case): "
-    assert summary_of(report(root))[0].startswith(f"{told}1 case broke, none fixed. ")
+    told = "People's labels changed 1 result, 1 changed because older answers count now: "
+    assert summary_of(report(root))[0].startswith(f"{told}2 broke, none fixed. ")
 
 
 def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
@@ -862,8 +871,12 @@ def test_candidates_that_are_not_named_are_counted(tmp_path: Path) -> None:
         "got worse, 100% to 0% (may be chance); {} got worse, 100% to 0% (may be chance); "
         "1 other got worse (may be chance); 2 others got better (may be chance)"
     )
-    assert summary_of(report(root))[0].startswith(f"a {told.format('b')}; 1 case broke, 1 fixed. ")
-    assert f": `a` {told.format('`b`')}; 1 case broke, 1 fixed. " in markdown_report(Location(root))
+    assert summary_of(report(root))[0].startswith(
+        f"a {told.format('b')}; 3 results broke, 2 fixed. "
+    )
+    assert f": `a` {told.format('`b`')}; 3 results broke, 2 fixed. " in markdown_report(
+        Location(root)
+    )
 
 
 def test_every_candidate_whose_rate_changed_is_named_and_each_result_is_counted_once(
@@ -874,16 +887,16 @@ def test_every_candidate_whose_rate_changed_is_named_and_each_result_is_counted_
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     headline = summary_of(report(root, "@work", "--compare", "@~1"))[0]
     told = "first fell, 100% to 0%, by people's labels; second got better, 0% to 100% "
-    told += "(may be chance); 1 case broke, 1 fixed; people's labels changed 1 result. "
+    told += "(may be chance); 1 result broke, 1 fixed; people's labels changed 1 result. "
     assert headline.startswith(told)
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ("Go away.", "Labels that no longer count changed 1 result: 1 case broke, none fixed."),
-        ("Go away!", "second got worse, 100% to 0% (may be chance); 1 case broke, none fixed."),
-        ("", "Labels that no longer count changed 1 result: 1 case broke, none fixed."),
+        ("Go away.", "Labels that no longer count changed 1 result: 1 broke, none fixed."),
+        ("Go away!", "second got worse, 100% to 0% (may be chance); 1 result broke, none fixed."),
+        ("", "Labels that no longer count changed 1 result: 1 broke, none fixed."),
     ],
 )
 def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_candidate(
@@ -919,7 +932,7 @@ def test_only_changes_of_the_rate_are_counted_with_those_by_labels(tmp_path: Pat
     assert call(root, "run", "--fail-on", "none") == 0
     assert call(root, "label", "tests/hello.md", "pass", "--as", "Ada") == 0
     headline = summary_of(report(root, "@work", "--compare", "@~1"))[0]
-    told = "first got better, 0% to 67% (may be chance); 1 case now undecided, 2 fixed; "
+    told = "first got better, 0% to 67% (may be chance); 1 result now undecided, 2 fixed; "
     told += "people's labels changed 1 result."
     assert headline == told
 
@@ -933,14 +946,14 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     anew(root, "second", {"when": "Bye", "answer": "Go away!"}, {"answer": "Hi."}, version="v3")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, *lines = summary_of(report(root))
-    told = "second got worse, 100% to 50% (may be chance); 1 case broke, none fixed, "
-    told += "1 other still broken. "
+    told = "second got worse, 100% to 50% (may be chance); 1 result broke, none fixed, "
+    told += "2 others still broken. "
     assert headline.startswith(told)
-    place = lines.index("Still broken from the last 10 runs (1 case)")
+    place = lines.index("Still broken from the last 10 runs (2 cases)")
     since = "tests/hello.md first ✗ fail (broke in run #"
-    assert lines[place + 1].startswith(since)
+    (at,) = (at for at, line in enumerate(lines) if at > place and line.startswith(since))
     answers = ["question", "Hello", "before", "Good morning!", "now", "Go away!"]
-    assert lines[place + 2 : place + 8] == answers
+    assert lines[at + 1 : at + 7] == answers
     told = markdown_report(Location(root)).partition("#### Still broken from the last 10 runs\n\n")[
         2
     ]
@@ -950,7 +963,5 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     cases = [case for case in data_of(page, "block-0")["cases"] if "passed" in case["cells"][0]]
     passed, _ = (case["cells"][0]["passed"] for case in cases)
     assert (passed["word"], [line[0] for line in passed["diff"][0]]) == ("pass", ["-", "+"])
-    both = lines[lines.index("Broke (1 case)") : place]
-    assert both[:4] == ["Broke (1 case)", "tests/bye.md", "question", "Bye"]
-    assert both[4] == "second ✓ pass → ✗ fail (model changed)"
-    assert any(line.startswith("first ✗ fail (broke in run #") for line in both)
+    (told, *_) = lines[lines.index("Broke (1 case)") + 1 : place]
+    assert told == "tests/bye.md second ✓ pass → ✗ fail (model changed)"

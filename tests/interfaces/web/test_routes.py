@@ -1020,7 +1020,7 @@ def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
     assert ask(address, run)[1] == before
     post(address, answer_of(address, "Go away."), verdict="pass", note="Blunt.", by="Ada")
     after = ask(address, run)[1]
-    assert "labels of 1 result were added, changed or removed after this run" in after
+    assert "labels of 1 result changed after this run" in after
     assert ask(address, run)[1] == after, "the store is as it was"
 
 

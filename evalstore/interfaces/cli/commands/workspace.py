@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import NEWEST_RUNS, WORKSPACE, case_name, status_word
+from evalstore.core.display import (
+    BROKEN_PENDING,
+    NEWEST_RUNS,
+    WORKSPACE,
+    case_name,
+    status_word,
+)
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
@@ -241,7 +247,7 @@ def _list_results(
     if pending and is_less:
         output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
     elif pending and wanted.broke:
-        output.talk(f"({pending:,} of these pending: broke in an earlier run, not judged since)")
+        output.talk(f"({pending:,} of these: {BROKEN_PENDING})")
 
 
 def _result_cells(row: dict[str, Any]) -> dict[str, Any]:

@@ -271,7 +271,7 @@
       ...reasons(detail.why),
       previous(detail.was, cell, texts), previous(detail.passed, cell, texts),
       history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history),
-        make("p", {class: "note"}, "Runs with the same results of this file as a newer one are left out.")) : null);
+        make("p", {class: "note"}, "Only runs in which a result of this file changed are listed.")) : null);
   }
 
   const dialog = $("case");

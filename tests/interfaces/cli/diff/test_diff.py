@@ -67,11 +67,11 @@ def test_cases_and_results_are_counted_apart_where_they_differ(
     assert "\n2 results broke (1 case), 2 unchanged\n" in shown
     assert "\nBroke (1 case, 2 results):\n" in shown
     report = evalstore("report", "@", "--markdown").stdout
-    assert "; 1 case broke, none fixed. Best: " in report
+    assert "; 2 results broke, none fixed. Best: " in report
     assert "\n#### Broke (1 case, 2 results)\n" in report
     evalstore("report", "@", "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
-    assert "; 1 case broke, none fixed. " in page
+    assert "; 2 results broke, none fixed. " in page
     assert ">Broke (1 case, 2 results)</h2>" in page
 
 
@@ -91,8 +91,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "scripted/one -> scripted/two in run <short>\n"
         "scripted/two: 1 better, 1 equal\n"
         "pass rate 50.0% -> 100.0% (2 results in 1 file, judged on both sides)\n"
-        "scripted/two against scripted/one: +50.0 points (no interval: too wide with 2 rows); "
-        "the pass rate of one row changed: too few for a significance test\n"
+        "scripted/two against scripted/one: +50.0 points (no interval: 2 rows are too few); "
+        "the pass rate of one row changed: too few rows to test significance\n"
         "\nBetter (1):\n"
         "    tests/weather.md [city=Oslo]  fail -> pass  <short> -> <short>\n"
         "        scripted/one: It is cold there.\n"
@@ -143,7 +143,7 @@ def test_a_comparison_in_a_partial_run_names_the_workspace(two: Path, evalstore:
         "1 result is pending for both candidates\n"
         "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)\n"
         "scripted/two against scripted/one: +100.0 points; "
-        "the pass rate of one file changed: too few for a significance test\n",
+        "the pass rate of one file changed: too few files to test significance\n",
         "",
     )
 
@@ -162,7 +162,7 @@ def test_results_that_wait_for_one_candidate_are_told_from_others(
         f"{waits}"
         "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)\n"
         "scripted/two against scripted/one: +100.0 points; "
-        "the pass rate of one file changed: too few for a significance test\n"
+        "the pass rate of one file changed: too few files to test significance\n"
     )
     value = ("--model", "scripted/two", "--vs", "scripted/one", "--stat")
     assert waits in evalstore("diff", "@", *value).stdout

@@ -78,7 +78,7 @@ def test_regressions_in_files_are_printed_like_those_in_memory(
     assert "gate failed: 81 regressions (passed in runs <short>" in gate
     assert every.count("(regression: passed in ") == 81
     assert len(json.loads(document)["regressions"]) == 81
-    assert "81 cases still broken" in printed[0][-1]
+    assert "81 results still broken" in printed[0][-1]
 
 
 @pytest.mark.extended

@@ -54,12 +54,12 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     broken: Evalstore, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     page = tmp_path_factory.mktemp("report") / "report.html"
-    assert "; 1 case broke, none fixed.\n" in broken("report", "--markdown").stdout
+    assert "; 1 result broke, none fixed.\n" in broken("report", "--markdown").stdout
     broken(*GATE)
     broken("tag", "good", "@~2")
     broken("tag", "worse", "@~1")
     text = broken("report", "--markdown").stdout
-    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 case still broken. ")
+    assert text.startswith("### evalstore: Nothing broke or was fixed; 1 result still broken. ")
     assert ", compared with `<short>` (`worse`).\n" in text
     told = text.partition("#### Still broken from the last 10 runs\n\n")[2]
     since = "fail, broke in run `<short>` (`worse`), "
@@ -69,7 +69,7 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     )
     broken("report", "@", "-o", str(page))
-    assert "1 case still broken" in page.read_text(encoding="utf-8")
+    assert "1 result still broken" in page.read_text(encoding="utf-8")
     assert ">Still broken from the last 10 runs (1 case)</h2>" in page.read_text(encoding="utf-8")
     assert broken("report", "--markdown", "--compare", "@~1").stdout == text
     text = broken("report", "--markdown", "--compare", "@").stdout
@@ -114,7 +114,7 @@ def test_a_report_lists_what_is_broken_also_in_a_file_that_reaches_its_threshold
     broken(*GATE)
     assert broken(*GATE).stdout.endswith("gate passed\n")
     assert broken("report", "--markdown").stdout.startswith(
-        "### evalstore: Nothing broke or was fixed; 1 case still broken. "
+        "### evalstore: Nothing broke or was fixed; 1 result still broken. "
     )
     assert broken("ls", "results", "--broke").stdout.count("tests/t.md") == 1
 

@@ -265,7 +265,7 @@ OSLO = """\
 """
 
 
-TOO_FEW = "the pass rate of one row changed: too few for a significance test"
+TOO_FEW = "the pass rate of one row changed: too few rows to test significance"
 
 
 def test_the_report_says_what_broke_why_and_what_it_cost(
@@ -281,11 +281,11 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
     assert (
         re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "<time>", ran.stdout)
         == f"""\
-### evalstore: `one` got worse, 50% to 0% (may be chance); 1 case broke, none fixed. \
+### evalstore: `one` got worse, 50% to 0% (may be chance); 1 result broke, none fixed. \
 The run cost $0.0600 simulated.
 
 Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`; \
-nothing still broken from the last 10 runs.
+nothing else in this run is still broken from the last 10 runs.
 
 | candidate | passed | 95% interval | results | change | 100 answers |
 |---|---:|---:|---:|---:|---:|
@@ -303,7 +303,7 @@ nothing still broken from the last 10 runs.
 
 - 1 broke, 1 unchanged
 - pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
-- -50.0 points (no interval: too wide with 2 rows); {TOO_FEW}
+- -50.0 points (no interval: 2 rows are too few); {TOO_FEW}
 
 #### Cost
 
@@ -443,7 +443,7 @@ def test_texts_of_models_are_inert_in_the_report(
     evalstore("run", "--refresh")
     text = evalstore("report", "--markdown").stdout
     assert text.startswith(
-        "### evalstore: `one` got worse, 100% to 0% (may be chance); 1 case broke, none fixed.\n"
+        "### evalstore: `one` got worse, 100% to 0% (may be chance); 1 result broke, none fixed.\n"
     )
     rest = outside_of_code(text)
     for mark in ("<", "@", "](", "http", "www.", "#1", "\x1b", "\u202e", "x" * 1_100):

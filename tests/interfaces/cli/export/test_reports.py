@@ -52,11 +52,11 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     report = evalstore("report", "--markdown").stdout
     assert note in report
     assert (
-        ", compared with `<short>` and, for what it left out, earlier runs; nothing still broken"
+        ", compared with `<short>`, and with earlier runs for results that it left out; nothing"
         in report
     )
     evalstore("report", "-o", "full.html")
-    filled = "compared with run [0-9a-f]{8} and, for what it left out, earlier runs<"
+    filled = "compared with run [0-9a-f]{8}, and with earlier runs for results that it left out<"
     assert re.search(filled, Path("full.html").read_text(encoding="utf-8"))
     (cell,) = cells()
     assert (cell["was"]["word"], cell["was"]["run"]) == ("pass", first)

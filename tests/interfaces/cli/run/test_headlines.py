@@ -67,7 +67,7 @@ def test_the_report_of_the_workspace_says_what_the_last_whole_run_changed(
     write("20 euros")
     evalstore("run", "-q")
     evalstore("report", "-o", "r.html")
-    assert "one got worse, 100% to 0% (may be chance); 1 case broke, none fixed." in summary_of(
+    assert "one got worse, 100% to 0% (may be chance); 1 result broke, none fixed." in summary_of(
         Path("r.html")
     )
 

@@ -38,6 +38,12 @@ def test_an_estimate_a_log_and_a_report_are_marked(workspace: Path, evalstore: E
     assert "2 new verdicts, $0.0600 simulated\n" in evalstore("log").stdout
     report = evalstore("report", "--markdown").stdout
     assert "The run cost $0.0600 simulated." in report
+    evalstore("run")
+    evalstore("run")
+    assert ", 0 new verdicts, $0, compared with" in evalstore("report", "--markdown").stdout
+    evalstore("report", "@", "-o", "r.html")
+    told = "this run cost $0; cost of all answers and verdicts shown: $0.0600 simulated"
+    assert told in (workspace / "r.html").read_text(encoding="utf-8")
     assert "the costs are simulated" in evalstore("stats", "@").stderr
 
 
