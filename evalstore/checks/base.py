@@ -39,7 +39,6 @@ ONE_TEXT = ValueType(
     "text", {"type": [*_SCALAR, "array"], "items": {"type": _SCALAR}, "maxItems": 1}
 )
 FLAG = ValueType("true or false", {"type": "boolean"})
-NUMBER = ValueType("number", {"type": "number"})
 COUNT = ValueType("whole number", {"type": "integer", "minimum": 0})
 MAPPING = ValueType("mapping", {"type": "object"})
 ANY = ValueType("any value", {})

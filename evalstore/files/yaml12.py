@@ -370,17 +370,8 @@ def _problem(node: yaml.Node, message: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
 
 
-class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
-    """The handler for python-frontmatter; only a line of exactly `---` is a fence."""
-
-    FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
-
-    def load(self, fm: str, **_: object) -> Any:
-        """Load the values of a frontmatter."""
-        return read_yaml(fm).value
-
-
-_HANDLER = CoreYAMLHandler()
+_HANDLER = YAMLHandler(re.compile(r"^---[ \t]*$", re.MULTILINE))
+"""Splits at lines of exactly `---`."""
 HEADING = re.compile(r"^# *(?:[^\w\s]+|user|assistant|system) *$", re.MULTILINE | re.IGNORECASE)
 """Matches the heading of a message, which a frontmatter does not have."""
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")

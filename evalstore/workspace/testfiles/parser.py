@@ -406,7 +406,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     prose, checks = block or ([], None)
     instructions = section(prose, separator or first)
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
-    dataset = collector.attempt(lambda: _dataset(fields), None)
+    dataset: DatasetSpec | None = None
+    if document and fields.value("dataset") is not None:
+        dataset = collector.attempt(lambda: read_spec(document.at("dataset")), None)
     is_dataset_read = dataset is not None or (fields.value("dataset") is None and not is_misspelt)
     test = TestFile(
         path=path,
@@ -539,13 +541,6 @@ def _conversations(
     except FileProblem:
         raise_all(misspelt_headings(above, first))
         raise
-
-
-def _dataset(fields: Fields) -> DatasetSpec | None:
-    """Read the dataset, if the file has one."""
-    if fields.document is None or fields.value("dataset") is None:
-        return None
-    return read_spec(fields.document.at("dataset"))
 
 
 def _from_field(

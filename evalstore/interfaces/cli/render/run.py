@@ -288,11 +288,9 @@ def _print_spending(report: RunReport) -> None:
         return
     rows = []
     for spending in report.spending:
-        cached = (
-            f" ({output.count(spending['cachedTokens'])} cached)"
-            if spending["cachedTokens"]
-            else ""
-        )
+        tokens = spending["cachedTokens"]
+        cached = f" ({output.count(tokens)} cached)" if tokens else ""
+        kind = "local" if spending.get("local") else ""
         part = " (judging)" if spending["part"] == "evaluator" else ""
         rows.append(
             (
@@ -301,11 +299,7 @@ def _print_spending(report: RunReport) -> None:
                 f"{output.count(spending['inputTokens'])} tokens in{cached}",
                 f"{output.count(spending['outputTokens'])} out",
                 spending_text({**spending, "simulated": False}),
-                "simulated"
-                if is_simulated([spending])
-                else "local"
-                if spending.get("local")
-                else "",
+                "simulated" if is_simulated([spending]) else kind,
             )
         )
     header = ("model", "calls", "input", "output", "cost", "kind")
