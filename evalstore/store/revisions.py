@@ -84,7 +84,7 @@ def add_tag(store: Store, tag: RunTag) -> None:
 def require_name(name: str) -> None:
     """Raise `RevisionError` for a text that cannot be the name of a run."""
     if not _NAME.fullmatch(name) or name.endswith((".", ".md")):
-        hint = "use letters, digits, '-', '_' and '.', and no '.md' at the end"
+        hint = "use 2 to 80 letters, digits, '-', '_' and '.', and no '.md' at the end"
         raise RevisionError(f"'{name}' cannot be the name of a run", hint=hint)
     if _PREFIX.match(name.lower()):
         raise RevisionError(

@@ -112,6 +112,7 @@ def test_a_name_is_a_revision_until_it_is_removed(
         "abcd",
         "a b",
         "@",
+        "x",
         "x..y",
         "a/b",
         "t.md",
@@ -131,6 +132,8 @@ def test_a_name_that_could_be_something_else_is_refused(
     refused = evalstore("tag", "--", name)
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: ")
+    if name in ("x", "a/b"):
+        assert "hint: use 2 to 80 letters, digits, " in refused.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--exclude-tag", "other"), ("--since", "@~1")])
