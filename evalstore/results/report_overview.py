@@ -219,7 +219,7 @@ def undecided_texts(run: Run, counts: Mapping[str, int], diff: Diff | None) -> I
         failed = f"; {plural(run.failed, 'call')} failed" * bool(run.failed)
         yield f"{missing:,} of {total} pending{hint}{failed}"
     new = len(diff.comparison.now_undecided) if diff else 0
-    decided = f", {new:,} decided before" * bool(new)
+    decided = f", {new:,} of them newly" * bool(new)
     for word, more in (("undecided", decided), ("error", "")):
         if counts.get(word):
             yield f"{counts[word]:,} of {total} {word}{more}"

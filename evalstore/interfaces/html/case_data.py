@@ -58,8 +58,6 @@ _QUOTED = 240
 """The most characters of them in the summary."""
 _MOST_DIFFS = 5_000
 """The most answers that are compared with their previous version."""
-OTHER_CRITERIA = "for other instructions or checks"
-"""Said of a label that does not count, as it was given before or after an edit."""
 MOST_EXPLAINED = 100
 """The most results whose verdict is explained by its history."""
 
@@ -291,7 +289,7 @@ class CaseData:
             "votes": [
                 *(_vote(vote, texts) for vote in view.judgements),
                 *(
-                    [it.verdict, f"{safe(label_by(it.person))} ({OTHER_CRITERIA})"]
+                    [it.verdict, f"{safe(label_by(it.person))} (for other instructions or checks)"]
                     + ([texts.add(it.note, markdown=False)] if it.note else [])
                     for it in chain.from_iterable(
                         map(self._labels.get, result.sessions, repeat(()))

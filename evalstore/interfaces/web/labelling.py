@@ -7,6 +7,7 @@ of them come is a random sample, the same each time, whatever their verdicts.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from heapq import nsmallest
@@ -22,8 +23,9 @@ from evalstore.core.hashing import DigestSet, digest_of_value, subject_of
 from evalstore.core.values import AnswerRef
 from evalstore.interfaces.html.case_data import TextTable, one_line_of, shown_text
 from evalstore.interfaces.html.report import read_images
-from evalstore.interfaces.html.templates import Drawing, data_block, read_script, render
-from evalstore.planning.results import as_result
+from evalstore.interfaces.html.templates import Drawing, data_block, read_asset, read_script, render
+from evalstore.planning.plan import counted_votes
+from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
@@ -37,8 +39,9 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case, Json, Word
+    from evalstore.core.results import Result, Vote
+    from evalstore.core.values import Json, Word
+    from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.answer.answer import TurnView
@@ -65,15 +68,15 @@ class AskedAnswer(NamedTuple):
     """Its case, as in `tests/weather.md::Oslo`: several may have the same answer."""
     sessions: tuple[str, ...]
     result: Result
-    case: Case
+    cell: Cell
     title: str
     """The name of its case, with the name of the system prompt if the case has several."""
     words: str
     """What is searched for words: the title, the candidate and the tags."""
     missing: int
     """How many answers are missing that are judged together with these: until then no label is."""
-    is_judged: bool = False
-    """Whether a judge has a verdict on it."""
+    votes: Sequence[Vote] = ()
+    """What checks and judges say of it."""
 
     @property
     def version(self) -> str:
@@ -88,8 +91,8 @@ class LabelPages:
         """`name` is that of the workspace; `base` is the path below which the pages are."""
         self._location, self._name, self._base = location, name, base
         self._lock = Lock()
-        self._answers: dict[str, Sequence[AskedAnswer]] = {}
-        """The answers offered, in order, by the words to which they are limited; then others."""
+        self._answers: dict[object, Sequence[AskedAnswer]] = {}
+        """The answers offered, in order, by the words that limit them and the notes with these."""
         self._current = DigestSet()
         """The digests of all answers, also with the judging version of each."""
         self._state: object = None
@@ -98,10 +101,10 @@ class LabelPages:
     def first(self, person: str, only: str, *after: str) -> AskedAnswer | None:
         """Return the first answer `after` a session and case that a person has not labelled.
 
-        All words of `only` must be in the title, candidate and tags.
+        All words of `only` must be in the title, candidate, tags and note of the person.
         """
         self._forget_changed()
-        labels, offered = stored_labels(self._location), self._offered(only)
+        labels, offered = stored_labels(self._location), self._offered(only, person)
         left = (it for it in offered[_find_place(offered, after) + 1 :] if not it.missing)
         return next((each for each in left if person not in _by_person(labels, each)), None)
 
@@ -118,16 +121,25 @@ class LabelPages:
             if state != self._state:
                 self._answers, self._current, self._state = {}, DigestSet(), state
 
-    def _offered(self, only: str) -> Sequence[AskedAnswer]:
+    def _offered(self, only: str, person: str) -> Sequence[AskedAnswer]:
         """Return the answers offered, in order; they are read once, also in memory."""
+        words, notes = only.casefold().split(), dict[Any, str]()
+        for label in stored_labels(self._location).last() if words else ():
+            if label.person == person and any(word in label.note.casefold() for word in words):
+                notes[label.evaluation, label.sessions] = label.note.casefold()
+        key = only, frozenset(notes.items())
         with self._lock:
-            if only not in self._answers:
-                words = only.casefold().split()
-                found = (each for each in self._read() if all(word in each.words for word in words))
-                self._answers[only] = nsmallest(
-                    MOST_ANSWERS, found, lambda it: (it.missing, not it.is_judged, *it[:2])
+            if key not in self._answers:
+                found = (
+                    each
+                    for each in self._read()
+                    for note in [notes.get((each.result.evaluation, each.sessions), "")]
+                    if all(word in each.words or word in note for word in words)
                 )
-            return self._answers[only]
+                self._answers[key] = nsmallest(
+                    MOST_ANSWERS, found, lambda it: (it.missing, not it.votes, *it[:2])
+                )
+            return self._answers[key]
 
     def page(
         self, session: str, place: str, person: str, only: str, note: str = "", why: str = ""
@@ -139,14 +151,14 @@ class LabelPages:
         self._forget_changed()
         answer = self._find(session, place)
         with self._open(answer) as (project, reader):
-            (view,) = reader.read([(answer.result, answer.case)])
+            (view,) = reader.read([(answer.result, answer.cell.case)])
             read = {each.id: each for each in view.sessions}
             shown = [read[id] for id in answer.sessions if id in read]
             asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
             definitions = dict(chain.from_iterable(reader.definitions(each.test) for each in shown))
-            criteria = reader.criteria(answer.case.evaluation)
+            criteria = reader.criteria(answer.cell.case.evaluation)
             checks = criteria.checks if criteria else ()
-            prompts = [*reader.judge_prompts(answer.case)]
+            prompts = [*reader.judge_prompts(answer.cell.case)]
             turns = list(chain.from_iterable(asked))
             images = {image.id: image for turn in turns for image in turn.images}
             sources = dict(read_images(project.store, images))
@@ -155,10 +167,13 @@ class LabelPages:
             contents = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
         labels = stored_labels(self._location)
         given, former = _by_person(labels, answer), self._find_former(labels, person, only)
-        people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
-        own = given.pop(person, None)
-        others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
-        offered = self._offered(only)
+        own = given.get(person)
+        said = labels.by_place.get((str(answer.result.evaluation), answer.session), ())
+        removed = not own and any(
+            (it.person, it.sessions) == (person, answer.sessions) for it in said
+        )
+        others, counted_word = _other_people(labels, answer, person) if own else ([], "")
+        offered = self._offered(only, person)
         at = _find_place(offered, answer[:2])
         texts, told = TextTable(), criteria.instructions if criteria else ""
         if sum(len(each.answers) for each in shown) == 1:
@@ -188,12 +203,13 @@ class LabelPages:
             ),
             refused=why,
             others=others,
+            removed=removed,
             before=[
                 (label.verdict, shown_text(label.note))
                 for label in former
                 if label.sessions == answer.sessions and not own
             ],
-            counted_word=combine_votes(people).verdict if others else "",
+            counted_word=counted_word,
             verdicts=[
                 (vote.verdict, judgement_title(vote), shown_text(vote.feedback))
                 for vote in view.judgements
@@ -209,7 +225,9 @@ class LabelPages:
         """
         answer = self._find(session, place)
         with self._open(answer) as (project, reader):
-            asked = (reader.conversation(test, answer.result.prompt) for test in answer.case.tests)
+            asked = (
+                reader.conversation(test, answer.result.prompt) for test in answer.result.tests
+            )
             files = (file for turn in chain.from_iterable(asked) for file in turn.files)
             if found := next((file for file in files if file.id == id), None):
                 return found.path, project.store.load_files([id])[id].data
@@ -220,33 +238,40 @@ class LabelPages:
         """Return what reads answers, which are loaded."""
         with open_revision(self._location, WORK) as project:
             reader = AnswerReader(project, find_run(project, WORK))
-            reader.load([(each.result, each.case) for each in answers])
+            reader.load([(each.result, each.cell.case) for each in answers])
             yield project, reader
 
-    def end(self, person: str, only: str) -> bytes:
-        """Return the page for a person who has seen all answers, or where there are none."""
-        agreed, finding = list[tuple[str, ...]](), ""
+    def end(self, person: str, only: str, state: str = "") -> bytes:
+        """Return the page after all answers, or without any; `state` is that of the store."""
+        agreed, finding = list[tuple[Any, ...]](), ""
+        labels, former, own = self._list_labels(person, only)
         with suppress(NothingSelectedError):  # no judge has judged
             judges, finding = rank_judges((table := judge_stats(self._location, WORK)).groups)
             for each in judges * bool(table.labels):
                 wrong = (false_verdicts(each.people, word) for word in ("pass", "fail"))
-                about = agreement(each.people), *wrong, table.coverage(each)
-                agreed.append((safe(each.judge), *about))
-        listed = dict(zip(("labels", "former"), self._list_labels(person, only), strict=True))
+                about = agreement(own[name := safe(each.judge)]), agreement(each.people), *wrong
+                agreed.append((name, about, table.coverage(each)))
         shown = {"title": "", "session": "", "agreed": agreed, "finding": safe(finding)}
-        return self._render(only=only, person=person, **shown, **listed)
+        judged = [it[2] != it[6] for it in labels if it[2]]
+        listed = {"labels": labels, "former": former, "judged": judged, "state": state}
+        follow = Drawing(read_asset("list.js"))
+        return self._render(only=only, person=person, follow=follow, **shown, **listed)
 
-    def _list_labels(self, person: str, only: str) -> tuple[list[Any], list[Any]]:
+    def _list_labels(
+        self, person: str, only: str
+    ) -> tuple[list[Any], list[Any], Mapping[str, Counter[tuple[str, str]]]]:
         """Return the labels of a person with the answers, those first that a judge contradicts.
 
         The other list is of labels that no longer count, with the titles that their answers have.
+        With them, by judge, its verdict and the label -> how often.
         """
-        index, offered = stored_labels(self._location), self._offered(only)
+        index, offered = stored_labels(self._location), self._offered(only, person)
         given = ((each, _by_person(index, each).get(person)) for each in offered)
         mine = [(each, label) for each, label in given if label and not each.missing]
         former = self._find_former(index, person, only)
-        with self._open(*(each for each, _ in mine)) as (_, reader):
-            views = [*reader.read([(each.result, each.case) for each, _ in mine])]
+        with self._open(*(each for each, _ in mine)) as (project, reader):
+            views = [*reader.read([(each.result, each.cell.case) for each, _ in mine])]
+            rule = project.settings.verdict
             labels = chain((label for _, label in mine), former)
             answers = reader.answers({id for label in labels for id in label.sessions})
 
@@ -254,20 +279,26 @@ class LabelPages:
             words = " … ".join(answers.get(id, "") for id in label.sessions)
             return label.verdict, one_line_of(words), one_line_of(label.note, _LONGEST_NOTE)
 
-        listed, lost = list[tuple[bool, Any]](), []
+        listed, lost, own = list[tuple[Any, ...]](), [], defaultdict[str, Counter[Any]](Counter)
         for (each, label), view in zip(mine, views, strict=True):
             votes = (it for it in view.judgements if each.session in it.sessions)
-            said = [(it.verdict, safe(f"by {it.by}")) for it in votes if not it.is_person]
+            said = [(it.verdict, safe(it.by)) for it in votes if not it.is_person]
+            for word, by in said:
+                own[by][word, label.verdict] += 1
+            judged = verdict_without_labels(each.cell, counted_votes(each.cell, each.votes), rule)
             agrees = {label.verdict}.issuperset(word for word, _ in said)
-            listed.append((agrees, (each, safe(each.title), said, *texts_of(label))))
+            order = judged in (None, label.verdict), agrees
+            about = judged, said, *_other_people(index, each, person), *texts_of(label)
+            listed.append((order, (each, safe(each.title), *about)))
         titles: dict[tuple[str, ...], set[str]] = {}
         for each in offered:
             titles.setdefault(each.sessions, set()).add(safe(each.title))
         for label in former:
             names = titles.get(label.sessions, ())
             name = plural(len(names), "case") if len(names) > 1 else "".join(names)
-            lost.append((name, digest_of_value(label.sessions) in self._current, *texts_of(label)))
-        return [about for _, about in sorted(listed, key=itemgetter(0))], lost
+            here = label.sessions[0] if digest_of_value(label.sessions) in self._current else ""
+            lost.append((name, here, *texts_of(label)))
+        return [about for _, about in sorted(listed, key=itemgetter(0))], lost, own
 
     def own(self, session: str, place: str, person: str) -> PersonLabel | None:
         """Return the label of a person on an answer."""
@@ -323,7 +354,7 @@ class LabelPages:
 
     def _render(self, **values: object) -> bytes:
         only, person = str(values["only"]), str(values["person"])
-        offered, labels = self._offered(only), stored_labels(self._location)
+        offered, labels = self._offered(only, person), stored_labels(self._location)
         total = sum(not each.missing for each in offered)
         labelled = sum(person in _by_person(labels, each) for each in offered[:total])
         return render(
@@ -342,7 +373,7 @@ class LabelPages:
 
     def _find_former(self, labels: LabelIndex, person: str, only: str) -> list[PersonLabel]:
         """Return the labels of a person that no longer count; with words, those on answers here."""
-        here = {each.sessions for each in self._offered(only)}
+        here = {each.sessions for each in self._offered(only, person)}
         return [
             label
             for label in labels.last()
@@ -401,17 +432,15 @@ class LabelPages:
                     result = as_result(each)
                     complete = result._replace(sessions=whole, required_answers=len(whole))
                     for them in subjects:
-                        is_judged = any(
-                            vote.evaluation == case.evaluation and not vote.human
-                            for vote in plan.votes.get(subject_of(them), ())
-                        )
+                        made = plan.votes.get(subject_of(them), ())
+                        its = [it for it in made if it.evaluation == case.evaluation]
                         self._current.add(digest_of_value((case.evaluation, them)))
                         self._current.add(digest_of_value(them))
-                        about = place, them, complete, case, title, words, 0
-                        yield AskedAnswer(them[0], *about, is_judged)
+                        about = place, them, complete, cell, title, words, 0
+                        yield AskedAnswer(them[0], *about, [it for it in its if not it.human])
                     if left := tuple(id for id in each.sessions if id not in used):
                         missing = cell.required_answers - len(each.sessions)
-                        yield AskedAnswer(left[0], place, left, result, case, title, words, missing)
+                        yield AskedAnswer(left[0], place, left, result, cell, title, words, missing)
 
 
 def _find_place(offered: Sequence[AskedAnswer], answer: tuple[str, ...]) -> int:
@@ -464,6 +493,16 @@ def _shown(name: re.Match[str]) -> str:
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:
     return {label.person: label for label in labels.current(answer.result, answer.session)}
+
+
+def _other_people(
+    labels: LabelIndex, answer: AskedAnswer, person: str
+) -> tuple[list[tuple[Word, str]], str]:
+    """Return the labels of others with their names, and what all people say together."""
+    given = _by_person(labels, answer)
+    said = [(label.verdict, safe(name)) for name, label in given.items() if name != person]
+    people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
+    return said, combine_votes(people).verdict if said else ""
 
 
 def _same_lines(note: str) -> str:

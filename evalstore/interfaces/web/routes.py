@@ -68,7 +68,6 @@ from evalstore.runs.status.status import find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text
 from evalstore.store.driver import Reached, telling
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
-from evalstore.workspace.git.status import name_of_user
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
@@ -187,16 +186,17 @@ class ResultsSite(LocalSite):
 
     async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
         """Redirect to an answer that the person has not labelled, or return the last page."""
-        person, only, place, after = await self._labels_of(request)
+        person, only, place, after = self._labels_of(request)
         found = await to_thread(self.labelling.first, person, only, after, place)
         if found and "end" not in request.query:
             by = request.query.get("by", "").strip()
             raise web.HTTPFound(self._label_address(found.session, found.place, by, only))
-        return _html(await to_thread(self.labelling.end, person, only))
+        state = (await to_thread(self.pages.read_state)).state
+        return _html(await to_thread(self.labelling.end, person, only, state))
 
     async def show_answer(self, request: web.Request) -> web.StreamResponse:
         """Return the page on which an answer is labelled."""
-        person, only, place, _ = await self._labels_of(request)
+        person, only, place, _ = self._labels_of(request)
         session = request.match_info["session"]
         try:
             return _html(await to_thread(self.labelling.page, session, place, person, only))
@@ -241,7 +241,7 @@ class ResultsSite(LocalSite):
         query = urlencode({"by": person, "only": only, "case": place})
         return f"{self.base}/label/{session}?{query}"
 
-    async def _labels_of(self, request: web.Request) -> list[str]:
+    def _labels_of(self, request: web.Request) -> list[str]:
         """Return who labels, the words that limit the answers, the case, and the last answer.
 
         A cookie has the name that was typed last: unlike other memory of a browser, it is the same
@@ -249,8 +249,7 @@ class ResultsSite(LocalSite):
         """
         query, typed = request.query, unquote(request.cookies.get("evalstore-by", ""))
         by, only, after = (query.get(name, "").strip() for name in ("by", "only", "after"))
-        by = by or typed or await to_thread(name_of_user, self.pages.location.directory)
-        return [by, safe(only), query.get("case", ""), safe(after)]
+        return [by or typed, safe(only), query.get("case", ""), safe(after)]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""

@@ -709,7 +709,7 @@ def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
         own, others = (percent(passed / first.shared.total()) for passed in both)
         text = f"most lenient: {first.judge} passed {own} of the answers it judged; "
         text += f"other judges passed {others} of them"
-    few = f"too few labels: each judge needs {_FEWEST_LABELS} answers that people failed"
+    few = f"to count false passes, each judge needs {_FEWEST_LABELS} answers that people failed"
     return ranked, text if has_labels else f"{text} ({few})"
 
 
@@ -778,11 +778,11 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
             judge.failed.update({combine_votes(decided).verdict} & {"pass", "fail"})
         if not compared(pairs):
             why = (
-                (word == "none", "under other instructions or checks"),
-                (word == "undecided", "where as many people passed the answer as failed it"),
-                (counted, "where it is undecided"),
-                (own, "where only other versions of the judge have a verdict"),
-                (True, "where it has no verdict"),
+                (word == "none", "for other instructions or checks"),
+                (word == "undecided", "tied"),
+                (counted, "undecided by the judge"),
+                (own, "judged by other versions alone"),
+                (True, "not judged"),
             )
             judge.left_out[next(text for holds, text in why if holds)] += count
     if not judges:

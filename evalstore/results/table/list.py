@@ -292,7 +292,7 @@ class _LabelReasons:
     def _reason(self, label: PersonLabel) -> str:
         session = label.sessions[0]
         if evaluations := self._evaluations.get(session):
-            return TOGETHER if label.evaluation in evaluations else "instructions or checks edited"
+            return TOGETHER if label.evaluation in evaluations else "other instructions or checks"
         question = self._questions[session]
         now = self._asked[question.test]
         if not now:

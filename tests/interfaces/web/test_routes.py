@@ -644,8 +644,10 @@ def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
     assert ask(address, "label?by=Bob")[0].status == 302
     assert post(address, path, verdict="none", by="Ada").status == 409, "it is not confirmed"
     assert len(labels_in(root)) == 1
+    assert "Your label is removed" not in ask(address, path)[1]
     post(address, path, verdict="none", by="Ada", confirmed="on")
     assert labels_in(root)[-1][:2] == ("Ada", "none")
+    assert "Your label is removed." in ask(address, path)[1]
     assert "It says Go away" not in ask(address, str(sent.headers["Location"]))[1]
 
 
@@ -911,19 +913,22 @@ def test_a_label_from_before_an_edit_of_the_instructions_is_said_not_to_count(
 
     assert "no longer" not in counts("")
     edit(root, "be kind", "be short")
-    told = "2 more labels by Ada no longer count, because the answers, instructions or checks"
+    told = "2 more labels by Ada are for other answers, instructions or checks and no longer count."
     assert f"Ada has labelled 2 of 4 answers{' in a random sample' * (most == 4)}." in counts("")
     assert told in counts("")
     assert "Ada has labelled 0 of 2 answers of “hello”." in counts("hello")
     assert told in counts("hello")
-    why = " (other instructions or checks) answer"
+    why = " (for other instructions or checks) answer"
+    old = ask(address, "label?by=Ada&end=yes")[1].partition(" that no longer count")[2]
+    again = html.unescape(re.findall(r'<a href="([^"]*/label/[^"]*)"', old)[0])
+    assert "It no longer counts." in ask(address, again)[1]
     for listed in (former("hello"), former("")):
         assert [each.partition(why)[2] for each in listed] == [
             *(" Go away. note Why?", " Good morning! note Why?"),
         ]
     path = answer_of(address, "Go away.")
     shown = re.sub("<[^>]*>", "", ask(address, path)[1])
-    assert "Your label under other instructions or checks was fail: “Why?”. It no" in shown
+    assert "Your label for other instructions or checks was fail: “Why?”. It no" in shown
     assert former("") != []
     edit(root, "be short", "be kind")
     assert former("") == former("hello") == []
@@ -950,7 +955,7 @@ def test_the_answers_are_gone_through_as_often_for_many_former_labels_as_for_few
             return super().__iter__()
 
     offered = LabelPages._offered
-    monkeypatch.setattr(LabelPages, "_offered", lambda self, only: Counted(offered(self, only)))
+    monkeypatch.setattr(LabelPages, "_offered", lambda *which: Counted(offered(*which)))
     for edited, told in (("hello", b">2 labels by"), ("twin", b">4 labels by")):
         edit(root, "The answer must", "All answers must", f"tests/{edited}.md")
         passes.append(0)
@@ -995,8 +1000,9 @@ def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
     path = answer_of(address, "Good morning!")
     assert "says" not in re.sub("<script>.*", "", ask(address, path)[1], flags=re.DOTALL)
     post(address, path, verdict="fail", by="Ada")
-    text = " ".join(re.sub("<[^>]+>", "", ask(address, path)[1]).split())
-    assert "Eve says pass, you say fail: ? undecided" in text
+    for place in (path, "label?by=Ada&end=yes"):
+        text = " ".join(re.sub("<[^>]+>", "", ask(address, place)[1]).split())
+        assert "Eve says pass, you say fail: ? undecided" in text
     rows = re.sub("<[^>]+>", " ", ask(address)[1].partition("</table>")[0])
     assert "1 now undecided" in " ".join(rows.split())
     assert "labels of Ada, Eve changed 1 result" in rows
@@ -1115,6 +1121,10 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         text = ask(address, path)[1]
         assert "tests/hello.md (b)</h1>" in text
         assert " has labelled 0 of 1 answer of “second (b)”" in text
+        post(address, answer_of(address, "Go away."), verdict="fail", by="Ada", note="So CURT!")
+        for person, count in (("Ada", 1), ("Eve", 0)):
+            shown = ask(address, f"label?by={person}&only=second+curt&end=yes")[1]
+            assert shown.count('<dd dir="auto">So CURT!</dd>') == count, "notes of oneself"
 
 
 def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
@@ -1138,25 +1148,27 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     labelled: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, address = labelled
-    for text, agreed in (("Go away.", "0.0% of 1, "), ("Good morning!", "50.0% of 2")):
+    for text, agreed in (("Go away.", "0.0% of 1"), ("Good morning!", "50.0% of 2")):
         path = answer_of(address, text)
         post(address, path, verdict="pass", by="Ada")
-        assert (
-            f"</span>: agrees with people {agreed}" in ask(address, "label?by=Ada&only=second")[1]
-        )
+        cells = f'<td class="number">0.0% of 1</td><td class="number">{agreed}</td>'
+        shown = ask(address, "label?by=Ada&only=second")[1]
+        assert f'<th scope="row" dir="auto">judge</th>{cells}' in shown
     end = ask(address, "label?by=Ada&only=HELLO")[1]
     assert "You have labelled all 2 answers of “HELLO”.</h1>" in end
     assert ">Label other answers</a>" in end
-    wrong = "agrees with people 50.0% of 2, false passes -, false fails 1 of 2 (50%)"
-    assert f'<span dir="auto">judge</span>: {wrong}</li>' in end
-    assert "These are the labels of all people, also outside of this filter" in end
+    figures = ("50.0% of 2", "50.0% of 2", "-", "1 of 2 (50%)")
+    assert "".join(f'<td class="number">{text}</td>' for text in figures) in end
+    assert "People are all who gave labels, also outside of this filter" in end
+    assert "<p>1 of 2 differ from the verdicts of checks and judges.</p>" in end
     (listed,) = re.findall("(?s)2 answers labelled by .*?</ul>", end)
     links = [html.unescape(link) for link in re.findall('href="([^"]*)"', listed)]
+    ids = [urlsplit(link).path.rpartition("/")[2][:8] for link in links]
     assert listed.count('<li><span class="verdict verdict-pass"') == len(links) == 2
     words = " ".join(re.sub("<[^>]+>", "", listed.partition("</summary>")[2]).split())
     assert words == (
-        "✓ pass tests/hello.md (verdicts: ✗ fail by judge)answerGo away."
-        "✓ pass tests/hello.md (verdicts: ✓ pass by judge)answerGood morning!"
+        f"✓ pass tests/hello.md {ids[0]} but judged ✗ fail (fail by judge)answerGo away."
+        f"✓ pass tests/hello.md {ids[1]} judged ✓ pass (pass by judge)answerGood morning!"
     ), "differences first"
     assert all("Your label</h2>" in ask(address, link)[1] for link in links)
     assert (
@@ -1522,6 +1534,23 @@ def test_the_name_is_kept_by_the_links_the_filter_and_other_pages(
     assert "(" in page.value("document.querySelector('#give .buttons').innerText")
 
 
+def test_no_name_is_chosen_for_a_person_and_their_labels_are_shown_as_soon_as_given(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    root, address = labelled
+    page.call("Network.clearBrowserCookies")
+    page.go(f"{address}label")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    assert page.value("document.querySelector('#give [name=by]').value") == ""
+    page.press("s")
+    page.wait("document.body.innerText.includes('Previous answer')")
+    assert labels_in(root) == []
+    page.go(f"{address}label?by=Ada&end=yes")
+    page.wait("document.body.innerText.includes('You have labelled 0 of 2 answers.')")
+    assert call(root, "label", "tests/hello.md", "fail", "--all", "--as", "Ada") == 0
+    page.wait("document.body.innerText.includes('You have labelled all 2 answers.')")
+
+
 def test_a_key_that_needs_a_name_first_is_not_typed_into_it(
     labelled: tuple[Path, str], page: Page
 ) -> None:
@@ -1825,8 +1854,7 @@ def test_hostile_texts_do_nothing_in_the_list_and_in_labels(tmp_path: Path, page
             page.go(f"{address}{path}")
             assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0
             assert "hacked" not in page.value("document.title").replace(runs, "")
-        page.go(f"{address}label")
-        page.wait("location.search.includes('by=')")  # the name that the browser has kept
+        page.go(f"{address}label?by={quote(runs)}")
         page.wait("document.documentElement.dataset.ready === 'yes'")
         page.press("p")
         page.wait("document.body.innerText.includes('Verdicts\\n')")

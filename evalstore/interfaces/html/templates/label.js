@@ -81,6 +81,7 @@
     } else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
   });
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });  // a label may have been given since
-  document.getElementById("yours")?.parentNode.scrollIntoView({block: "nearest"});  // after a label, below the answer
+  const yours = document.getElementById("yours")?.parentNode;  // after a label, below the answer
+  if (yours?.getBoundingClientRect().bottom > form.getBoundingClientRect().top) yours.scrollIntoView({block: "nearest"});
   document.documentElement.dataset.ready = "yes";
 })();

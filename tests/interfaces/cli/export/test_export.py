@@ -393,7 +393,7 @@ def test_people_who_disagree_leave_it_undecided(workspace: Path, evalstore: Eval
     assert [row["verdict"] for row in rows_of()] == ["undecided", "pass"]
     assert '<error type="undecided" message="' in Path("r.junit.xml").read_text(encoding="utf-8")
     shown = evalstore("report", "--markdown").stdout
-    assert "\n1 of 2 results undecided, 1 decided before.\n" in shown
+    assert "\n1 of 2 results undecided, 1 of them newly.\n" in shown
 
 
 @pytest.mark.parametrize("command", ["export", "report"])

@@ -166,7 +166,7 @@ def test_undecided_results_have_counts_of_their_own(
     words = [part.rpartition(" ")[2] for part in re.findall(r"[a-z ]+(?=</span>)", listed)]
     assert ("pass" in words, "undecided" in words) == (True, True)
     assert "since run" not in listed
-    assert "1 of 2 results undecided, 1 decided before<" in page
+    assert "1 of 2 results undecided, 1 of them newly<" in page
 
 
 def test_regressions_that_are_undecided_as_before_are_counted_once(

@@ -95,9 +95,8 @@ def test_several_labels_on_an_answer_count_once_and_a_tie_does_not(
         assert (table["groups"][0]["people"], table["ties"]) == (once, 1)
     assert evalstore("stats", "--by", "judge").stderr == (
         "(labels on answers that were replaced are included)\n"
-        "(scripted/lenient: 3 of 5 labels compared; 2 where as many people passed the answer as "
-        "failed it)\n(scripted/strict: 3 of 5 labels compared; 2 where as many people passed the "
-        "answer as failed it)\n"
+        "(scripted/lenient: 3 of 5 labels compared; 2 tied)\n"
+        "(scripted/strict: 3 of 5 labels compared; 2 tied)\n"
     )
 
 
@@ -124,7 +123,7 @@ def test_the_most_lenient_judge_is_first_and_named_with_what_shows_it(
         lines = evalstore("stats", "--by", "judge").stdout.splitlines()
         return lines[2].split()[0], " ".join(lines[4:])
 
-    few = " (too few labels: each judge needs 5 answers that people failed)"
+    few = " (to count false passes, each judge needs 5 answers that people failed)"
     by_judges = (
         "most lenient: scripted/lenient passed 75.0% of the answers it judged; "
         "other judges passed 25.0% of them"
@@ -145,7 +144,7 @@ def test_of_equal_judges_none_is_the_most_lenient(judged: Path, evalstore: Evals
     tree(judged, {"models/lenient.yaml": strict})
     evalstore("run", "-q")
     lines = evalstore("stats", "--by", "judge").stdout.splitlines()
-    assert lines[4].startswith("no judge is more lenient than all others (too few labels: ")
+    assert lines[4].startswith("no judge is more lenient than all others (to count false ")
     tree(judged, {"evalstore.yaml": "candidates: [one]\nevaluators: [scripted/lenient]\n"})
     evalstore("run", "-q")
     assert len(evalstore("stats", "@", "--by", "judge").stdout.splitlines()) == 3
@@ -247,10 +246,7 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     assert (lenient["people"]["compared"], lenient["people"]["falsePasses"]) == (2, 2)
     harsh = JUDGE.format(name="lenient", fails="city") + "code: second\n"
     tree(judged, {"models/lenient.yaml": harsh})
-    note = (
-        "(scripted/lenient: 0 of 2 labels compared; 2 where only other versions of the judge have "
-        "a verdict)"
-    )
+    note = "(scripted/lenient: 0 of 2 labels compared; 2 judged by other versions alone)"
     for _ in ("before a run", "after it"):
         lenient, strict = documents("stats", "--by", "judge")["groups"]
         assert lenient["people"]["compared"] == lenient["people"]["falsePasses"] == 0
@@ -263,7 +259,7 @@ def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
     assert "1 of 3 labels compared" in evalstore("stats", "--by", "judge").stderr
 
 
-_OTHER = "(scripted/lenient: 0 of 1 label compared; 1 under other instructions or checks)"
+_OTHER = "(scripted/lenient: 0 of 1 label compared; 1 for other instructions or checks)"
 
 
 def test_verdicts_with_other_instructions_are_not_compared(
@@ -279,10 +275,7 @@ def test_verdicts_with_other_instructions_are_not_compared(
         evalstore("label", "tests/t.md::n=2", verdict, "--as", person)
         lenient, _ = documents("stats", "--by", "judge")["groups"]
         assert lenient["people"]["falsePasses"] == (person == "Ada"), "of the present instructions"
-    tie = (
-        "0 of 3 labels compared; 1 under other instructions or checks, 2 where as many people "
-        "passed the answer as failed it)"
-    )
+    tie = "0 of 3 labels compared; 1 for other instructions or checks, 2 tied)"
     assert tie in " ".join(evalstore("stats", "--by", "judge").stderr.split())
     lenient, _ = documents("stats", "@~1", "--by", "judge")["groups"]
     assert lenient["people"]["falsePasses"] == 1
@@ -301,8 +294,8 @@ def test_of_each_judge_it_says_how_many_labels_have_no_verdict_to_compare(
     evalstore("label", "tests/t.md::n=2", "fail", "--as", "Ada")
     evalstore("label", "tests/t.md::n=9", "fail", "--as", "Ada")
     notes = evalstore("stats", "--by", "judge").stderr
-    assert "(scripted/lenient: 2 of 3 labels compared; 1 where it is undecided)\n" in notes
-    third = "1 of 3 labels compared; 1 where it has no verdict, 1 where it is undecided)"
+    assert "(scripted/lenient: 2 of 3 labels compared; 1 undecided by the judge)\n" in notes
+    third = "1 of 3 labels compared; 1 not judged, 1 undecided by the judge)"
     assert f"(scripted/third: {third}" in " ".join(notes.split())
 
 
@@ -318,7 +311,7 @@ def test_labels_on_an_answer_of_two_files_are_counted_as_labels(
         evalstore("label", f"tests/{name}.md::n=4", "pass", "--as", "Ada")
     evalstore("label", "tests/twin.md::n=4", "fail", "--as", "Bo")
     shown = evalstore("stats", "--by", "judge")
-    tie = "(scripted/lenient: 1 of 3 labels compared; 2 where as many people passed the answer as"
+    tie = "(scripted/lenient: 1 of 3 labels compared; 2 tied)"
     assert tie in " ".join(shown.stderr.split())
     assert "labelled answer" not in shown.stderr
 
