@@ -374,6 +374,7 @@ _HANDLER = YAMLHandler(re.compile(r"^---[ \t]*$", re.MULTILINE))
 """Splits at lines of exactly `---`."""
 HEADING = re.compile(r"^# *(?:[^\w\s]+|user|assistant|system) *$", re.MULTILINE | re.IGNORECASE)
 """Matches the heading of a message, which a frontmatter does not have."""
+_NO_SPACE = re.compile(r"^(\w+:)[^\s/]", re.MULTILINE)
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
@@ -399,6 +400,8 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
         document = read_yaml(matter, first_line=skipped + 1)
     except FileProblem as problem:
         if not (heading := HEADING.search(matter)):
+            if problem.hint in _HINTS.values() and (field := _NO_SPACE.search(matter)):
+                problem.hint = f"write a space after '{field[1]}'"
             raise
         line = skipped + 1 + matter.count("\n", 0, heading.start())
         raise FileProblem(
@@ -409,7 +412,7 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
     if not isinstance(document.value, dict):
         defect = "is empty" if document.value is None else "is not a mapping of fields"
         hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
-        if field := re.match(r"(\w+:)\S", str(document.value or "")):
+        if field := _NO_SPACE.search(matter):
             hint = f"write a space after '{field[1]}'"
         raise FileProblem(f"the frontmatter {defect}", skipped + 1, hint=hint)
     return document, body, text.count("\n") - body.count("\n") + 1

@@ -104,11 +104,18 @@ def test_the_line_at_which_what_is_open_should_have_ended_is_named() -> None:
         read_yaml('- contains: "{{word}}', first_line=10)
 
 
+_REMOVE = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
+
+
 @pytest.mark.parametrize(
     ("matter", "hint"),
     [
         ("tags:\n\t- a", "use spaces, not a tab"),
         ("dataset:data/a.csv", "write a space after 'dataset:'"),
+        ("tags:[x]\nid: a", "write a space after 'tags:'"),
+        ("id: a\ntags:[x]", "write a space after 'tags:'"),
+        ("id: a: b", "quote a value with ': ', as in 'one: two'"),
+        ("https://example.org", _REMOVE),
     ],
 )
 def test_a_slip_in_a_frontmatter_has_a_hint(matter: str, hint: str) -> None:
