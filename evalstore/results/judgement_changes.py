@@ -150,7 +150,7 @@ def label_cause(pair: Pair, words: Sequence[str]) -> str:
         return (
             "" if pair.has_same_verdict else "by labels" if people_of(words)[1:] else "by a label"
         )
-    is_removed = first.startswith("label of ") and is_judged_otherwise(pair)
+    is_removed = first.startswith(("label of ", "labels of ")) and is_judged_otherwise(pair)
     return "by a removed label" if is_removed else ""
 
 
@@ -199,7 +199,7 @@ def _labels(
         return [LABELLED + ", ".join(new)]
     removed = {maker for maker in gained if maker[1]}
     if old := names({*lost, *gained} if is_same else removed):
-        return [f"label of {', '.join(old)} removed"]
+        return [f"label{'s' * (len(old) > 1)} of {', '.join(old)} removed"]
     if back := names(maker for maker in again if not maker[1]):
         return [f"label of {', '.join(back)} {AGAIN}"]
     left = names(lost)

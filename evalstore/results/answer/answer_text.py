@@ -508,9 +508,9 @@ def _history_lines(
     )
     if history.is_pending:
         word = explanation.result.word or "answered"
-        verdict = StyledSpan("passed" if history.passes else failed)
-        last = StyledSpan(f" last in {_run_text(history.last, now)}")
-        yield StyledLine((StyledSpan(f"{word}; ", "pending"), verdict, last), _SECTION_INDENT)
+        outcome = "passed" if history.passes else failed
+        last = StyledSpan(f"last {outcome} in {_run_text(history.last, now)}")
+        yield StyledLine((StyledSpan(f"{word}; ", "pending"), last), _SECTION_INDENT)
         return
     outcome, opposite = ("passing", failed) if history.passes else (failing, "passed")
     is_new = history.since.id == WORKSPACE
@@ -528,7 +528,7 @@ def _history_lines(
         yield StyledLine((lead, first, StyledSpan(note, "faint")), _SECTION_INDENT)
     else:
         yield StyledLine((lead, since), _SECTION_INDENT)
-        before = StyledSpan(f"{opposite} last in {_run_text(history.before, now)}")
+        before = StyledSpan(f"last {opposite} in {_run_text(history.before, now)}")
         yield StyledLine((before,), _SECTION_INDENT)
         yield StyledLine((StyledSpan("what changed in between:"),), _SECTION_INDENT)
         for change in history.changes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from evalstore.core import hashing
-from evalstore.core.display import clip, plural
+from evalstore.core.display import clip, plural, shorten_label
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Session
 from evalstore.core.values import RECORDED, Case, Question
@@ -169,7 +169,10 @@ def _next_identifier(model: Model) -> str:
 
 def _name(conditions: Sequence[str]) -> str:
     """Return the entries with these conditions in words: `entry 'Oslo'`."""
-    names = [f"'{clip(when, _SHOWN)}'" if when else "without 'when'" for when in conditions]
+    names = [
+        f"'{shorten_label(when, _SHOWN, len(when))}'" if when else "without 'when'"
+        for when in conditions
+    ]
     if len(names) == 1:
         return f"entry {names[0]}"
     shown = names if len(names) <= _NAMED + 1 else names[:_NAMED]

@@ -194,7 +194,7 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     assert lines[4:7] == ["Verdicts", "✓ pass by judge", "Kind."]
     assert lines[7] == "History"
     assert re.fullmatch(r"passing since run \w{8} \(\d{4}-\d\d-\d\d \d\d:\d\d UTC.*\)", lines[8])
-    assert lines[9].startswith("failed last in run ")
+    assert lines[9].startswith("last failed in run ")
     assert lines[10:14] == [
         "what changed in between:",
         "test changed",

@@ -244,7 +244,7 @@ def test_a_chain_of_renames_is_followed_to_the_baseline(
     assert [each["file"] for each in gate["regressions"]] == ["tests/v.md"]
     (result,) = documents("diff", "@~3", "@")["broke"]
     assert result["file"] == "tests/v.md"
-    assert "passed last in run" in evalstore("show", "tests/v.md").stdout
+    assert "last passed in run" in evalstore("show", "tests/v.md").stdout
 
 
 def test_a_file_that_was_away_for_a_run_is_followed(broken: Evalstore) -> None:

@@ -591,6 +591,7 @@ def test_what_broke_is_fixed_when_it_passes_whatever_it_was_in_between(
         evalstore("label", rome, "--remove", "--as", by)
     told = "Since the last run, without new calls: 1 result no longer undecided "
     assert told in evalstore("status").stdout
+    assert "(labels of Ada, Bob removed)" in evalstore("diff").stdout
     for _ in range(3):
         assert broken() == []
         evalstore("run", "-q")

@@ -32,7 +32,7 @@ def test_more_attempts_are_told_with_their_answers(answers: Any, evalstore: Eval
     evalstore("run", "-q", "-r", "3", "-j", "1")
     assert history(evalstore, "tests/t.md") == [
         "broken since run <short> (<when>)",
-        "passed last in run <short> (<when>)",
+        "last passed in run <short> (<when>)",
         "what changed in between:",
         "  attempts 1 -> 3",
         "  same question, 2 more answers",
@@ -94,7 +94,7 @@ def test_a_pending_result_has_no_outcome_of_its_own(
     write("15 euros")
     echo.failing = "15"
     evalstore("run", "-q")
-    expected = [f"pending; {verdict} last in run <short> (<when>)"]
+    expected = [f"pending; last {verdict} in run <short> (<when>)"]
     assert history(evalstore, "tests/t.md") == expected
     assert history(evalstore, "@work:tests/t.md::") == expected
     assert documents("show", "tests/t.md")["history"]["pending"] is True
@@ -148,7 +148,7 @@ def test_what_changed_after_a_failure_began_is_told(
     told = history(evalstore, "tests/t.md")
     assert told[:3] == [
         "broken since run <short> (<when>)",
-        "passed last in run <short> (<when>)",
+        "last passed in run <short> (<when>)",
         "what changed in between:",
     ]
     later = told.index("what changed since then, up to run <short> (<when>):")

@@ -107,8 +107,8 @@ def test_edited_entries_are_named_as_far_as_there_is_room(
     tree(workspace, {"models/one.yaml": WARM.replace("answer: Warm.", "answer: Mild.")})
     printed = evalstore("status").stderr
     assert "entries 'Oslo' and without 'when' of 'scripted/one' have changed;" in printed
-    conditions = ["a" * 40, "b", "c\nd", "e"]
-    assert _name(conditions) == f"entries '{'a' * 29}…', 'b' and 2 more"
+    conditions = ["How long is the warranty of a spade", "b", "c\nd", "e"]
+    assert _name(conditions) == "entries 'How long is th…anty of a spade', 'b' and 2 more"
     assert _name(conditions[1:]) == "entries 'b', 'c d' and 'e'"
 
 

@@ -238,7 +238,7 @@ def test_the_history_of_a_result_does_not_say_that_it_failed_when_it_was_undecid
     evalstore("run", "-q")
     tree(undecided, {"tests/u.md": TEST.format("be right")})
     evalstore("run", "-q")
-    assert "    did not pass last in run <short>" in evalstore("show", "tests/u.md").stdout
+    assert "    last did not pass in run <short>" in evalstore("show", "tests/u.md").stdout
     assert "    broken since run <short>" in evalstore("show", "tests/t.md").stdout
 
 

@@ -64,7 +64,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "      found     {+20+} euros\n"
         "history:\n"
         "    broken since run <short> (<when>)\n"
-        "    passed last in run <short> (<when>)\n"
+        "    last passed in run <short> (<when>)\n"
         "    what changed in between:\n"
         "      test changed\n"
         "          user:\n"
@@ -187,7 +187,7 @@ def test_what_changed_when_the_case_began_to_fail(
     evalstore("run", "-q")
     assert history(evalstore, "tests/weather.md::Rome") == [
         "broken since run <short> (<when>)",
-        "passed last in run <short> (<when>)",
+        "last passed in run <short> (<when>)",
         "what changed in between:",
         *changes,
         f"with the same {version}: judged once",
@@ -219,7 +219,7 @@ def test_another_number_of_repetitions_is_reported(echo: Echo, evalstore: Evalst
     lines = history(evalstore, "tests/t.md")
     assert lines[:2] == [
         "broken since run <short> (<when>)",
-        "passed last in run <short> (<when>)",
+        "last passed in run <short> (<when>)",
     ]
     assert lines[3] == "  test changed"
     assert lines[-3:-1] == ["    - (held [-3-] times)", "    + (held {+2+} times)"]
@@ -240,7 +240,7 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
         evalstore("run", "-q", "--refresh")
     assert history(evalstore, "tests/t.md") == [
         "broken since run <short> (<when>)",
-        "passed last in run <short> (<when>)",
+        "last passed in run <short> (<when>)",
         "what changed in between:",
         "  same question, asked again",
         "    - It is [-warm-].",
@@ -304,7 +304,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
     evalstore("label", "tests/t.md", "pass", "--as", "Ada")
     assert history(evalstore, "@work:tests/t.md::") == [
         "passing now, in the workspace",
-        "failed last in run <short> (<when>)",
+        "last failed in run <short> (<when>)",
         "what changed in between:",
         "  labelled by Ada",
         "this version: judged once, pass by a label (fail without it)",
@@ -319,7 +319,7 @@ def test_the_search_is_bounded_and_says_so(
     for amount in ("10", "20", "30", "40"):
         write(f"{amount} euros")
         evalstore("run", "-q")
-    assert history(evalstore, "tests/t.md")[1] == "passed last in run <short> (<when>)"
+    assert history(evalstore, "tests/t.md")[1] == "last passed in run <short> (<when>)"
     monkeypatch.setattr(result_history, "RUNS_SEARCHED", 2)
     (line, *_) = history(evalstore, "tests/t.md")
     assert line == "failing since run <short> (<when>), the oldest of the 3 runs searched"
@@ -343,7 +343,7 @@ def test_a_file_that_was_renamed_keeps_its_history(echo: Echo, evalstore: Evalst
     evalstore("run", "-q")
     write("20 euros", file="tests/u.md")
     evalstore("run", "-q")
-    assert history(evalstore, "tests/u.md")[1] == "passed last in run <short> (<when>)"
+    assert history(evalstore, "tests/u.md")[1] == "last passed in run <short> (<when>)"
 
 
 def test_a_run_of_other_cases_hides_nothing(workspace: Path, evalstore: Evalstore) -> None:

@@ -111,7 +111,7 @@ def test_a_verdict_that_only_the_workspace_has_is_not_since_a_run(workspace: Pat
         lines = "passing now, in the workspace; no run judged it before\n"
         assert f"\nhistory\n{lines}" in text_of(pilot)
         await press(pilot, "escape", "down", "p", "enter", "enter")
-        lines = "passing now, in the workspace\nfailed last in run "
+        lines = "passing now, in the workspace\nlast failed in run "
         assert f"\nhistory\n{lines}" in text_of(pilot)
 
     drive(scenario, revision="@work")
@@ -377,7 +377,7 @@ def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
         assert "No answer yet.\nR gets what is missing, and shows the price first." in text
         assert "\nuser\nHow warm is Oslo?\n" in text
         assert "\ninstructions\nThe answer must be warm.\n" in text
-        assert "\nhistory\npending; failed last in run " in text
+        assert "\nhistory\npending; last failed in run " in text
         assert "\nother results of this case\n… pending  scripted/two" in text
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
