@@ -215,6 +215,8 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
                 missing = f"the run {short(tag.run)} named '{text}' is not in the store"
                 raise RevisionError(missing, hint="'evalstore pull' copies it from a remote")
             return "run", tag.run
+        if read_moment(text) is not None:
+            raise NotARevisionError(text, f"write @{{{text}}} for the newest run before that date")
         raise NotARevisionError(
             text,
             "write @, @~1, @{monday}, @work, a name set with 'evalstore tag', or the first digits "

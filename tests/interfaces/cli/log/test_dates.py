@@ -45,6 +45,8 @@ def test_what_is_no_date_and_a_date_before_all_runs_are_named(
     days: Any, evalstore: Evalstore
 ) -> None:
     wrong = evalstore("show", "@{frob}")
+    bare = evalstore("diff", "2026-11-23").stderr
+    assert bare.endswith("\nhint: write @{2026-11-23} for the newest run before that date\n")
     for command in (("log",), ("diff",), ("ls", "results", "--broke")):
         refused = evalstore(*command, "--since", "last week").stderr
         assert refused.startswith("error: 'last week' is not a date\nhint: write monday, "), command
