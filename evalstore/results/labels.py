@@ -224,6 +224,26 @@ def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]
                 yield result, f"{', '.join(texts)} after the run"
 
 
+def list_lost_labels(store: Store, was: Run, run: Run) -> list[tuple[str, str]]:
+    """Return the file and row of each label on an answer of one run that the next does not count.
+
+    It was given before the next one started.
+    """
+    given = chain(*read_labels(store).by_place.values())
+    index, finder = (
+        LabelIndex({("", ""): [it for it in given if it.at <= run.started]}),
+        SessionResults(store),
+    )
+
+    def places(label: PersonLabel, root: str) -> list[tuple[str, str]]:
+        results = finder.find(root, label.sessions[0])
+        same = (it for it in results if it.evaluation == label.evaluation)
+        return [(it.file, it.row) for it in same if label.sessions in it.subjects]
+
+    last = [label for label in index.last() if not places(label, run.results)]
+    return sorted(chain.from_iterable(places(label, was.results)[:1] for label in last))
+
+
 def _text(verdict: str, person: str, count: int, total: int) -> str:
     """Return who gave or removed labels, and on how many of several attempts."""
     attempts = f"{count} of {total} attempts" if total > 1 else ""

@@ -33,7 +33,7 @@ from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.flips.broken_results import find_earlier_breaks, none_broken_text
-from evalstore.results.labels import find_later_labels
+from evalstore.results.labels import find_later_labels, list_lost_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
     find_results,
@@ -145,10 +145,15 @@ def build_report(
         rows = RowResults(project.store)
         note, later = find_later_labels(location, project.store, stored) if stored else ("", {})
         labelled = {result.cell: text for result, text in later.items()}
-        more_notes = [note] * bool(note)
-        if not stored and compared and (lost := lost_labels_text(find_lost_labels(project))):
-            more_notes = [lost]
-        last = stored or (project.store.load_run(compared.was) if compared else None)
+        id = compared.was if compared else WORKSPACE
+        was = None if id == WORKSPACE else project.store.load_run(id)
+        lost = list[tuple[str, str]]()
+        if was and not stored:
+            lost = find_lost_labels(project)
+        elif was and not is_partial(run) and not is_partial(was):
+            lost = list_lost_labels(project.store, was, run)
+        more_notes = [*filter(None, (note, lost_labels_text(lost)))]
+        last = stored or was
         if last and last.asked and last.selection.get("refresh"):
             told = f"run {short(last.id)} asked again (--refresh)"
             more_notes.append(f"{told}: in the workspace the oldest answers count")

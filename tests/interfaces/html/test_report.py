@@ -911,6 +911,9 @@ def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_cand
     assert call(root, "run", "--fail-on", "none") == 0
     assert summary_of(report(root))[0] == f"{told} Best: first, 100%{LEAD}"
     assert "label of Ada no longer counts" in markdown_report(Location(root))
+    lost = "1 label no longer counts: tests/"
+    assert lost in report(root, "@").read_text()
+    assert lost not in report(root, "@~1").read_text()
     told = "by Ada (a person) (for other instructions or checks)"
     cells = data_of(report(root, "@").read_text(), "block-0")["cases"][0]["cells"]
     assert any(told in vote for cell in cells for vote in cell["votes"]) == (not answer)
