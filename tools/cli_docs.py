@@ -22,7 +22,7 @@ error is a line `error: ...`, usually with `hint: ...`, which says what to type 
 
 | exit code | meaning |
 |---|---|
-| 0 | done, the gate passed; the run to join is recorded already (`run --join RUN`) |
+| 0 | done, the gate passed; the run to join has already ended (`run --join RUN`) |
 | 1 | the gate failed; damage (`fsck`), no match (`grep`), differences (`diff --exit-code`) |
 | 2 | invalid usage, settings or file; no run to join; `grep` could not search all |
 | 3 | incomplete: calls failed, or verdicts are undecided or pending; run again |

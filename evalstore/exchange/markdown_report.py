@@ -323,7 +323,7 @@ def _by_case(entries: Iterable[tuple[Result, str, str, str]]) -> Iterator[str]:
             continue
         if feedback:
             block = code_block(cut(feedback, _LONGEST)).split("\n")
-            told = [f"The last {alike:,} results have the same reasons:", ""] if alike > 1 else []
+            told = [f"Reasons for the last {alike:,} results:", ""] if alike > 1 else []
             yield from ("", "\n".join(f"{indent}  {it}".rstrip() for it in (*told, *block)), "")
         alike = 0
 

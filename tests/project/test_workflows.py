@@ -38,7 +38,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (workflows / f"{number}.yml").write_text(AROUND_STEPS + steps, encoding="utf-8")
         elif "\njobs:" in text:
             (workflows / f"{number}.yml").write_text(text, encoding="utf-8")
-    assert len(list(workflows.iterdir())) == 3
+    assert len(list(workflows.iterdir())) == 4
     assert len(list(root.glob("*.gitlab-ci.yml"))) == 2
     return root
 

@@ -189,7 +189,7 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     names = [line.partition(": ")[0] for line in broke.splitlines() if "- " in line]
     case = "- **`tests/hello.md [n=99]`**"
     assert names == [case, "  - `a` `first`", "  - `b` `first`"]
-    told = "\n    The last 2 results have the same reasons:\n"
+    told = "\n    Reasons for the last 2 results:\n"
     assert broke.count(f"{told}\n    ```text\n    It says Go away.\n    ```\n") == 1
     assert summary_of(root / "report.html").count("judge: It says Go away.") == 1
     for by in ("prompt", "file"):

@@ -162,7 +162,9 @@ CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion
 }
 _REASONS: Mapping[str, str] = {
     **dict.fromkeys(("javascript", "python", "ruby", "webhook"), "is code, which is not run"),
-    **dict.fromkeys(("similar", "classifier", "moderation"), "needs another kind of model"),
+    "similar": "needs a model for embeddings",
+    "classifier": "needs a classification model",
+    "moderation": "needs a moderation model",
     **dict.fromkeys(("select-best", "max-score"), "compares the answers of several models"),
     "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a code block",
 }
@@ -178,7 +180,7 @@ def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in CONVERTERS:
-        raise NotTakenError(f"the assertion '{kind}' {_REASONS.get(bare, 'has no check here')}")
+        raise NotTakenError(f"'{kind}' {_REASONS.get(bare, 'has no check here')}")
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
@@ -186,7 +188,7 @@ def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
     converted = CONVERTERS[bare](value, threshold, bare)
     if not negated:
         return converted
-    require(converted.check is not None, f"the assertion '{kind}': write what must hold instead")
+    require(converted.check is not None, f"'{kind}': write what must hold instead")
     check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
     return ConvertedAssertion({**check, "not": True}, warning=converted.warning)
 

@@ -211,7 +211,9 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
     unused = set(config) - {"temperature"}
     address, key = config.get("apiBaseUrl"), config.get("apiKeyEnvar")
     if address is not None and not re.fullmatch(r"https?://[^@?#\s]+", str(address)):
-        imported.skip(file, f"{name}: 'apiBaseUrl' is no address: write a model file for it", line)
+        imported.skip(
+            file, f"{name}: 'apiBaseUrl' is not an address: write a model file for it", line
+        )
         return
     if address is not None:
         id = id.partition("/")[2]

@@ -88,7 +88,7 @@ def test_milliseconds_become_seconds(tmp_path: Path) -> None:
     ("assertion", "words"),
     [
         ("{type: javascript, value: 'true'}", "is code, which is not run"),
-        ("{type: similar, value: x}", "needs another kind of model"),
+        ("{type: similar, value: x}", "needs a model for embeddings"),
         ("{type: contains-json}", "'json: {fenced: true}' finds it in a code block"),
         ("{type: not-llm-rubric, value: x}", "write what must hold instead"),
         ("{type: is-valid-openai-tools-call}", "has no check here"),
@@ -252,7 +252,7 @@ def test_a_model_at_an_address_is_called_there(tmp_path: Path) -> None:
     )
     assert "apiKeyEnvVar" not in made.text("providers/desk-80-v1.yaml")
     assert [reason for _, _, reason in made.left] == [
-        "openai:chat:d: 'apiBaseUrl' is no address: write a model file for it"
+        "openai:chat:d: 'apiBaseUrl' is not an address: write a model file for it"
     ]
     assert made.warnings == [
         "the provider 'openai:chat:c': not imported from its 'config': max_tokens"

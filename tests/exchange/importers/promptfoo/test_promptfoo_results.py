@@ -182,7 +182,7 @@ def test_a_result_that_lacks_a_part_is_reported(
         ),
         (
             {"testCase": {"assert": [{"type": "javascript", "value": "1"}]}},
-            "an assertion: the assertion 'javascript' is code, which is not run",
+            "an assertion: 'javascript' is code, which is not run",
         ),
         (
             {"testCase": {"assert": [{"type": "contains", "value": "file://../secret"}]}},

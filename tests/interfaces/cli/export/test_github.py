@@ -344,7 +344,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
     assert text.startswith("### evalstore: Nothing broke or was fixed; 2 of 4 new results fail. ")
     listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
-    told = OSLO.replace("\n\n  ", "\n\n  The last 2 results have the same reasons:\n\n  ", 1)
+    told = OSLO.replace("\n\n  ", "\n\n  Reasons for the last 2 results:\n\n  ", 1)
     first = OSLO.partition("\n")[0].replace("weather", files[0])
     assert listed == f"{first}\n{told.replace('weather', files[1])}"
     assert "weather" not in listed
