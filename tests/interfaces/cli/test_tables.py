@@ -55,8 +55,8 @@ def test_sentences_that_begin_alike_are_cut_at_their_start_too(
     monkeypatch.setenv("COLUMNS", "40")
     for ends, shown in (
         ("ab", ["…a", "…b"]),
-        ("aa", ["…It does not say that it is a"] * 2),
-        ("a", ["…It does not say that it is a"]),
+        ("aa", ["strict: It does not say that i…"] * 2),
+        ("a", ["strict: It does not say that i…"]),
     ):
         rows = [["fail", f"strict: It does not say that it is {end}"] for end in ends]
         print_table(Table(["verdict", "reason"], rows, prose="reason"))

@@ -214,17 +214,17 @@ def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
 
 
 def _shared_start(texts: Iterable[str], columns: int) -> str:
-    """Return the words with which all texts begin, if these have no room; of equal ones a name."""
+    """Return the words with which all texts begin, if these have no room and differ."""
     listed = iter(texts)
     first = last = next(listed, "")
     most = output.shown_columns(first)
     for text in listed:
         first, last = min(first, text), max(last, text)
         most = max(most, output.shown_columns(text))
-    if most <= columns:
+    if most <= columns or first == last:
         return ""
     start = first[: first_difference(first, last)]
-    return start[: start.find(": ") + 2] if first == last else start[: start.rfind(" ") + 1]
+    return start[: start.rfind(" ") + 1]
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:
