@@ -112,7 +112,7 @@ class Comparison:
     @property
     def pending(self) -> int:
         """Return how many of the changed pairs were judged and are pending on the second side."""
-        return self.changed.count_pending()
+        return len(self.changed.split_pending()[1])
 
     @cached_property
     def now_undecided(self) -> PairGroup:

@@ -338,10 +338,6 @@ class PairGroup(FiledSequence[Pair]):
             side, number = (was, old) if new == NONE else (now, new)
             yield side.file_name(number), side.row_digest(number)
 
-    def count_pending(self) -> int:
-        """Return how many pairs were judged on the first side and are pending on the second."""
-        return sum(map(self._is_now_pending, self.numbers()))
-
     def split_pending(self) -> tuple[PairGroup, PairGroup]:
         """Return the pairs that are not now pending, and those that are."""
         flags = list(map(self._is_now_pending, self.numbers()))

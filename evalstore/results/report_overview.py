@@ -28,7 +28,7 @@ from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.change_causes import OLDER_ANSWERS
 from evalstore.results.compare.diff_result import Diff
-from evalstore.results.flips.broken_results import EarlierBreak
+from evalstore.results.flips.broken_results import EarlierBreak, by_title
 from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged
 from evalstore.results.stats.stats import Stats
 
@@ -139,13 +139,13 @@ def make_overview(
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
     changed = _changes_text(diff, breaks)
+    told = _causes_text(diff.count_causes()) if diff else ""
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
         for group, is_partly in zip(groups, partly_judged(groups), strict=True)
     )
     if is_of_some:
-        told = _causes_text(diff.count_causes()) if diff else ""
         parts = _partial_text(run), changed, told
         cost = _cost_text(run)
         return Overview(f"{'; '.join(filter(None, parts))}{'.' * bool(cost)}{cost}", rows)
@@ -160,8 +160,6 @@ def make_overview(
     by_name = {each.name: so_far * (each.rate.judged < each.results) for each in groups}
     shifted = _shift_texts(diff, shifts, names, by_name, so_far) if diff else []
     failing = _failing_text(diff, [row.group.rate for row in rows])
-    causes = diff.count_causes() if diff else Counter[str]()
-    told = _causes_text(causes)
     if shifted or not told:
         changes = [*shifted, changed, failing, told]
         if diff and not (shifted or diff.broke or diff.fixed):
@@ -325,8 +323,7 @@ def _changes_text(diff: Diff | None, breaks: Sequence[EarlierBreak], *, noun: bo
     Where some broke, also that none was fixed. The first number has the `noun`.
     """
     broke = bool(diff and diff.broke)
-    waiting = sum(it.is_pending for it in breaks)
-    failing = len(breaks) - waiting
+    failing, waiting = map(len, by_title(breaks).values())
     others = ("other " if failing == 1 else "others ") * broke
     counts = {word: len(pairs) for word, pairs in diff.flips.items()} if diff else {}
     counts |= {f"{others}still broken": failing, BROKEN_PENDING: waiting}

@@ -30,7 +30,7 @@ from evalstore.runs.run_report import RunTotals, describe_spending
 from evalstore.store import Store
 from evalstore.store.records import StoredRecord
 from evalstore.store.run_documents import FORMAT, LARGEST, LEFT, NUMBERS, quoted
-from evalstore.store.shared_runs import RunShare, SharedRun
+from evalstore.store.shared_runs import SharedRun
 from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.folder import WorkspaceFolder, variables_of
 from evalstore.workspace.git import read_state
@@ -100,13 +100,10 @@ def removed_if_unbegun(store: Store, shared: SharedWork | None) -> Iterator[None
     try:
         yield
     except EvalstoreError:
-        if shared and all(map(_is_unused, store.find_shares(shared.id))):
+        shares = [each.counts for each in store.find_shares(shared.id)] if shared else []
+        if shared and all(it.get(LEFT) and not any(map(it.get, NUMBERS)) for it in shares):
             store.remove_shared_runs([shared.id])
         raise
-
-
-def _is_unused(share: RunShare) -> bool:
-    return bool(share.counts.get(LEFT)) and not any(map(share.counts.get, NUMBERS))
 
 
 def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[str, Json]:

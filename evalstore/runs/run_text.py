@@ -105,10 +105,6 @@ def verdict_line(report: RunReport, signs: Mapping[str, str]) -> StyledLine:
     return StyledLine((*spans, StyledSpan(text)))
 
 
-OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out older ones'
-"""Said of a run whose verdicts changed because older answers count again."""
-
-
 def failure_line(message: str, count: int, signs: Mapping[str, str]) -> StyledLine:
     """Return the message of failed calls to a model, and how often it occurred."""
     sign = f"{signs['error']} " if "error" in signs else ""

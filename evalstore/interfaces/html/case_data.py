@@ -462,8 +462,7 @@ class ChangedPairs:
     def change(self, result: Result) -> str:
         """Return the kind of the change of a result; empty if it has not changed.
 
-        What an earlier run broke and was only asked or judged again since is still broken; not
-        what is pending.
+        What an earlier run broke is still broken if it was only asked or judged again since.
         """
         if not (self._changes or self._earlier):
             return ""

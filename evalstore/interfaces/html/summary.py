@@ -33,7 +33,7 @@ from evalstore.results.compare.diff_result import (
     summary_lines,
 )
 from evalstore.results.flips.broken_results import by_title
-from evalstore.results.flips.verdict_changes import Outcome, outcome_of
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.report_overview import CandidateRow, make_overview, undecided_texts
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
 from evalstore.results.stats.trend import rate_texts, run_notes
@@ -111,7 +111,6 @@ def summarise_results(
         "edits": next((safe(with_arrows(it.edits)) for it in trend.runs if it.id == run.id), ""),
         "trend": trend_chart(trend),
         "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
-        "fixed": shown["fixed"]["count"] if "fixed" in shown else "",
         "changes": tuple(shown.values()),
         "since": since,
         "change_lines": tuple(line.text for line in summary_lines(diff)) if diff else (),
@@ -212,8 +211,13 @@ def list_changes(
         yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips)
     for id, (title, listed) in zip(("before", "waiting"), by_title(breaks).items(), strict=True):
         rows = [it.result[:2] for it in listed]
-        first = listed[: _count_listed(rows)]
-        described = [(it.result, _describe_break(diff, it, names)) for it in first]
+        described = []
+        for result, run, started in listed[: _count_listed(rows)]:
+            prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+            name = case_name(result.file, result.row, prompt)
+            since = f"broke in {safe(side_name(run, names.get(run, ())))}, {minute(started)}"
+            words = (SideVerdict(result.word or "answered"),)
+            described.append((result, PairFacts(name, result.model, words, since, prompt or "")))
         yield _list(id, title, rows, described)
     failing = diff.new.new_failures()
     yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
@@ -258,20 +262,6 @@ def _changed_cases(
     return [*cases.values()]
 
 
-def _describe_break(
-    diff: Diff, earlier: EarlierBreak, names: Mapping[str, Sequence[str]]
-) -> PairFacts:
-    result, run = earlier.result, safe(side_name(earlier.run, names.get(earlier.run, ())))
-    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
-    return PairFacts(
-        case_name(result.file, result.row, prompt),
-        result.model,
-        (SideVerdict(result.word or "answered"),),
-        f"broke in {run}, {minute(earlier.started)}",
-        prompt or "",
-    )
-
-
 # --- groups and runs
 
 
@@ -301,6 +291,11 @@ def _group_table(stats: Stats) -> dict[str, Any]:
         ],
         "note": " ".join(text for is_said, text in notes if is_said),
     }
+
+
+def outcome_of(diff: Diff) -> Outcome:
+    """Return the outcome of a comparison, without causes."""
+    return Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
 
 
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:

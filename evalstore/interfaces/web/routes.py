@@ -37,7 +37,7 @@ from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.report import ServedPage, build_report
-from evalstore.interfaces.html.summary import run_changes, run_row
+from evalstore.interfaces.html.summary import outcome_of, run_changes, run_row
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -50,7 +50,7 @@ from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
-from evalstore.results.flips.verdict_changes import Outcome, outcome_of
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision

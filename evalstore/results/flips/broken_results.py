@@ -148,18 +148,14 @@ class EarlierBreak(NamedTuple):
     started: int
     """When the run started: microseconds since 1970, UTC."""
 
-    @property
-    def is_pending(self) -> bool:
-        """Return whether the result is not judged as it is now."""
-        return self.result.word == "pending"
 
-
-def by_title(breaks: Iterable[EarlierBreak]) -> dict[str, list[EarlierBreak]]:
+def by_title(breaks: Sequence[EarlierBreak]) -> dict[str, list[EarlierBreak]]:
     """Return those that do not pass, and those that are pending, by the titles of their lists."""
-    listed: dict[str, list[EarlierBreak]] = {STILL_BROKEN: [], BROKEN_PENDING.capitalize(): []}
-    for each in breaks:
-        listed[BROKEN_PENDING.capitalize() if each.is_pending else STILL_BROKEN].append(each)
-    return listed
+    titles = {STILL_BROKEN: False, BROKEN_PENDING.capitalize(): True}
+    return {
+        title: [it for it in breaks if (it.result.word == "pending") == is_pending]
+        for title, is_pending in titles.items()
+    }
 
 
 def none_broken_text(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain, groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
 from evalstore.comparison.pair_groups import (
@@ -55,9 +55,6 @@ from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases, iterate_entries
 from evalstore.store.trees.tree_nodes import read_tree
 
-if TYPE_CHECKING:
-    from evalstore.results.compare.diff_result import Diff
-
 
 class Outcome(NamedTuple):
     """How many results broke, were fixed or became undecided since they were judged before."""
@@ -76,11 +73,6 @@ class Outcome(NamedTuple):
         """Return each number with its word."""
         others = (self.undecided, "now undecided"), (self.changed, "changed")
         return (self.broke, "broke"), (self.fixed, "fixed"), *others
-
-
-def outcome_of(diff: Diff) -> Outcome:
-    """Return the outcome of a comparison, without causes."""
-    return Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
 
 
 class ComparedPart(NamedTuple):
@@ -166,11 +158,6 @@ class VerdictChanges:
         by = f" of {', '.join(sorted(name for name, each in self.people if each == is_flip))}"
         named = (it + by if it.endswith(("by a label", "by labels")) else it for it in texts)
         return Outcome(*counts[:2], tuple(named), counts[2], changed)
-
-    @property
-    def causes_text(self) -> str:
-        """Return what changed verdicts without an edit: `asked again`; empty if nothing did."""
-        return ", ".join(sorted({cause for cause, _ in self.change_causes if cause}))
 
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""

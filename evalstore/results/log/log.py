@@ -382,8 +382,9 @@ def find_logged_changes(
                 no_edit = ""
                 if not edited:
                     joined = ", ".join(clip(name, 40) for name in sorted(late))
+                    causes = {cause for cause, _ in compared.change_causes} if compared else set()
                     reasons = (
-                        compared.causes_text if compared else "",
+                        ", ".join(sorted(filter(None, causes))),
                         f"first results of {joined}" * bool(late),
                         "pending results, now judged" * (PENDING in former),
                     )

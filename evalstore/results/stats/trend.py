@@ -161,7 +161,7 @@ def run_notes(runs: Sequence[TrendRun]) -> list[str]:
     stored = [run for run in runs if run.id != WORKSPACE]
     counted = sum(run.outcome is not None for run in stored)
     told = f"counted for the newest {plural(counted, 'run')}" if counted else "not counted"
-    causes = (cause for run in stored for cause in (run.outcome.causes if run.outcome else ()))
+    causes = [cause for run in stored if run.outcome for cause in run.outcome.causes]
     return [
         *[f"Changed results are {told}."] * (counted < len(stored)),
         *[f"{OLDER.capitalize()}: {OLDER_MEANS}."] * any(OLDER in cause for cause in causes),

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import (
-    BROKEN_PENDING,
-    NEWEST_RUNS,
-    WORKSPACE,
-    case_name,
-    status_word,
-)
+from evalstore.core.display import BROKEN_PENDING, NEWEST_RUNS, WORKSPACE, case_name, status_word
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output

@@ -25,7 +25,6 @@ from evalstore.results.flips.regressions import passed_in_text
 from evalstore.results.flips.verdict_changes import changes_line
 from evalstore.results.names import show_command
 from evalstore.runs.run_text import (
-    OLDER_HINT,
     failure_line,
     list_results,
     stop_lines,
@@ -176,7 +175,8 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
     else:
         output.talk(f'  (use "evalstore diff {output.short(changes.since)} {run}" to see how)')
     if changes.older:
-        output.talk(f"  ({OLDER_HINT})")
+        told = 'the oldest answers count; "evalstore run --max-age AGE" leaves out older ones'
+        output.talk(f"  ({told})")
 
 
 def _print_results(report: RunReport, extent: Extent) -> None:
