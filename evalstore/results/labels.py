@@ -230,10 +230,8 @@ def list_lost_labels(store: Store, was: Run, run: Run) -> list[tuple[str, str]]:
     It was given before the next one started.
     """
     given = chain(*read_labels(store).by_place.values())
-    index, finder = (
-        LabelIndex({("", ""): [it for it in given if it.at <= run.started]}),
-        SessionResults(store),
-    )
+    index = LabelIndex({("", ""): [it for it in given if it.at <= run.started]})
+    finder = SessionResults(store)
 
     def places(label: PersonLabel, root: str) -> list[tuple[str, str]]:
         results = finder.find(root, label.sessions[0])

@@ -166,8 +166,10 @@ class LabelPages:
             files = project.store.load_files(ids[:_MOST_FILES]) if ids else {}
             contents = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
         labels = stored_labels(self._location)
-        given, former = _by_person(labels, answer), self._find_former(labels, person, only)
-        own = given.get(person)
+        own, former = (
+            _by_person(labels, answer).get(person),
+            self._find_former(labels, person, only),
+        )
         said = labels.by_place.get((str(answer.result.evaluation), answer.session), ())
         removed = not own and any(
             (it.person, it.sessions) == (person, answer.sessions) for it in said
@@ -225,9 +227,7 @@ class LabelPages:
         """
         answer = self._find(session, place)
         with self._open(answer) as (project, reader):
-            asked = (
-                reader.conversation(test, answer.result.prompt) for test in answer.result.tests
-            )
+            asked = (reader.conversation(it, answer.result.prompt) for it in answer.result.tests)
             files = (file for turn in chain.from_iterable(asked) for file in turn.files)
             if found := next((file for file in files if file.id == id), None):
                 return found.path, project.store.load_files([id])[id].data
@@ -395,11 +395,9 @@ class LabelPages:
                 if other is None or place == answer.place:
                     other = answer
         if other and other.missing:
-            count = plural(other.missing, "answer")
+            count = plural(other.missing, "missing answer")
             raise RevisionError(
-                f"the answers of {other.title} cannot be labelled yet: {count} that "
-                f"{'is' if other.missing == 1 else 'are'} judged together with them "
-                f"{'is' if other.missing == 1 else 'are'} missing",
+                f"the answers of {other.title} are judged together with {count}: no labels yet",
                 hint=f"'evalstore run {other.result.file}' asks for what is missing",
             )
         if other:

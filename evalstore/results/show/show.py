@@ -341,7 +341,13 @@ def show_item(
         return ShownItem(kind, id, content, in_progress=progress)
     stored = store.load_any(kind, id)
     if kind == "failure":
-        return _show_failure(location, store, id, stored.content)
+        failed = LoggedFailure(id, restore_failure(stored.content))
+        [entry] = describe_failures(location, store, [failed])
+        item = ShownItem(kind, id, stored.content, _describe_place(entry.place))
+        item.related |= {"question": entry.question, "hint": entry.hint}
+        if entry.place and entry.place.has_several:
+            item.prompts = name_prompts(location, [entry.place.question.prompt])
+        return item
     if kind == "run":
         run = restore_run(id, stored.content)
         return _show_run(location, store, run, stored.content, most)
@@ -429,15 +435,6 @@ def _show_question(location: Location, store: Store, id: str) -> ShownItem:
         },
         name_prompts(location, [place.question.prompt] if place and place.has_several else []),
     )
-
-
-def _show_failure(location: Location, store: Store, id: str, content: Json) -> ShownItem:
-    [entry] = describe_failures(location, store, [LoggedFailure(id, restore_failure(content))])
-    item = ShownItem("failure", id, content, _describe_place(entry.place))
-    item.related |= {"question": entry.question, "hint": entry.hint}
-    if entry.place and entry.place.has_several:
-        item.prompts = name_prompts(location, [entry.place.question.prompt])
-    return item
 
 
 def _describe_place(place: Place | None) -> dict[str, Json]:

@@ -1724,8 +1724,8 @@ def test_answers_that_wait_for_others_are_named_with_what_to_do(tmp_path: Path) 
             response, text = ask(address, f"label/{id[:8]}?case=tests/pair.md::")
         assert response.status == 404
     assert text == (
-        "error: the answers of tests/pair.md cannot be labelled yet: 1 answer that is judged "
-        "together with them is missing\n"
+        "error: the answers of tests/pair.md are judged together with 1 missing answer: no labels "
+        "yet\n"
         "hint: 'evalstore run tests/pair.md' asks for what is missing\n"
     )
 
