@@ -273,8 +273,8 @@ class _Comparer:
         self._changes.added += self._changes.first_judged if self._are_whole else 0
         if self._changes.added in (new, self._changes.more_results):
             self._changes.added = 0
-        if self._changes.more_results == new:
-            self._changes.more_results = 0
+        if self._changes.more_results == new or self._changes.added:
+            self._changes.more_results = min(self._changes.more_results, 0)
         self._changes.is_of_several = len(self._compared) > 1
         return self._changes
 
