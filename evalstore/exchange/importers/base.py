@@ -227,10 +227,9 @@ class Imported:
         served |= {"apiKeyEnvVar": key} if key else {}
         model = {"id": code, "provider": provider, "providerModelCode": code}
         named = provider.rpartition("/")[2]
-        for name, fields in (f"providers/{named}", served), (f"models/{code}", model):
-            folder, _, file = name.partition("/")
+        for folder, name, fields in ("providers", named, served), ("models", code, model):
             text = f"{write_yaml(fields, compact=True)}\n"
-            self.files[f"{folder}/{safe_file_name(file)}.yaml"] = text.encode()
+            self.files[f"{folder}/{safe_file_name(name)}.yaml"] = text.encode()
 
     def require_any(self, message: str, hint: str) -> None:
         """Raise `EvalstoreError` unless something was imported, or noted as left."""

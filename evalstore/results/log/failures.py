@@ -187,31 +187,21 @@ def _find_hints(location: Location, failures: Sequence[Failure]) -> list[str | N
     return hints
 
 
-@dataclass(frozen=True, slots=True)
-class CallFailures:
-    """Calls that failed with the same message."""
+class CallFailures(NamedTuple):
+    """Calls that failed with the same message: the model and the message, the class, the hint."""
 
-    count: int
+    calls: int
     text: str
-    """The name of the model, and the message."""
     kind: str
-    """The class of the failure, such as `timeout` or `status`, and the status."""
     hint: str | None
 
 
-_LOOKED_THROUGH = 4
-"""The newest failures that are read, as a multiple of those of the run: other runs may add some."""
-
-
 def group_failures(location: Location, counts: Mapping[str, int]) -> Iterator[CallFailures]:
-    """Yield the failed calls of the last run by message, the most frequent first, with hints.
-
-    `counts` are those of the run; the store has the classes, and also failures of other runs.
-    """
+    """Yield the failed calls of the last run, by these counts of messages, and how to fix them."""
     if not counts:
         return
-    with open_store(location) as store:
-        newest = store.find_failures(limit=_LOOKED_THROUGH * sum(counts.values()))
+    with open_store(location) as store:  # other runs may add some at the same time
+        newest = store.find_failures(limit=4 * sum(counts.values()))
     known = {failure.text: failure for _, failure in reversed(newest) if failure.text in counts}
     hints = dict(zip(known, _find_hints(location, [*known.values()]), strict=True))
     for text, count in sorted(counts.items(), key=lambda pair: -pair[1]):
@@ -319,7 +309,7 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
 
 
 _HINTS = {
-    401: "name the variable that holds the key in 'apiKeyEnvVar' of the provider file; "
+    401: "check the key in the variable that 'apiKeyEnvVar' of the provider file names; "
     "without that field, no key is sent to a 'baseURL'",
     402: "the account has no credit left",
     403: "the key may not use this model: check the account's permissions",
@@ -400,17 +390,17 @@ def hint_for(
     kind: str,
     status: int | None,
     message: str = "",
-    model_file: str | None = None,
-    key_variable: str | None = None,
+    file: str | None = None,
+    key: str | None = None,
 ) -> str | None:
     """Return how to fix a failure of this class; None if there is no general advice.
 
-    `model_file` is the path of the model's file, `key_variable` the variable of its key, if known.
+    `file` is the path of the model's file, `key` the variable of its key, if they are known.
     """
     if is_of_script(message):
         judged = message.startswith(f"{NO_MATCH} {JUDGED}")
         answer = "{pass: true, feedback: ''}" if judged else "'the answer'"
-        return _SCRIPT_HINT.format(answer=answer, file=model_file or "the model's file")
+        return _SCRIPT_HINT.format(answer=answer, file=file or "the model's file")
     for words, hint in _PLACES.items():
         if re.search(words, message):
             return hint
@@ -425,11 +415,8 @@ def hint_for(
             return f"remove {listed} from 'providerOptions' of the model file, or of the test"
         if hints:
             return "; ".join(hints)
-    if status == 401 and key_variable:
-        return (
-            f"set {key_variable}, in the environment or in the workspace's .env, to a key that "
-            "the server accepts"
-        )
+    if status == 401 and key:
+        return f"set {key}, in the environment or in .env, to a key that the server accepts"
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

@@ -231,18 +231,13 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
         checkup.error = error
         # A busy server is reachable, and has accepted the key and the model.
         level = "warn" if error.status == 429 and not error.stops_model else "fail"
-        checkup.problems.append((level, error.message, _hint(checkup, error)))
+        hint = hint_for(error.kind, error.status, error.message, key=checkup.key_variable)
+        checkup.problems.append((level, error.message, hint))
     else:
         if checkup.reply.cost is not None:
             checkup.cost = checkup.reply.cost
         elif endpoint.price is not None:
             checkup.cost = endpoint.price.cost(checkup.reply.usage, checkup.reply.latency).usd
-
-
-def _hint(checkup: Checkup, error: ProviderError) -> str | None:
-    if error.kind == "timeout":
-        return "check whether the server is busy, or raise --timeout"
-    return hint_for(error.kind, error.status, error.message, key_variable=checkup.key_variable)
 
 
 def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:

@@ -163,8 +163,7 @@ CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion
 _REASONS: Mapping[str, str] = {
     **dict.fromkeys(("javascript", "python", "ruby", "webhook"), "is code, which is not run"),
     "similar": "needs a model for embeddings",
-    "classifier": "needs a classification model",
-    "moderation": "needs a moderation model",
+    **dict.fromkeys(("classifier", "moderation"), "needs a model that classifies"),
     **dict.fromkeys(("select-best", "max-score"), "compares the answers of several models"),
     "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a code block",
 }

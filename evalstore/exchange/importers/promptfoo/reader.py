@@ -100,8 +100,8 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
     except NotTakenError as problem:
         if prefix:  # one of several
             raise
-        place = f"{os.path.relpath(config)}:{problem.line or 1}"
-        raise EvalstoreError(f"{place}: {problem}") from problem
+        file = os.path.relpath(config)
+        raise EvalstoreError(f"{file}:{problem.line or 1}: {problem}") from problem
     if not isinstance(document.value, dict):
         raise NotTakenError("the configuration must be a mapping of fields", line=1)
     file = str(config)
@@ -210,12 +210,10 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
     config = as_mapping(config)
     unused = set(config) - {"temperature"}
     address, key = config.get("apiBaseUrl"), config.get("apiKeyEnvar")
-    if address is not None and not re.fullmatch(r"https?://[^@?#\s]+", str(address)):
-        imported.skip(
-            file, f"{name}: 'apiBaseUrl' is not an address: write a model file for it", line
-        )
-        return
-    if address is not None:
+    if address is not None and id.startswith("openai/"):
+        if not re.fullmatch(r"https?://[^@?#\s]+", str(address)):
+            imported.skip(file, f"{name}: 'apiBaseUrl' is not an address of a server", line)
+            return
         id = id.partition("/")[2]
         unused -= {"apiBaseUrl", "apiKeyEnvar"}
         server = safe_file_name(re.sub(r"^\w+://", "", f"{address}-{key}" if key else address))

@@ -328,14 +328,13 @@ def _push(remote: str, exit_code: int) -> int:
 
 def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
     from evalstore.interfaces.cli.render.run import print_changes, print_report
+    from evalstore.results.log.failures import group_failures
 
     if mode.json:
         output.document(report)
         if mode.watch:
             print_changes(report, is_data=False)
     else:
-        from evalstore.results.log.failures import group_failures
-
         failures = [*group_failures(here(), report.failures)]
         print_report(report, run_options.threshold, failures=failures, extent=mode.extent)
     if mode.exports:

@@ -72,7 +72,7 @@ def print_report(
     _print_results(report, extent)
     _print_models(report)
     print_lines([verdict_line(report, {})])
-    print_lines(failure_line(failure.text, failure.count, {}) for failure in failures)
+    print_lines(failure_line(failure.text, failure.calls, {}) for failure in failures)
     for hint in dict.fromkeys(failure.hint for failure in failures if failure.hint):
         output.talk(f"hint: {hint}")
     if report.failures:

@@ -257,7 +257,7 @@ def result_lines(end: RunEnd) -> Iterator[StyledLine]:
     yield from _repeat_lines(end)
     for failure in end.failures:
         yield BLANK
-        yield failure_line(failure.text, failure.count, SIGNS)
+        yield failure_line(failure.text, failure.calls, SIGNS)
         hint = f": {failure.hint}" if failure.hint else ""
         yield from text_lines(f"hint: {failure.kind}{hint}", "faint", 2)
     if report.untrusted:

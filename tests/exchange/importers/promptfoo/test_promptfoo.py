@@ -252,7 +252,7 @@ def test_a_model_at_an_address_is_called_there(tmp_path: Path) -> None:
     )
     assert "apiKeyEnvVar" not in made.text("providers/desk-80-v1.yaml")
     assert [reason for _, _, reason in made.left] == [
-        "openai:chat:d: 'apiBaseUrl' is not an address: write a model file for it"
+        "openai:chat:d: 'apiBaseUrl' is not an address of a server"
     ]
     assert made.warnings == [
         "the provider 'openai:chat:c': not imported from its 'config': max_tokens"

@@ -136,10 +136,7 @@ def test_a_missing_key_is_reported_by_its_name(
     ran = evalstore("doctor")
     assert ran.exit_code == 3
     hint = "  hint: set DESK_KEY in the environment, or in the workspace's .env"
-    better = (
-        "  hint: set DESK_KEY, in the environment or in the workspace's .env, to a key that the "
-        "server accepts"
-    )
+    better = "  hint: set DESK_KEY, in the environment or in .env, to a key that the server accepts"
     assert lines(ran.stdout)[-6:] == [
         "warn  model one  DESK_KEY is not set",
         hint,
@@ -158,8 +155,7 @@ def test_a_wrong_key_is_never_shown(
     assert ran.exit_code == 3
     assert lines(ran.stdout)[-4:-2] == [
         "fail  model one  the server answered 401: wrong key: Bearer ***",
-        "  hint: set DESK_KEY, in the environment or in the workspace's .env, to a key that the "
-        "server accepts",
+        "  hint: set DESK_KEY, in the environment or in .env, to a key that the server accepts",
     ]
     json = evalstore("doctor", "--json")
     assert json.exit_code == 3
@@ -215,7 +211,7 @@ def test_a_server_that_hangs_is_left_in_time(
     assert ran.exit_code == 3
     assert lines(ran.stdout)[-4:-2] == [
         "fail  model one  no answer within 0.2 s",
-        "  hint: check whether the server is busy, or raise --timeout",
+        "  hint: raise --timeout, or lower 'concurrency' if the server is busy with your calls",
     ]
 
 
@@ -460,13 +456,13 @@ def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
     ran = evalstore("doctor")
     assert ran.exit_code == 3
     assert (
-        "hint: name the variable that holds the key in 'apiKeyEnvVar' of the provider file; "
+        "hint: check the key in the variable that 'apiKeyEnvVar' of the provider file names; "
         in ran.stdout
     )
     assert evalstore("run").stdout.endswith(
         "incomplete; 'evalstore log --failures' shows what to fix before running again\n"
     )
-    hint = re.search(r"hint: (name .*?'baseURL')", re.sub(r"\s+", " ", ran.stdout))
+    hint = re.search(r"hint: (check .*?'baseURL')", re.sub(r"\s+", " ", ran.stdout))
     assert hint is not None
     for command in (("run",), ("log", "--failures")):
         assert hint[1] in evalstore(*command).stderr

@@ -22,7 +22,7 @@ responses:
 """
 VERDICT = "answer: {pass: false, feedback: It is cold there.}"
 KEY_HINT = (
-    "name the variable that holds the key in 'apiKeyEnvVar' of the provider file; "
+    "check the key in the variable that 'apiKeyEnvVar' of the provider file names; "
     "without that field, no key is sent to a 'baseURL'"
 )
 
@@ -289,7 +289,7 @@ def test_show_says_why_a_case_is_pending_whose_checks_passed(
         "pending  tests/weather.md [city=Rome]  scripted/one\n"
         "An answer or a verdict is missing.\n"
         "  The call failed: scripted/judge: the server answered 401: bad key\n"
-        "  hint: name the variable that holds the key"
+        "  hint: check the key"
     ) in shown
     assert "pass  by checks" in shown
 

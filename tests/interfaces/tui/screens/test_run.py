@@ -657,7 +657,7 @@ def test_failures_of_another_run_at_the_same_time_are_not_reported(workspace: Pa
             run(where, selection, RunOptions(), ProgressListener())
 
     ended = carry_out_request(where, ALL, _Other(), plan(where, ALL))
-    assert [(failure.count, failure.kind) for failure in ended.failures] == [(1, "status 400")]
+    assert [(failure.calls, failure.kind) for failure in ended.failures] == [(1, "status 400")]
 
 
 def test_files_with_errors_are_reported_before_anything_is_asked(workspace: Path) -> None:
