@@ -1160,7 +1160,7 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     figures = ("50.0% of 2", "50.0% of 2", "-", "1 of 2 (50%)")
     assert "".join(f'<td class="number">{text}</td>' for text in figures) in end
     assert "People are all who gave labels, also outside of this filter" in end
-    assert "<p>1 of 2 differ from the verdicts of checks and judges.</p>" in end
+    assert "<p>1 of 2 labels differs from the verdicts of checks and judges.</p>" in end
     (listed,) = re.findall("(?s)2 answers labelled by .*?</ul>", end)
     links = [html.unescape(link) for link in re.findall('href="([^"]*)"', listed)]
     ids = [urlsplit(link).path.rpartition("/")[2][:8] for link in links]
