@@ -309,9 +309,7 @@ def suggest(name: str, known: Iterable[str], plural: str) -> str:
 
 @lru_cache(maxsize=256)  # every file may have the same wrong name
 def _suggest(name: str, known: tuple[str, ...], plural: str) -> str:
-    if near := nearest(name, known):
-        return near
-    return _list(known, plural)
+    return nearest(name, known) or _list(known, plural)
 
 
 def _list(known: tuple[str, ...], plural: str) -> str:
