@@ -125,7 +125,7 @@ class VerdictChanges:
     """How many more results the run has than the run before, if both are of all cases, and others
     than new ones that do not pass."""
     added: int = 0
-    """How many judged results were not in the run before, if both are of all cases and other
+    """How many results were not in the run before, if both are of all cases and other
     numbers do not say it."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
@@ -264,13 +264,13 @@ class _Comparer:
                     break
         for result, _ in self._join(self._waiting):
             self._changes.first_judged += result.verdict is not None
+            self._changes.added += self._are_whole
             if result.verdict == "undecided":
                 self._changes.new_undecided.append(result)
                 self._changes.other_verdicts += 1
             elif result.verdict not in (None, "pass"):
                 self._changes.new.append(result)
         new = len(self._changes.new) + len(self._changes.new_undecided)
-        self._changes.added += self._changes.first_judged if self._are_whole else 0
         if self._changes.added in (new, self._changes.more_results):
             self._changes.added = 0
         if self._changes.more_results == new or self._changes.added:
@@ -285,7 +285,7 @@ class _Comparer:
         is_counted = self._are_whole and earlier.id != self._changes.last
         if is_counted:  # what only older runs have
             same = {path: waiting[path] for path in entries.keys() - others.keys()}
-            self._changes.added += sum(map(is_judged, (it for it, _ in self._join(same))))
+            self._changes.added += sum(1 for _ in self._join(same))
         # Nodes of long files that both have are left out, as their results are unchanged.
         equal = self._store.find_equal_leaves(
             {
@@ -326,7 +326,7 @@ class _Comparer:
                 self._compared.add(earlier.id)
                 self._sort(pairs, earlier.started)
                 if self._are_whole and not is_last:
-                    self._changes.added += sum(bool(it.now and it.now.verdict) for it in pairs)
+                    self._changes.added += len(pairs)
 
     def _join(
         self,
