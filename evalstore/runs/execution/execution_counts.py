@@ -36,7 +36,7 @@ class ExecutionCounts:
     judged_by_checks: int = 0
     """The number of judgements by checks, which call no model."""
     failed: int = 0
-    """The number of calls for answers and judgements that failed."""
+    """The number of answers and judgements that failed."""
     failures: dict[str, int] = field(default_factory=dict)
     """Message -> how often."""
     permanent_failures: int = 0

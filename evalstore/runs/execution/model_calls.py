@@ -195,8 +195,8 @@ _LONGEST_WAIT = 2.0
 """Seconds after which a call that waits looks whether its turn comes sooner by now."""
 _TOLD_AFTER = 10.0
 """Seconds of retries of one call after which the user is told."""
-STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
-"""Kinds of calls that were not made, because calls to the model are stopped or the run ends."""
+HALTED, OVER_BUDGET = "halted", "budget"
+"""Kinds of calls that were not made, because the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,8 +421,8 @@ class ModelCaller:
         """Raise `CallFailed` when the run is halted or calls to the model are stopped."""
         if self.is_halted():
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
-        if why := self._circuit_breaker.reason(model):
-            raise CallFailed(ProviderError(STOPPED, why), attempts)
+        if stopped := self._circuit_breaker.error(model):
+            raise CallFailed(stopped, attempts)
 
     async def _reserve_cost(self, endpoint: Endpoint, request: Request, attempts: int) -> float:
         """Reserve what the next try may cost, in USD, and return it.

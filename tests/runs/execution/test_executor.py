@@ -481,7 +481,8 @@ def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None
     lab.add(instructions=None)
     lab.add("Hello", instructions=None)
     lab.limits = Limits(concurrency=1)
-    assert lab.run().failed == len(lab.asked) == 1
+    assert lab.run().failed == 2
+    assert len(lab.asked) == 1
     assert lab.warned == [
         "model 'm' is not asked again in this run: too many (it asks to wait 10,000 s, "
         "and the timeout is 120 s)"
@@ -530,10 +531,10 @@ def test_a_refused_key_stops_that_model_with_one_message(lab: Lab) -> None:
         lab.add(f"Question {number}", None)
     outcome = lab.run()
     assert outcome.asked == 10
+    assert outcome.failures == {"locked: no such key": 10}
+    assert outcome.permanent_failures == 10
     assert lab.warned == ["model 'locked' is not asked again in this run: no such key"]
-    called = sum(1 for request in lab.asked if request.code == "locked")
-    assert 1 <= called <= 2
-    assert outcome.failures == {"locked: no such key": called}
+    assert sum(1 for request in lab.asked if request.code == "locked") <= 2
     assert len(lab.stored("failures")) <= 2
 
 
@@ -1430,7 +1431,7 @@ def test_a_model_that_was_given_up_lets_the_others_go_on_at_once(lab: Lab) -> No
 
     lab.act = act
     outcome = lab.run()
-    assert (outcome.asked, outcome.failed) == (5, 1)
+    assert (outcome.asked, outcome.failed) == (5, 5)
     assert lab.time == 0
 
 
@@ -1476,7 +1477,8 @@ def test_an_endpoint_that_is_gone_is_not_asked_thousands_of_times(lab: Lab) -> N
         raise gone
 
     lab.act = act
-    assert lab.run().failed == len(lab.asked) < 30
+    assert lab.run().failed == 200
+    assert len(lab.asked) < 30
     assert "20 times in a row" in lab.warned[0]
 
 

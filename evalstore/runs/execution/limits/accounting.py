@@ -90,11 +90,10 @@ class Accounting:
             self.outcome.over_budget = True
         if error.kind in (OVER_BUDGET, HALTED):
             return
-        if not call.attempts:  # the failures that stopped the calls to the model are counted
-            self._environment.progress("failed", 1)
-            return
         self._count_failure(f"{model}: {error.message}")
         self.outcome.permanent_failures += error.is_permanent
+        if not call.attempts:
+            return
         self.writer.put_failure(
             Failure(
                 question=question,

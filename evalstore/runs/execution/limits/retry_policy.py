@@ -62,23 +62,23 @@ class CircuitBreaker:
         """`timeout` is that of one call in seconds; `warn` is called once for each such model."""
         self._timeout = timeout
         self._warn = warn
-        self._reasons: dict[ModelKey, str] = {}
+        self._errors: dict[ModelKey, ProviderError] = {}
         self._failures_in_a_row: dict[ModelKey, int] = {}
         """Connection failures since the model last answered."""
 
-    def reason(self, model: ModelKey) -> str | None:
+    def error(self, model: ModelKey) -> ProviderError | None:
         """Return why calls to a model are stopped; None if they are not."""
-        return self._reasons.get(model)
+        return self._errors.get(model)
 
     def check_failure(self, model: ModelKey, error: ProviderError) -> bool:
         """Stop calls to the model if no other try can succeed; returns whether they are stopped."""
         if error.stops_model:
-            self._stop(model, error.message)
+            self._stop(model, error.message, error)
             return True
         wait = error.retry_after or 0.0
         if error.retry and wait >= self._timeout:
             waits = f"it asks to wait {wait:,.0f} s, and the timeout is {self._timeout:g} s"
-            self._stop(model, f"{error.message} ({waits})")
+            self._stop(model, f"{error.message} ({waits})", error)
             return True
         return False
 
@@ -94,13 +94,13 @@ class CircuitBreaker:
         self._failures_in_a_row[model] = self._failures_in_a_row.get(model, 0) + 1
         if self._failures_in_a_row[model] >= most:
             until = f" until the timeout of {self._timeout:g} s" if waited else ""
-            self._stop(model, f"{error.message} ({most} times in a row{until})")
+            self._stop(model, f"{error.message} ({most} times in a row{until})", error)
 
     def count_success(self, model: ModelKey) -> None:
         """Note that the model has answered."""
         self._failures_in_a_row[model] = 0
 
-    def _stop(self, model: ModelKey, reason: str) -> None:
-        if model not in self._reasons:
-            self._reasons[model] = reason
+    def _stop(self, model: ModelKey, reason: str, error: ProviderError) -> None:
+        if model not in self._errors:
+            self._errors[model] = ProviderError("stopped", reason, lasts=error.is_permanent)
             self._warn(f"model '{model[0]}' is not asked again in this run: {reason}")

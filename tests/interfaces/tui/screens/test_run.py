@@ -603,12 +603,12 @@ def test_failures_of_several_kinds_are_reported_each_with_its_own_words(workspac
             assert "incomplete: 1 new answer" in screen(pilot)
             assert blocks(pilot, statuses) == [("3", "400"), ("3", "503")]
             await press(pilot, "G", "g", "escape")
-            # The first 401 ends all calls to the model: what is left is not called.
+            # The first 401 ends all calls to the model: what is left was not called, but failed.
             (workspace / "tests/weather.md").write_text(
                 questions(f"[[fail=401]] {number}" for number in range(6))
             )
             await press(pilot, "R", "enter")
-            assert blocks(pilot, statuses) == [("1", "401")]
+            assert blocks(pilot, statuses) == [("6", "401")]
 
         drive(scenario, size=(100, 40))
 
