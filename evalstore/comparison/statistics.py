@@ -378,7 +378,7 @@ class RateChange:
             return points
         if self._is_too_wide:
             files = f"{self.clusters:,} {self.unit}s"
-            return f"{points} (no interval: {files} are too few)"
+            return f"{points} (no interval: too wide with {files})"
         low, high = half_up(100 * self.low), half_up(100 * self.high)
         return f"{points} (95% interval {low:+.1f} to {high:+.1f})"
 

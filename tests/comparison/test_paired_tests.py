@@ -321,16 +321,16 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
         (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
         (
             [ClusterSum(4, total) for total in (4, 1, 0, 0, -1)],
-            "+20.0 points (no interval: 5 files are too few)",
+            "+20.0 points (no interval: too wide with 5 files)",
         ),
         ([ClusterSum(1, 0)] * 20_000, "+0.0 points (95% interval +0.0 to +0.0)"),
         (
             [ClusterSum(4, -2), ClusterSum(4, 1)],
-            "-12.5 points (no interval: 2 files are too few)",
+            "-12.5 points (no interval: too wide with 2 files)",
         ),
         (
             [ClusterSum(4, 2), ClusterSum(4, -1)],
-            "+12.5 points (no interval: 2 files are too few)",
+            "+12.5 points (no interval: too wide with 2 files)",
         ),
     ],
 )

@@ -119,13 +119,20 @@ class ResultHistory:
     """Whether the result itself has no verdict, so that the newest one is that of an older run."""
 
     def changes_in(self, run: str, quote: Callable[[str], str] = str) -> str:
-        """Return what changed in the run in which it broke; empty if it is not since that run.
+        """Return what changed in the run in which it broke, and then; empty if that was another.
 
         `quote` writes what changed.
         """
-        changed = ", ".join(it.text for it in self.changes)
         is_since = self.before and not self.passes and self.since.id == run
-        return quote(changed) if changed and is_since else ""
+        return self.changes_text(quote) if is_since else ""
+
+    def changes_text(self, quote: Callable[[str], str] = str) -> str:
+        """Return what changed then and since then: `labelled by Ada; since then: test changed`."""
+        changed, later = (
+            quote(", ".join(it.text for it in changes)) if changes else ""
+            for changes in (self.changes, self.later)
+        )
+        return "; since then: ".join(filter(None, (changed, later)))
 
 
 def find_history(

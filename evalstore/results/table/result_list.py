@@ -144,13 +144,14 @@ def describe_results(
     project: Project,
     batches: Iterable[list[TaggedResult]],
     *,
-    names_all: bool = True,
+    is_data: bool = True,
     broken_in: Run | None = None,
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said.
 
-    Without `names_all`, system prompts, and none, have names just where a case has several. Of
-    results that are `broken_in` a run, the first 100 have the run that broke them, and its changes.
+    Without `is_data`, system prompts, and none, have names just where a case has several. Of
+    results that are `broken_in` a run, the first 100 have the run that broke them, and its changes;
+    without `is_data` in one text, with those since then.
     """
     store, names, rows = project.store, dict[str | None, str](), RowResults(project.store)
     unexplained = iter(range(MOST_WITH_CAUSE if broken_in else 0))
@@ -160,7 +161,7 @@ def describe_results(
         unknown = {result.prompt for result in results} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
         for number, result, tags, *_, several in batch:
-            is_named = result.prompt if names_all else several
+            is_named = result.prompt if is_data else several
             history = None
             if broken_in and next(unexplained, None) is not None:
                 file = project.reading.files.get(result.file)
@@ -168,6 +169,8 @@ def describe_results(
                 history = find_history_in(project, broken_in, result, case, rows)
             is_dated = history is not None and not history.passes and history.before is not None
             changes = [each.text for each in history.changes] if history and is_dated else []
+            if history and changes and not is_data:
+                changes = [history.changes_text()]
             since = history.since.id if history and is_dated else None
             yield {
                 "file": result.file,

@@ -212,7 +212,7 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     ]
     assert lines[12] == "Earlier verdicts"
     assert lines[13].startswith("✗ fail run ")
-    assert lines[14] == "Only runs in which a result of this file changed are listed."
+    assert lines[14] == "Of runs with the same results of this file, only the newest is listed."
     assert page.value("document.querySelector('#case article strong').textContent") == "day"
 
 

@@ -216,7 +216,7 @@ def _list_results(
     with find_filtered(here(), revision, query) as (project, found):
         broken_in = found.run if wanted.broke else None
         described = describe_results(
-            here(), project, found.batches, names_all=is_data, broken_in=broken_in
+            here(), project, found.batches, is_data=is_data, broken_in=broken_in
         )
         rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1

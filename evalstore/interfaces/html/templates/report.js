@@ -271,7 +271,7 @@
       ...reasons(detail.why),
       previous(detail.was, cell, texts), previous(detail.passed, cell, texts),
       history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history),
-        make("p", {class: "note"}, "Only runs in which a result of this file changed are listed.")) : null);
+        make("p", {class: "note"}, "Of runs with the same results of this file, only the newest is listed.")) : null);
   }
 
   const dialog = $("case");

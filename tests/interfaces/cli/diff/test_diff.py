@@ -91,7 +91,7 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "scripted/one -> scripted/two in run <short>\n"
         "scripted/two: 1 better, 1 equal\n"
         "pass rate 50.0% -> 100.0% (2 results in 1 file, judged on both sides)\n"
-        "scripted/two against scripted/one: +50.0 points (no interval: 2 rows are too few); "
+        "scripted/two against scripted/one: +50.0 points (no interval: too wide with 2 rows); "
         "the pass rate of one row changed: too few rows to test significance\n"
         "\nBetter (1):\n"
         "    tests/weather.md [city=Oslo]  fail -> pass  <short> -> <short>\n"

@@ -231,7 +231,7 @@ def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalst
         "brief -> kind in run <short>\n"
         "kind: 1 better, 3 equal\n"
         "pass rate 50.0% -> 75.0% (4 results in 1 file, judged on both sides)\n"
-        "kind against brief: +25.0 points (no interval: 2 rows are too few); "
+        "kind against brief: +25.0 points (no interval: too wide with 2 rows); "
         "the pass rate of one row changed: too few rows to test significance\n"
         "\nBetter (1):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pass  <short> -> <short>\n"

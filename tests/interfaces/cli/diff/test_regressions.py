@@ -76,6 +76,29 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     assert text.startswith("### evalstore: Nothing broke or was fixed. ")
 
 
+def test_what_changed_since_it_broke_is_told_too(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    evalstore("run", "-q")
+    evalstore("label", "tests/t.md", "fail", "--as", "Ada")
+    evalstore("run", "-q")
+    evalstore("run", "-q")
+    causes = "labelled by Ada"
+    assert f" UTC: {causes}\n" in evalstore("report", "--markdown").stdout
+    write("10 euros", "20 euros")
+    evalstore("run", "-q")
+    later = ["checks changed", "label of Ada no longer counts"]
+    text = evalstore("report", "--markdown").stdout
+    assert f" UTC: {causes}; since then: {', '.join(later)}\n" in text
+    evalstore("report", "@", "-o", "r.html")
+    assert f": {causes}; since then: {', '.join(later)})<" in Path("r.html").read_text("utf-8")
+    listed = evalstore("ls", "results", "--broke").stdout
+    assert f"  {causes}; since then: {', '.join(later)}  " in listed
+    (row,) = documents("ls", "results", "--broke")["results"]
+    assert row["changes"] == [causes]
+
+
 def test_what_broke_earlier_and_is_not_judged_now_has_a_word_in_markdown(
     broken: Evalstore, echo: Echo
 ) -> None:

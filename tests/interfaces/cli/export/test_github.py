@@ -303,7 +303,7 @@ nothing else in this run is still broken from the last 10 runs.
 
 - 1 broke, 1 unchanged
 - pass rate 50.0% -> 0.0% (2 results in 1 file, judged on both sides)
-- -50.0 points (no interval: 2 rows are too few); {TOO_FEW}
+- -50.0 points (no interval: too wide with 2 rows); {TOO_FEW}
 
 #### Cost
 

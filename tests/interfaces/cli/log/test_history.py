@@ -356,7 +356,7 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "run <short> (<when>) -> run <short> (<when>)\n"
         "1 broke, 1 unchanged\n"
         "pass rate 100.0% -> 50.0% (2 results in 1 file, judged on both sides)\n"
-        "-50.0 points (no interval: 2 rows are too few); the pass rate of one row changed: "
+        "-50.0 points (no interval: too wide with 2 rows); the pass rate of one row changed: "
         "too few rows to test significance\n"
         "\nEdited:\n"
         "    tests/weather.md\n"
