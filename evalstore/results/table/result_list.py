@@ -35,6 +35,7 @@ from evalstore.results.show.revision_results import (
     open_revision,
 )
 from evalstore.results.table.cases import BROKE, CaseRow, RowTest, row_tests
+from evalstore.results.verdict_order import FAILING
 from evalstore.store.results import RowResults, TaggedResult
 from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
@@ -42,7 +43,7 @@ from evalstore.store.search.texts import has_words, split_words
 from evalstore.store.trees.tree_nodes import read_tree
 
 MOST_WITH_CAUSE = 100
-"""The most broken results of which it is told since when."""
+"""The most results of which it is told since when they fail."""
 
 
 @dataclass(frozen=True)
@@ -145,16 +146,17 @@ def describe_results(
     batches: Iterable[list[TaggedResult]],
     *,
     is_data: bool = True,
-    broken_in: Run | None = None,
+    dated_in: Run | None = None,
+    are_broken: bool = True,
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said.
 
-    Without `is_data`, system prompts, and none, have names just where a case has several. Of
-    results that are `broken_in` a run, the first 100 have the run that broke them, and its changes;
-    without `is_data` in one text, with those since then.
+    Without `is_data`, system prompts, and none, have names just where a case has several. With
+    `dated_in`, their run, the first 100 that are broken, or else fail, have the run since which
+    they do, and its changes; without `is_data` in one text, with those since then.
     """
     store, names, rows = project.store, dict[str | None, str](), RowResults(project.store)
-    unexplained = iter(range(MOST_WITH_CAUSE if broken_in else 0))
+    unexplained = iter(range(MOST_WITH_CAUSE if dated_in else 0))
     for batch in batches:
         results = [each.result for each in batch]
         feedback = find_feedback(store, (result.decision for result in results))
@@ -163,15 +165,16 @@ def describe_results(
         for number, result, tags, *_, several in batch:
             is_named = result.prompt if is_data else several
             history = None
-            if broken_in and next(unexplained, None) is not None:
+            is_asked = are_broken or result.word in FAILING
+            if dated_in and is_asked and next(unexplained, None) is not None:
                 file = project.reading.files.get(result.file)
-                case = file.cases[number] if file and broken_in.id == WORKSPACE else None
-                history = find_history_in(project, broken_in, result, case, rows)
-            is_dated = history is not None and not history.passes and history.before is not None
-            changes = [each.text for each in history.changes] if history and is_dated else []
+                case = file.cases[number] if file and dated_in.id == WORKSPACE else None
+                history = find_history_in(project, dated_in, result, case, rows)
+            is_known = history and not history.passes and (history.before or not history.is_cut)
+            changes = [each.text for each in history.changes] if history and is_known else []
             if history and changes and not is_data:
                 changes = [history.changes_text()]
-            since = history.since.id if history and is_dated else None
+            since = history.since.id if history and is_known else None
             yield {
                 "file": result.file,
                 "row": result.row,
@@ -183,7 +186,7 @@ def describe_results(
                 "score": result.score,
                 "sessions": list(result.sessions),
                 "feedback": feedback.get(result.decision, "") or result.failure,
-                **({"since": since, "changes": changes} if broken_in else {}),
+                **({"since": since, "changes": changes} if dated_in else {}),
             }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import evalstore as library
+from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.interfaces.tui.render.run_details import workspace_lines
 from evalstore.planning.options import Location
@@ -120,8 +121,8 @@ def test_people_see_the_case_and_the_reason(
     del store_url  # both databases
     shown = evalstore("ls", "results", "-m", "gpt", "-t", "refunds", "--verdict", "fail").stdout
     assert shown.splitlines() == [
-        "VERDICT  CASE                               ANSWER    REASON",
-        "fail     tests/refunds/late.md [city=Oslo]  <short>  It is cold there.",
+        "VERDICT  CASE                               SINCE     ANSWER    REASON",
+        "fail     tests/refunds/late.md [city=Oslo]  <short>  <short>  It is cold there.",
     ]
     assert evalstore("ls", "results", "--verdict", "error").stderr == "No results.\n"
     edit(judged / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bern]")
@@ -253,8 +254,45 @@ def test_it_says_since_which_run_a_result_is_broken_and_why(
     monkeypatch.setattr(result_list, "MOST_WITH_CAUSE", 1)
     first, second = documents(*two)["results"]
     assert (first["since"], second["since"], second["changes"]) == ("workspace", None, [])
-    assert evalstore(*two).stderr == "(SINCE and CAUSE are given for at most 1 results)\n"
+    assert evalstore(*two).stderr == (
+        "(SINCE and CAUSE are given for at most 1 results, from 100 runs)\n"
+    )
     assert "since" not in documents("ls", "results")["results"][0]
+
+
+def test_a_table_says_since_when_each_result_fails_as_show_does(
+    judged: Path,
+    documents: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def since(*options: str) -> list[str]:
+        main(["ls", "results", *options])
+        title, *rows = capsys.readouterr().out.splitlines()
+        start = title.index("SINCE")
+        return [row[start : start + 8].strip() for row in rows]
+
+    first = documents("log")["runs"][0]["run"]
+    failing = documents("ls", "results", "--verdict", "fail")["results"]
+    assert since("--verdict", "fail") == [first[:8]] * len(failing)
+    edit(judged / "tests/weather.md", "How is", "How was")
+    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
+    broke = documents("run", "-m", "gpt", "tests/weather.md", "--fail-on", "none")["run"]
+    listed = documents("ls", "results", "--run", "@")["results"]
+    shown = since("--run", "@")
+    for result, run in zip(listed, shown, strict=True):
+        case = f"{result['file']}::{result['row']}" if result["row"] else result["file"]
+        history = documents("show", f"@:{case}", "-m", result["model"])["history"]
+        is_failing = result["verdict"] == "fail"
+        assert run == (history["since"]["run"][:8] if is_failing else ""), case
+    assert broke[:8] in shown
+    main(["ls", "results", "--verdict", "pass"])
+    assert "SINCE" not in capsys.readouterr().out
+    monkeypatch.setattr(result_list, "MOST_WITH_CAUSE", 1)
+    dated = since("--verdict", "fail", "--run", "@")
+    assert dated.count("") == len(dated) - 1 > 0
+    main(["ls", "results", "--verdict", "fail"])
+    assert "(SINCE is given for at most 1 results, from 100 runs)" in capsys.readouterr().err
 
 
 def test_what_broke_in_several_files_is_found_when_prompts_of_each_change_places(

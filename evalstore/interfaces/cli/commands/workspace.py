@@ -208,19 +208,27 @@ def _list_results(
 ) -> None:
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import MOST_WITH_CAUSE, describe_results, find_filtered
+    from evalstore.results.verdict_order import FAILING
+    from evalstore.store.events import RUNS_SEARCHED
 
     is_data = json or output_format != "table"
     is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
     query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
     query = replace(query, with_unanswered=bool(wanted.grep) and not is_data)
     with find_filtered(here(), revision, query) as (project, found):
-        broken_in = found.run if wanted.broke else None
         described = describe_results(
-            here(), project, found.batches, is_data=is_data, broken_in=broken_in
+            here(),
+            project,
+            found.batches,
+            is_data=is_data,
+            dated_in=found.run if wanted.broke or not is_data else None,
+            are_broken=wanted.broke,
         )
         rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
-    is_explained = broken_in is None or len(rows) <= MOST_WITH_CAUSE
+    found_since = [
+        row["since"] for row in rows if not is_data and (wanted.broke or row["verdict"] in FAILING)
+    ]
     unsearched = sum(not row["sessions"] for row in rows) if query.with_unanswered else 0
     if unsearched:
         rows = TemporaryList(row for row in rows if row["sessions"])
@@ -228,7 +236,7 @@ def _list_results(
     if is_less and pending:
         rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
     columns = ("verdict", "case", "model", "since", "answer", "cause", "reason")
-    left_out = {"model": not several} | dict.fromkeys(("since", "cause"), not wanted.broke)
+    left_out = {"model": not several, "since": not (wanted.broke or found_since), "cause": not wanted.broke}
     shown = tuple(name for name in columns if not left_out.get(name))
     listing = Listing("results", rows, shown)
     if print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
@@ -236,8 +244,10 @@ def _list_results(
     _print_listing(listing)
     if unsearched:
         output.talk(f"({unsearched:,} without an answer: not searched)")
-    if not is_explained:
-        output.talk(f"(SINCE and CAUSE are given for at most {MOST_WITH_CAUSE} results)")
+    if None in found_since:
+        given = "SINCE and CAUSE are" if wanted.broke else "SINCE is"
+        most = f"{MOST_WITH_CAUSE} results, from {RUNS_SEARCHED} runs"
+        output.talk(f"({given} given for at most {most})")
     if pending and is_less:
         output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
     elif pending and wanted.broke:
