@@ -236,7 +236,11 @@ def _list_results(
     if is_less and pending:
         rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
     columns = ("verdict", "case", "model", "since", "answer", "cause", "reason")
-    left_out = {"model": not several, "since": not (wanted.broke or found_since), "cause": not wanted.broke}
+    left_out = {
+        "model": not several,
+        "since": not (wanted.broke or found_since),
+        "cause": not wanted.broke,
+    }
     shown = tuple(name for name in columns if not left_out.get(name))
     listing = Listing("results", rows, shown)
     if print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
