@@ -579,7 +579,8 @@ def lost_labels_text(lost: Sequence[tuple[str, str]]) -> str:
     verb = "counts" if len(lost) == 1 else "count"
     more = [f"{len(cases) - _CASES:,} more"] if len(cases) > _CASES else []
     listed = ", ".join([*(safe(case_name(*case)) for case in cases[:_CASES]), *more])
-    return f"{plural(len(lost), 'label')} no longer {verb}: {listed}"
+    on = f" on {plural(len(cases), 'case')}" if len(lost) > len(cases) else ""
+    return f"{plural(len(lost), 'label')}{on} no longer {verb}: {listed}"
 
 
 def waiting_text(status: Status) -> str:

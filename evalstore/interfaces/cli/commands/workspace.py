@@ -290,7 +290,8 @@ def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> 
 def _print_listing(listing: Listing) -> None:
     """Print a list for people, with what it needs to be understood."""
     others = output.plural(listing.unlisted, "label") if listing.unlisted else ""
-    why = "not listed" if listing.left_out else "no longer counted; -v lists them"
+    void = f"no longer {'counts' if listing.unlisted == 1 else 'count'}"
+    why = "not listed" if listing.left_out else f"that {void}; -v lists them"
     notes = [f"(left out: {others} {why})"] if others and not listing.uncounted else []
     if listing.rows:
         print_table(_table(listing))
@@ -299,7 +300,7 @@ def _print_listing(listing: Listing) -> None:
         output.talk("\n".join((f"No {listing.kind}{where}.", *notes)))
     if listing.uncounted:
         columns = ("file", "row", "prompt", "model", "label", "by", "note", "reason")
-        output.line(f"{others} no longer counted:")
+        output.line(f"{others} {void}:")
         print_table(_table(replace(listing, rows=listing.uncounted, columns=columns)))
     if not listing.rows:
         return

@@ -518,7 +518,7 @@ def test_status_counts_the_labels_that_an_edit_of_prompt_or_instructions_makes_v
     shown = evalstore("show", OSLO, "--prompt", "brief").stdout
     assert "by Ada (a person)  (added after this run; no longer counts after an edit)" in shown
     edit(test, "must be warm", "must be mild")
-    lost = "2 labels no longer count: tests/weather.md [city=Oslo]"
+    lost = "2 labels on 1 case no longer count: tests/weather.md [city=Oslo]"
     assert counts() == (lost, "2 labels")
     edit(prompt, "short", "brief")
     edit(test, "must be mild", "must be warm")

@@ -220,7 +220,7 @@ def test_labels_on_replaced_answers_are_compared_and_not_listed(
     evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
     tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("Where is it?", "Where?")})
     evalstore("run", "-q")
-    note = "(left out: 1 label no longer counted; -v lists them)\n"
+    note = "(left out: 1 label that no longer counts; -v lists them)\n"
     assert evalstore("ls", "labels").stderr == (f"No labels that count in the workspace.\n{note}")
     evalstore("label", "tests/t.md::n=4", "pass", "--as", "Ada")
     assert evalstore("ls", "labels").stderr == (
@@ -229,7 +229,7 @@ def test_labels_on_replaced_answers_are_compared_and_not_listed(
     assert "n=4" not in evalstore("ls", "labels", "tests/t.md::n=1").stdout
     listed = evalstore("ls", "labels", "-v").stdout
     assert [line.split("  ")[-1].strip() for line in listed.splitlines()] == [
-        *("JUDGED", "pass", "1 label no longer counted:", "REASON", "test edited or removed"),
+        *("JUDGED", "pass", "1 label no longer counts:", "REASON", "test edited or removed"),
     ]
     shown = evalstore("stats", "--by", "judge")
     assert "50.0% of 2" in shown.stdout
