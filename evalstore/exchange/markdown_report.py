@@ -112,7 +112,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         [
             *_headline(run, compared, overview, names, none_broken_text(run, compared, searched)),
             *(
-                [f"Edits: {', '.join(code_span(str(each)) for each in edits)}.", ""]
+                [f"Edits: {'; '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
                 else []
             ),

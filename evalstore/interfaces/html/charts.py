@@ -160,9 +160,9 @@ def _dates(texts: Sequence[str], x: Callable[[int], float]) -> Iterator[str]:
         yield (f'<text x="{x(place):.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor}">{text}</text>')
 
 
-def with_arrows(edits: Iterable[str]) -> str:
+def with_arrows(edits: Iterable[str], separator: str = ", ") -> str:
     """Return edits as a text of a page: `temperature 0.3 → 0.5`."""
-    return ", ".join(edits).replace(" -> ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
+    return separator.join(edits).replace(" -> ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
 
 
 class _EditName(NamedTuple):

@@ -32,6 +32,7 @@ from evalstore.results.compare.diff_result import (
     describe_pair,
     summary_lines,
 )
+from evalstore.results.edits.edited_files import describe_sides
 from evalstore.results.flips.broken_results import by_title
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.report_overview import CandidateRow, make_overview, undecided_texts
@@ -91,10 +92,11 @@ def summarise_results(
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
     lines, runs = [line.candidate for line in trend.lines], [*trend.runs]
     if runs[1:] and diff and (runs[-1].id, runs[-2].id) == (WORKSPACE, diff.was):
-        runs[-1] = runs[-1]._replace(outcome=outcome_of(diff))
-    edits = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
+        runs[-1] = runs[-1]._replace(outcome=outcome_of(diff), edits=edits_of(diff))
+    marked = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
-    marks = "; ".join(f"{at} {safe(with_arrows(reasons))}" for at, reasons in edits if reasons)
+    marks = "; ".join(f"{at} {safe(with_arrows(reasons))}" for at, reasons in marked if reasons)
+    edits = next((it.edits for it in trend.runs if it.id == run.id), ())
     return {
         "name": safe(name),
         "is_now": is_now,
@@ -108,7 +110,7 @@ def summarise_results(
             *map(safe, more_notes),
         ),
         "candidates": overview.candidates,
-        "edits": next((safe(with_arrows(it.edits)) for it in trend.runs if it.id == run.id), ""),
+        "edits": safe(with_arrows(edits_of(diff) if is_now and diff else edits, "; ")),
         "trend": trend_chart(trend),
         "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
         "changes": tuple(shown.values()),
@@ -298,6 +300,11 @@ def outcome_of(diff: Diff) -> Outcome:
     return Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
 
 
+def edits_of(diff: Diff) -> tuple[str, ...]:
+    """Return the edits between both sides, as `log` says them: `tests/late.md changed`."""
+    return (*map(str, describe_sides(diff)), *map(str, diff.participants[0]))
+
+
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     """Return what changed in a run, as `log` says it: `4 broke`, `(by a label)`."""
     if outcome is None:
@@ -316,6 +323,6 @@ def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> d
         "status": "" if run.status == "complete" else status_word(run.status),
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
         "changes": run_changes(run.outcome),
-        "text": with_arrows(run.edits),
+        "text": with_arrows(run.edits, "; "),
         "names": ", ".join(names),
     }

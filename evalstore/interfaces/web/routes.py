@@ -36,8 +36,9 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
+from evalstore.interfaces.html.charts import with_arrows
 from evalstore.interfaces.html.report import ServedPage, build_report
-from evalstore.interfaces.html.summary import outcome_of, run_changes, run_row
+from evalstore.interfaces.html.summary import edits_of, outcome_of, run_changes, run_row
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -518,7 +519,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
 def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], ...], str]:
     """Return the results of the workspace as it is now, and what changed.
 
-    The text says how many are pending or changed by labels, or what is wrong.
+    The text says how many are pending or changed by labels, and the edits, or what is wrong.
     """
     try:
         with open_revision(location, WORK) as project:
@@ -527,14 +528,14 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
             lost = lost_labels_text(find_lost_labels(project)) if compared.diff else ""
     except EvalstoreError as error:
         return {}, (), str(error)
-    flips, labels, people = Outcome(0, 0, ()), 0, ""
+    flips, labels, people, edits = Outcome(0, 0, ()), 0, "", ""
     if diff := compared.diff:
-        flips = outcome_of(diff)
+        flips, edits = outcome_of(diff), with_arrows(edits_of(diff), "; ")
         labels = diff.count_causes()[LABELS]
         pairs = chain(diff.broke, diff.fixed, diff.comparison.changed)
         people = ", ".join(sorted({*chain.from_iterable(map(diff.reasons.people, pairs))}))
     pending = sum(compared.side.results.missing)
     who = f"labels of {people}" if people else LABELS
     changed = f"{who} changed {plural(labels, 'result')}" * bool(labels)
-    texts = [f"{pending:,} pending" * bool(pending), changed, lost]
+    texts = [f"{pending:,} pending" * bool(pending), changed, lost, edits]
     return rates, run_changes(flips), " · ".join(filter(None, texts))

@@ -34,6 +34,7 @@ from evalstore.planning.reasons import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
 from evalstore.results.edits.edited_sources import (
     CASES,
+    RENAMED,
     EditedSources,
     Versions,
     name_by_bytes,
@@ -56,6 +57,7 @@ from evalstore.workspace.reader import read_sources
 if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.status_report import PlannedRows
+    from evalstore.results.compare.diff_result import Diff
     from evalstore.store import Store
 
 
@@ -124,6 +126,18 @@ class _Edits:
                 self.prompts[name.removeprefix(_PROMPT)] = None
             else:
                 self.used[name] = None
+
+
+def describe_sides(diff: Diff) -> Iterator[Difference]:
+    """Yield a line for each kind of edit of files between both sides of a comparison."""
+    listed = [(path, it) for path, each in diff.edits.items() for it in each]
+    former = {path: it.was for path, it in listed if it.subject == RENAMED and it.was}
+    gone, new = (sorted(each.files) for each in diff.causes)
+    edits = _Edits(former, new, gone)
+    for path, each in diff.edits.items():
+        if any(it.subject != RENAMED for it in each):
+            edits.add(path, diff.sources.get(path, (path,)))
+    return edits.describe()
 
 
 class FileHistory:

@@ -532,6 +532,26 @@ def test_the_row_of_a_result_names_all_people_who_decided_it(root: Path) -> None
     assert " Good morning! by Ada (a person): Kind. · by Eve (a person) " in page
 
 
+def test_edits_of_the_workspace_are_named_as_those_of_a_run(root: Path) -> None:
+    (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"))
+    (root / "tests/gone.md").write_text(TEST.replace("Hello", "Gone"))
+    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "Hello", "Hi")
+    (root / "tests/bye.md").rename(root / "tests/late.md")
+    (root / "tests/gone.md").unlink()
+    (root / "tests/new.md").write_text(TEST.replace("Hello", "Well"))
+    (root / "evalstore.yaml").write_text((root / "evalstore.yaml").read_text() + "attempts: 2\n")
+    edits = "tests/bye.md renamed to tests/late.md; tests/new.md new; tests/gone.md removed; "
+    edits += "tests/hello.md changed; attempts 1 -> 2"
+    told = edits.replace("->", "→")
+    now = summary_of(report(root, "@work"))
+    assert now[1] == f"Edits: {told}"
+    assert any(line.startswith("workspace ") and line.endswith(told) for line in now)
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert summary_of(report(root))[1] == f"Edits: {told}"
+    assert f"\nEdits: {edits}.\n" in markdown_report(Location(root))
+
+
 def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
