@@ -549,6 +549,7 @@ def test_edits_of_the_workspace_are_named_as_those_of_a_run(root: Path) -> None:
     assert any(line.startswith("workspace ") and line.endswith(told) for line in now)
     assert call(root, "run", "--fail-on", "none") == 0
     assert summary_of(report(root))[1] == f"Edits: {told}"
+    edits = edits.replace("attempts 1 -> 2", "`attempts 1 -> 2`")
     assert f"\nEdits: {edits}.\n" in markdown_report(Location(root))
 
 
@@ -568,7 +569,8 @@ def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     edit(root, "Hello", "Hi")
     summary = summary_of(report(root, "@work"))
     pending = "2 of 2 results pending; 'evalstore status' says what they will cost"
-    assert summary[:2] == ["Nothing is judged yet.", pending]
+    edits = "Edits: tests/hello.md changed"
+    assert summary[:3] == ["Nothing is judged yet.", edits, pending]
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the workspace as it is now" in text
     assert data_of(text, "block-0")["texts"][0] == "Hi"
