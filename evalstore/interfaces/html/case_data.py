@@ -20,6 +20,7 @@ from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.earlier_results import EarlierRuns, index_cells
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import label_by
 from evalstore.results.answer.answer_text import (
     check_text,
@@ -58,6 +59,12 @@ _QUOTED = 240
 """The most characters of them in the summary."""
 _MOST_DIFFS = 5_000
 """The most answers that are compared with their previous version."""
+_RULES = {
+    "majority": "The majority of the judges decides.",
+    "all": "An answer passes if all judges pass it.",
+    "any": "An answer passes if one of the judges passes it.",
+}
+"""How the verdicts of judges make one, but for a mean score."""
 MOST_EXPLAINED = 100
 """The most results whose verdict is explained by its history."""
 
@@ -297,6 +304,7 @@ class CaseData:
                     if it.evaluation != result.evaluation
                 ),
             ],
+            "rule": _rule_text(view, self._reader.run.verdict_rule) or None,
             "failures": list(map(safe, view.failures)),
             "history": self._history.of(result, view.case),
             "was": self._previous(view, texts),
@@ -406,6 +414,24 @@ def _deciding(view: ResultView) -> Sequence[Judgement]:
     """Return the judgements that decide a result: on a labelled answer, the labels."""
     labelled = {vote.sessions for vote in view.judgements if vote.is_person}
     return [it for it in view.judgements if it.is_person or it.sessions not in labelled]
+
+
+def _rule_text(view: ResultView, rule: str) -> str:
+    """Return how verdicts on the same answer that differ make one; empty if none do."""
+    cast = sorted((it for it in view.judgements if it.counts), key=lambda it: it.sessions)
+    for _, votes in groupby(cast, lambda it: it.sessions):
+        given = [it for it in votes if it.verdict != "none"]
+        labels = {it.verdict for it in given if it.is_person}
+        if labels and len({it.verdict for it in given}) > 1:
+            more = "; the majority of the labels decides" * (len(labels) > 1)
+            return f"Labels of people overrule judges and checks{more}."
+        checks = {it.verdict for it in given if it.evaluator == CHECKS}
+        if not labels and checks <= {"pass"} and len({it.verdict for it in given}) > 1:
+            mean = (
+                f"An answer passes if the mean score of its judges is at least {rule[2:].strip()}."
+            )
+            return _RULES.get(rule, mean)
+    return ""
 
 
 def _reason(view: ResultView) -> str:

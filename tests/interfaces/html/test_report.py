@@ -553,6 +553,44 @@ def test_edits_of_the_workspace_are_named_as_those_of_a_run(root: Path) -> None:
     assert f"\nEdits: {edits}.\n" in markdown_report(Location(root))
 
 
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("majority", "The majority of the judges decides."),
+        ("all", "An answer passes if all judges pass it."),
+        ("any", "An answer passes if one of the judges passes it."),
+        ("'>= 0.5'", "An answer passes if the mean score of its judges is at least 0.5."),
+    ],
+)
+def test_it_is_said_how_verdicts_that_differ_make_one(tmp_path: Path, rule: str, told: str) -> None:
+    judges = {
+        f"models/{name}.yaml": scripted(name, {"answer": {"pass": name != "hard"}})
+        for name in ("soft", "hard", "mild")
+    }
+    settings = f"candidates: [first]\nevaluators: [soft, hard, mild]\nverdict: {rule}\n"
+    root = make_workspace(tmp_path / "desk", {**judges, "evalstore.yaml": settings})
+
+    def said(revision: str = "@work") -> str | None:
+        page = report(root, revision).read_text(encoding="utf-8")
+        (cell,) = data_of(page, "block-0")["cases"][0]["cells"]
+        rule: str | None = cell.get("rule")
+        return rule
+
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert said() == said("@") == told
+    label = ("label", "tests/hello.md")
+    assert call(root, *label, "fail", "--as", "Ada") == 0
+    assert said() == "Labels of people overrule judges and checks."
+    assert said("@") == told
+    assert call(root, *label, "pass", "--as", "Eve") == 0
+    more = "; the majority of the labels decides."
+    assert said() == f"Labels of people overrule judges and checks{more}"
+    (root / "evalstore.yaml").write_text("candidates: [first]\nevaluators: [soft, mild]\n")
+    edit(root, "kind", "very kind")
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert said("@") is None
+
+
 def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0

@@ -267,7 +267,7 @@
       detail.labelled ? make("p", {class: "note", text: true}, detail.labelled) : null,
       ...(detail.failures || []).map((text) => make("p", {class: "warning", text: true}, text)),
       ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
-      detail.votes ? section("Verdicts", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
+      detail.votes ? section("Verdicts", detail.rule ? make("p", {class: "note"}, detail.rule) : null, make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
       ...reasons(detail.why),
       previous(detail.was, cell, texts), previous(detail.passed, cell, texts),
       history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history),
