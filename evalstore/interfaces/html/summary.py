@@ -201,16 +201,25 @@ def list_changes(
 ) -> Iterator[dict[str, Any]]:
     """Yield what broke, is now undecided, was fixed, broke before or is new and does not pass.
 
-    Of each the first results. `names` are those of runs.
+    Of each the first results, and the first of each other cause. `names` are those of runs.
     """
 
-    def describe_pairs(pairs: PairGroup) -> list[tuple[Result, PairFacts]]:
-        count = _count_listed([*pairs.rows()])
-        return [(pair.either, describe_pair(diff, pair)) for pair in pairs[:count]]
+    def list_pairs(id: str, title: str, pairs: PairGroup) -> dict[str, Any]:
+        rows = [*pairs.rows()]
+        count, first = _count_listed(rows), dict[str, int]()
+        if count < len(rows) and diff.other_causes:
+            for number, pair in enumerate(pairs):
+                first.setdefault(diff.reasons.other_cause(pair), number)
+        others = sorted(number for number in first.values() if number >= count)
+        listed = [*pairs[:count], *map(pairs.read_one, others)]
+        rows[count:] = [rows[number] for number in others] + [
+            row for number, row in enumerate(rows[count:], count) if number not in others
+        ]
+        described = [(pair.either, describe_pair(diff, pair)) for pair in listed]
+        return _list(id, title, rows, described)
 
     for title, pairs in diff.flips.items():
-        flips = describe_pairs(pairs)
-        yield _list(title.rpartition(" ")[2], title.capitalize(), [*pairs.rows()], flips)
+        yield list_pairs(title.rpartition(" ")[2], title.capitalize(), pairs)
     for id, (title, listed) in zip(("before", "waiting"), by_title(breaks).items(), strict=True):
         rows = [it.result[:2] for it in listed]
         described = []
@@ -221,8 +230,7 @@ def list_changes(
             words = (SideVerdict(result.word or "answered"),)
             described.append((result, PairFacts(name, result.model, words, since, prompt or "")))
         yield _list(id, title, rows, described)
-    failing = diff.new.new_failures()
-    yield _list("new", "New and not passing", [*failing.rows()], describe_pairs(failing))
+    yield list_pairs("new", "New and not passing", diff.new.new_failures())
 
 
 def _count_listed(rows: Sequence[object]) -> int:

@@ -53,6 +53,7 @@ from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
+from evalstore.results.report_overview import labels_text
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
 from evalstore.results.stats.stats import sum_spent
@@ -528,14 +529,11 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
             lost = lost_labels_text(find_lost_labels(project)) if compared.diff else ""
     except EvalstoreError as error:
         return {}, (), str(error)
-    flips, labels, people, edits = Outcome(0, 0, ()), 0, "", ""
+    flips, changed, edits = Outcome(0, 0, ()), "", ""
     if diff := compared.diff:
         flips, edits = outcome_of(diff), with_arrows(edits_of(diff), "; ")
-        labels = diff.count_causes()[LABELS]
-        pairs = chain(diff.broke, diff.fixed, diff.comparison.changed)
-        people = ", ".join(sorted({*chain.from_iterable(map(diff.reasons.people, pairs))}))
+        if labels := diff.count_causes()[LABELS]:
+            changed = f"{labels_text(diff)} changed {plural(labels, 'result')}"
     pending = sum(compared.side.results.missing)
-    who = f"labels of {people}" if people else LABELS
-    changed = f"{who} changed {plural(labels, 'result')}" * bool(labels)
     texts = [f"{pending:,} pending" * bool(pending), changed, lost, edits]
     return rates, run_changes(flips), " · ".join(filter(None, texts))

@@ -158,6 +158,12 @@ class Diff:
         return causes
 
     @property
+    def label_people(self) -> list[str]:
+        """Return whose labels changed verdicts."""
+        pairs = chain(self.broke, self.fixed, self.comparison.changed)
+        return sorted({*chain.from_iterable(map(self.reasons.people, pairs))})
+
+    @property
     def rates(self) -> tuple[Rate, Rate]:
         """Return the pass rates of both sides over the cases that are judged on both."""
         return self.comparison.rates()

@@ -1163,6 +1163,7 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     figures = ("50.0% of 2", "50.0% of 2", "-", "1 of 2 (50%)")
     assert "".join(f'<td class="number">{text}</td>' for text in figures) in end
     assert "People are all who gave labels, also outside of this filter" in end
+    assert "After an edit of a file, load it again." in end
     assert "<p>Labels that differ from the verdicts of checks and judges: 1 of 2.</p>" in end
     (listed,) = re.findall("(?s)2 answers labelled by .*?</ul>", end)
     links = [html.unescape(link) for link in re.findall('href="([^"]*)"', listed)]
