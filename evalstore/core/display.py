@@ -24,7 +24,8 @@ WORKSPACE = "workspace"
 """The name in place of the id of a run."""
 NEWEST_RUNS = 10
 """Runs that are searched for results that broke."""
-STILL_BROKEN = f"Still broken from the last {NEWEST_RUNS} runs"
+LAST_RUNS = f"from the last {NEWEST_RUNS} runs"
+STILL_BROKEN = f"Still broken {LAST_RUNS}"
 BROKEN_PENDING = "broken before and now pending"
 """Said of these results: of those that fail, and of those that are pending."""
 _SHOWN = 120

@@ -141,7 +141,7 @@ def _first_hint(store: Store) -> str:
     if not first:
         return _range_hint(store)
     id = short(first[0].id)
-    return f"the first run is {id} of {local_minute(first[0].started)}: 'evalstore diff {id}'"
+    return f"the first run is {id} of {local_minute(first[0].started)}: write '{id}'"
 
 
 def resolve_run(store: Store, text: str) -> Run:

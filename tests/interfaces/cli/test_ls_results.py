@@ -156,11 +156,13 @@ def test_a_search_says_how_many_results_without_an_answer_it_leaves_out(
 def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evalstore) -> None:
     release(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
     evalstore("run", "-q")
-    assert evalstore("ls", "results", "--broke").stderr == ""
+    window = "(still broken from the last 10 runs; '--since REV' lists what broke since REV)\n"
+    assert evalstore("ls", "results", "--broke").stderr == window
+    assert window not in evalstore("ls", "results", "--broke", "--since", "@~1").stderr
     edit(judged / "tests/weather.md", "How is", "How was")
     shown = evalstore("ls", "results", "--broke")
     assert shown.stdout.count("\npending ") == 1
-    assert shown.stderr == "(1 of these: broken before and now pending)\n"
+    assert shown.stderr == f"{window}(1 of these: broken before and now pending)\n"
 
 
 def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) -> None:

@@ -100,7 +100,7 @@ def test_what_a_label_broke_since_the_last_run_is_listed(workspace: Path) -> Non
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 90, 1)
     rome = "tests/weather.md [city=Rome] scripted/one"
-    assert line.text == f"broken      {rome} (since the last run)"
+    assert line.text == f"broken      {rome} (since the last run)  last 10 runs"
     main(["run", "--quiet"])
     assert broken(workspace) == [rome]
 
@@ -558,8 +558,9 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
     broken = tuple(BrokenCase(name, f"{time}", time) for name, time in times.items())
     for width, names in {
-        100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
-        46: "a, b (1 hour ago), 2 more",
+        100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)  from the last 10 runs",
+        66: "a, b (1 hour ago), 2 more  from the last 10 runs",
+        50: "a (1 hour ago), 3 more  last 10 runs",
         12: "a (1 hour ago), 3 more",
     }.items():
         lines = dashboard_lines(Dashboard(broken=broken), (), width, 3)

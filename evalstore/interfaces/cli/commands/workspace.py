@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import BROKEN_PENDING, NEWEST_RUNS, WORKSPACE, case_name, status_word
+from evalstore.core.display import (
+    BROKEN_PENDING,
+    NEWEST_RUNS,
+    STILL_BROKEN,
+    WORKSPACE,
+    case_name,
+    status_word,
+)
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
@@ -252,6 +259,8 @@ def _list_results(
         given = "SINCE and CAUSE are" if wanted.broke else "SINCE is"
         most = f"{MOST_WITH_CAUSE} results, from {RUNS_SEARCHED} runs"
         output.talk(f"({given} given for at most {most})")
+    if wanted.broke and wanted.since is None and revision in ("@", "@work"):
+        output.talk(f"({STILL_BROKEN.lower()}; '--since REV' lists what broke since REV)")
     if pending and is_less:
         output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
     elif pending and wanted.broke:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.statistics import Rate
 from evalstore.core.display import (
     BLANK,
+    LAST_RUNS,
+    NEWEST_RUNS,
+    STILL_BROKEN,
     StyledLine,
     StyledSpan,
     clip,
@@ -138,7 +141,7 @@ def _state_lines(
         yield from text_lines(verdict_counts(dashboard.verdicts))
     if dashboard.broken:
         yield BLANK
-        yield heading("broke in the last runs and were not fixed since")
+        yield heading(STILL_BROKEN.lower())
         yield from text_lines(with_keys("{history.broken} lists them."), "faint")
         listed = dashboard.broken[:_LISTED]
         for run, cases in groupby(listed, key=lambda case: (case.run, case.started)):
@@ -633,18 +636,29 @@ def used_by_files(changes: Sequence[FileChange]) -> list[str]:
 def _broken_spans(
     broken: Sequence[BrokenCase], runs: Sequence[RunLine], room: int
 ) -> tuple[StyledSpan, ...]:
-    """Return the names of cases, as many as fit, and when they broke."""
+    """Return the names of cases, as many as fit, when they broke, and which runs were searched.
+
+    A single name that leaves no room is all that is told.
+    """
     if not broken:
-        text = "none" if len(runs) > 1 else "no earlier run"
+        text = f"none {LAST_RUNS}" if len(runs) > 1 else "no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
+    windows = [StyledSpan(f"  {text}", "faint") for text in (LAST_RUNS, f"last {NEWEST_RUNS} runs")]
     count = len(broken)
-    while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:
+    while count > 1 and columns_of(_text([*_named(broken, count), windows[0]])) > room:
         count -= 1
     name, *rest = _named(broken, count)
+    for window in windows:
+        if columns_of(_text([name, *rest, window])) <= room:
+            return name, *rest, window
     if count == 1:
-        left = room - columns_of("".join(span.text for span in rest))
+        left = room - columns_of(_text(rest))
         name = name._replace(text=clip(name.text, max(8, left)))
     return name, *rest
+
+
+def _text(spans: Iterable[StyledSpan]) -> str:
+    return "".join(span.text for span in spans)
 
 
 def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:

@@ -137,7 +137,9 @@ def test_a_label_is_shown_beside_the_verdict_it_was_added_to(two_runs: Path) -> 
         assert [cell.text for cell in grid._cells(0)][4:6] == ["✓ pass", "✗ fail ✎✓"]
         await press(pilot, "escape")
         older = "tests/weather.md [city=Oslo] scripted/one"  # an older answer counts now
-        assert dashboard_texts(pilot)[2] == f"broken      {older} (since the last run)"
+        assert dashboard_texts(pilot)[2] == (
+            f"broken      {older} (since the last run)  from the last 10 runs"
+        )
 
     drive(scenario)
 
