@@ -17,7 +17,7 @@ from dataclasses import replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 
 import pytest
 
@@ -1344,6 +1344,7 @@ def test_a_note_survives_a_restart_and_is_not_sent_to_a_server_that_is_gone(
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
     lost = "document.getElementById('lost').checkVisibility()"
     note = "document.getElementById('note')?.value"
+    unsent = "document.getElementById('draft').checkVisibility()"
     with serving(root) as address:
         page.go(f"{address}label?by=Ada")
         page.press("n")
@@ -1367,8 +1368,10 @@ def test_a_note_survives_a_restart_and_is_not_sent_to_a_server_that_is_gone(
         page.value("sessionStorage.clear()")  # as in another tab
         page.go(f"{address}label?by=Eve")
         assert page.value(note) == "", "a note is of one person"
+        assert not page.value(unsent)
         page.go(f"{address}label?by=Ada")
         assert page.value(note) == "Too <short>."
+        assert page.value(unsent)
         page.press("f")
         page.wait("!!document.getElementById('next')")
         assert labels_in(root) == [("Ada", "fail", "Too <short>.")]
@@ -1478,6 +1481,30 @@ def test_a_label_is_changed_and_removed_by_its_own_parts(
         )
     page.wait("!!document.getElementById('pass')")
     assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass", "none"]
+
+
+def test_pages_of_other_answers_name_a_note_that_is_not_stored(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    _, address = labelled
+    page.go(urljoin(address, answer_of(address, "Go away.")))
+    by = page.value("document.getElementById('give').elements.by.value")
+    page.press("n")
+    page.call("Input.insertText", text="Why?")
+    page.value("{const note = document.getElementById('note'); note.value = note.dataset.stored}")
+    gone = json.dumps(["note", by, f"/label/{'0' * 64}?case=x"])
+    page.value(f"localStorage.setItem({json.dumps(gone)}, '[]')")
+    session = page.value("location.pathname")
+    other = "document.getElementById('other')"
+    assert not page.value(f"{other}.checkVisibility()")
+    for place in (answer_of(address, "Good morning!"), f"{address}label?by={by}&end=yes"):
+        page.go(urljoin(address, place))
+        page.wait(f"{other}.checkVisibility()")
+        assert page.value(f"{other}.firstChild.pathname") == session
+    page.go(f"{address}label?by=Eve&end=yes")
+    assert not page.value(f"{other}.checkVisibility()")
+    page.go(urljoin(address, session) + f"?by={by}")
+    page.wait("document.getElementById('note')?.value === 'Why?'")
 
 
 def test_a_note_without_a_label_holds_the_page(labelled: tuple[Path, str], page: Page) -> None:

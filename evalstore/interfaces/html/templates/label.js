@@ -42,11 +42,23 @@
   if (note) {
     const [before, typed] = JSON.parse(localStorage.getItem(draft) ?? "[]");  // typed before the page was loaded again
     if (typed !== undefined && note.value === stored) note.value = before === stored ? typed : stored + "\n" + typed;
+    document.getElementById("draft").hidden = typed === undefined;
     note.addEventListener("input", () => {
+      if (note.value === stored) document.getElementById("draft").hidden = true;
       if (note.value === stored) localStorage.removeItem(draft);
       else localStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value]));
     });
   }
+  (async () => {  // a draft may be of another workspace, or of an answer that is gone
+    const drafts = Object.keys(localStorage).filter((key) => key !== draft && key.startsWith('["note",')).map(JSON.parse);
+    for (const [, by, path] of drafts.filter((key) => key[1] === only.value).slice(0, 5)) {
+      const href = base + path + "&" + new URLSearchParams({by}), other = document.getElementById("other");
+      if (!await fetch(href, {method: "HEAD"}).then((response) => response.ok, () => false)) continue;
+      other.firstChild.href = href;
+      other.hidden = false;
+      return;
+    }
+  })();
   const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
   for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
   if (form) form.elements.by.addEventListener("change", (event) => {
