@@ -252,14 +252,19 @@ def shared_cost_text(cost: float | None, spending: Sequence[Json]) -> str:
     The parts are left out if no model judged, or if no cost is known.
     """
     text = cost_text(cost, spending)
+    return text if cost == 0 or text == money(None) else with_cost_parts(text, spending)
+
+
+def with_cost_parts(text: str, spending: Sequence[Json]) -> str:
+    """Return a cost and its parts if it has two."""
     parts = [
         (name, [each for each in spending if each["part"] == part])
         for name, part in (("answers", "candidate"), ("judging", "evaluator"))
     ]
-    if cost == 0 or text == money(None) or not all(calls for _, calls in parts):
+    if not all(calls for _, calls in parts):
         return text
     listed = ", ".join(f"{name} {_sum_text(calls)}" for name, calls in parts)
-    return f"{text} ({listed})" if cost is not None else f"{text}: {listed}"
+    return f"{text}: {listed}" if text.endswith(")") else f"{text} ({listed})"
 
 
 def sum_costs(runs: Iterable[Run]) -> tuple[float | None, list[Json]]:

@@ -209,13 +209,14 @@ def _partial_text(run: Run) -> str:
     return f"{of}: {words or 'no results'}"
 
 
-def undecided_texts(run: Run, counts: Mapping[str, int], diff: Diff | None) -> Iterator[str]:
-    """Yield how many results are pending, undecided or errors, of so many with each verdict."""
+def undecided_texts(
+    run: Run, counts: Mapping[str, int], diff: Diff | None, price: str = ""
+) -> Iterator[str]:
+    """Yield how many results are pending, at this price, undecided or errors, by verdict."""
     total = plural(sum(counts.values()), "result")
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
-        hint = "; 'evalstore status' says what they will cost" * (run.id == WORKSPACE)
-        failed = f"; {plural(run.failed, 'call')} failed" * bool(run.failed)
-        yield f"{missing:,} of {total} pending{hint}{failed}"
+        failed = plural(run.failed, "call") + " failed" if run.failed else ""
+        yield "; ".join(filter(None, (f"{missing:,} of {total} pending", price, failed)))
     new = len(diff.comparison.now_undecided) if diff else 0
     decided = f", {new:,} of them newly" * bool(new)
     for word, more in (("undecided", decided), ("error", "")):

@@ -43,8 +43,8 @@ from evalstore.results.show.revision_results import (
 )
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
 from evalstore.results.stats.trend import trend_until
-from evalstore.runs.status.status import find_lost_labels
-from evalstore.runs.status.status_text import lost_labels_text
+from evalstore.runs.status.status import describe_workspace, find_lost_labels
+from evalstore.runs.status.status_text import lost_labels_text, work_price_text
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.workspace.settings.settings import candidate_order
@@ -130,10 +130,13 @@ def build_report(
         if revision is None:
             last = None if compare else find_unedited_run(project)
             revision = last.id if last and not is_partial(last) else WORK
+        price = ""
         if revision == WORK:
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff
             batches = workspace.batches(project)
+            if any(workspace.side.results.missing):
+                price = work_price_text(describe_workspace(project))
         else:
             run, batches = find_results(project, revision)
             compared = compare_run(location, project, run, compare)
@@ -202,6 +205,7 @@ def build_report(
                 about,
                 more_notes,
                 none_broken_text(run, compared, earlier),
+                price,
                 collector.compare,
             )
             spool.seek(0)

@@ -74,6 +74,7 @@ def summarise_results(
     about: Iterable[tuple[str, str]],
     more_notes: Sequence[str],
     searched: str,
+    price: str,
     compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
@@ -81,7 +82,7 @@ def summarise_results(
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `breaks` broke in earlier runs, `changes` are those of `list_changes`, `names` are
     those that runs have, and `about` has more facts. `searched` says that nothing is still broken,
-    if so. `compare` compares two candidates.
+    if so. `price` is that of what is pending, and `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
@@ -104,7 +105,7 @@ def summarise_results(
         "head": (*_head(run, since, diff), *[searched] * bool(searched)),
         "sentence": safe(overview.sentence),
         "notes": (
-            *map(safe, _notes(run, counts, diff, totals)),
+            *map(safe, _notes(run, counts, diff, totals, price)),
             *[overview.note] * bool(overview.note),
             *[PARTLY_TEXT] * any(row.is_partly for row in overview.candidates),
             *map(safe, more_notes),
@@ -141,13 +142,13 @@ def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:
 
 
 def _notes(
-    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None
+    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None, price: str
 ) -> Iterable[str]:
     if run.status != "complete":
         yield f"this run is {status_word(run.status)}: some answers or verdicts are missing"
     if is_partial(run) and not any(short(run.id) in note for note in (diff.notes if diff else ())):
         yield f"partial run: {scope_text(run)}"
-    yield from undecided_texts(run, counts, diff)
+    yield from undecided_texts(run, counts, diff, price)
     if diff:
         comparison = diff.comparison
         change = comparison.change()

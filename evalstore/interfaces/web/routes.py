@@ -66,8 +66,8 @@ from evalstore.results.stats.trend import (
 )
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
-from evalstore.runs.status.status import find_lost_labels
-from evalstore.runs.status.status_text import lost_labels_text
+from evalstore.runs.status.status import describe_workspace, find_lost_labels
+from evalstore.runs.status.status_text import lost_labels_text, work_price_text
 from evalstore.store.driver import Reached, telling
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.workspace.settings.settings import candidate_order
@@ -520,13 +520,15 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
 def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], ...], str]:
     """Return the results of the workspace as it is now, and what changed.
 
-    The text says how many are pending or changed by labels, and the edits, or what is wrong.
+    The text says what is pending with its price, what labels changed, and the edits, or a problem.
     """
     try:
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
             lost = lost_labels_text(find_lost_labels(project)) if compared.diff else ""
+            pending = sum(compared.side.results.missing)
+            price = work_price_text(describe_workspace(project), brief=True) if pending else ""
     except EvalstoreError as error:
         return {}, (), str(error)
     flips, changed, edits = Outcome(0, 0, ()), "", ""
@@ -534,6 +536,5 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         flips, edits = outcome_of(diff), with_arrows(edits_of(diff), "; ")
         if labels := diff.count_causes()[LABELS]:
             changed = f"{labels_text(diff)} changed {plural(labels, 'result')}"
-    pending = sum(compared.side.results.missing)
-    texts = [f"{pending:,} pending" * bool(pending), changed, lost, edits]
+    texts = [f"{pending:,} pending: {price}" * bool(pending), changed, lost, edits]
     return rates, run_changes(flips), " · ".join(filter(None, texts))

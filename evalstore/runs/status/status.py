@@ -260,10 +260,7 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
     with open_project(location) as project:
         require_sound(project, selection, hint=GO_ON)
         selection = project.with_whole_names(selection)
-        settled = find_unchanged_parts(project, selection)
-        scope = resolve_scope(project, selection, settled=settled)
-        items = FiledItems if whole else WorkReasons
-        report = describe_scope(project, scope, selection, items)
+        report = describe_workspace(project, selection, whole=whole)
         report.in_progress, unreadable = find_runs_in_progress(project.store)
         report.warnings += unreadable
         if not project.reading.errors and not (report.ask or report.record):
@@ -272,6 +269,15 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
             if len(project.store.load_lengths("cases", leaves)) == len(leaves):
                 project.reading.save_index(project.workspace)
         return report
+
+
+def describe_workspace(
+    project: Project, selection: SelectionOptions | None = None, *, whole: bool = False
+) -> Status:
+    """Return what `status` tells of a project that is open, or of a selection of its cases."""
+    every = selection or SelectionOptions()
+    scope = resolve_scope(project, every, settled=find_unchanged_parts(project, every))
+    return describe_scope(project, scope, every, FiledItems if whole else WorkReasons)
 
 
 def describe_scope(

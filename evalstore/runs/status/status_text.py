@@ -26,6 +26,7 @@ from evalstore.core.display import (
     safe,
     short,
 )
+from evalstore.core.runs import with_cost_parts
 from evalstore.planning.path_history import ROWS
 from evalstore.planning.project import Untrusted
 from evalstore.planning.results import tie_text
@@ -389,6 +390,18 @@ def price_text(status: Status, *, brief: bool = False) -> str:
     if not status.known_cost:
         return price if brief else f"{price} (that of {names})"
     return f"{price} plus an unknown price{'' if brief else f' (that of {names})'}"
+
+
+def work_price_text(status: Status, *, brief: bool = False) -> str:
+    """Return what a run would do about pending results, and its price; with `brief` that alone."""
+    texts = [waiting_text(status).rstrip(":")] * bool(status.untrusted)
+    if status.is_any:
+        price = price_text(status, brief=brief)
+        if status.known_cost:
+            price = with_cost_parts(price, [part.document() for part in status.prices])
+        texts.append(price if brief else f"a run would {work_text(status, brief=True)}, {price}")
+    told = "; ".join(filter(None, (*texts, left_text(status).rstrip(".").lower())))
+    return told or "a run would do nothing about them"
 
 
 def _names_text(models: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -18,13 +19,17 @@ from evalstore.interfaces.html import report as report_module
 from evalstore.interfaces.html.templates import source_hash
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
+from evalstore.planning.status_report import Status
 from evalstore.results.compare.diff import diff
 from evalstore.results.log.log import log
 from evalstore.results.show.revision_results import find_results
-from evalstore.runs.status.status import status
+from evalstore.runs.status.status import describe_workspace, status
+from evalstore.runs.status.status_text import price_text
 from tests.interfaces.cli.test_documents import schema_of
 from tests.interfaces.html.conftest import Evalstore
 from tests.interfaces.html.pages import TEST, call, data_of, judge, make_workspace, report, scripted
+
+PENDING = "a run would ask for 2 answers and give 2 verdicts, about $0"
 
 
 class TextReader(HTMLParser):
@@ -606,12 +611,68 @@ def test_a_partial_run_says_so(root: Path) -> None:
 def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     edit(root, "Hello", "Hi")
     summary = summary_of(report(root, "@work"))
-    pending = "2 of 2 results pending; 'evalstore status' says what they will cost"
+    pending = f"2 of 2 results pending; {PENDING}"
     edits = "Edits: tests/hello.md changed"
     assert summary[:3] == ["Nothing is judged yet.", edits, pending]
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the workspace as it is now" in text
     assert data_of(text, "block-0")["texts"][0] == "Hi"
+
+
+def test_the_price_of_what_is_pending_is_that_of_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def priced(model: str, usd: float) -> str:
+        return f"{model}costs:\n  - costPerCall: {usd}\n"
+
+    desk = "code: desk\ntype: openai-compatible\nbaseURL: https://desk.example/v1\n"
+    other = "id: other\ncode: nobody-lists-it\nprovider: desk\n"
+    files = {
+        "models/first.yaml": priced(scripted("first", {"answer": "Good morning!"}), 0.25),
+        "models/judge.yaml": priced(judge("Go away"), 0.125),
+        "models/other.yaml": other,
+        "providers/desk.yaml": desk,
+    }
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
+    planned = list[object]()
+
+    def describe(*arguments: Any) -> Status:
+        planned.append(arguments)
+        return describe_workspace(*arguments)
+
+    monkeypatch.setattr(report_module, "describe_workspace", describe)
+    assert not any("pending" in line for line in summary_of(report(root, "@work")))
+    assert not planned  # nothing is pending
+
+    def told() -> str:
+        planned.clear()
+        (line,) = (it for it in summary_of(report(root, "@work")) if "; a run would " in it)
+        assert len(planned) == 1
+        price = price_text(status(Location(root), SelectionOptions()))
+        assert price in line
+        return line.partition("; a run would ")[2].replace(price, "PRICE")
+
+    edit(root, "Hello", "Hi")
+    assert price_text(status(Location(root), SelectionOptions())).startswith("about $0.50")
+    work = "ask for 2 answers and give 2 verdicts"
+    assert told() == f"{work}, PRICE (answers $0.2500, judging $0.2500)"
+    edit(root, "[first", "[other", "evalstore.yaml")
+    assert "(that of 'other')" in price_text(status(Location(root), SelectionOptions()))
+    assert told() == f"{work}, PRICE: answers price unknown, judging $0.2500"
+    (root / "models/judge.yaml").write_text(judge())
+    assert told() == f"{work}, PRICE"
+
+
+def test_what_waits_for_trust_has_no_price(root: Path) -> None:
+    edit(
+        root,
+        "The answer must be kind.",
+        "~~~checks\n- python: {file: kind.py, function: kind}\n~~~",
+    )
+    (root / "tests/kind.py").write_text("def kind(answer):\n    return True\n")
+    told = "2 of 2 results pending; 2 verdicts wait for trust"
+    assert told in summary_of(report(root, "@work"))
 
 
 # --- the file
@@ -742,7 +803,7 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     )
     assert summary_of(report(root, "@work"))[:2] == [
         "Nothing is judged yet.",
-        "2 of 2 results pending; 'evalstore status' says what they will cost",
+        f"2 of 2 results pending; {PENDING}",
     ]
     (root / "tests/hello.md").unlink()
     for options in ((), ("--json",)):

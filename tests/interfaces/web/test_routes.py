@@ -493,7 +493,7 @@ def test_the_first_page_says_what_is_pending_or_labelled_and_has_names_and_recor
         text = ask(address)[1].partition("</table>")[0]
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     assert ">recorded</th>" in text
-    now = "1 broke total $0 1 pending · labels of Ada changed 1 result"
+    now = "1 broke total $0 1 pending: about $0 · labels of Ada changed 1 result"
     assert f"{now} · rows of tests/data.csv changed" in rows[0]
     assert re.search(r"\b[0-9a-f]{8} \(v1\) 2", rows[1])
 
