@@ -69,6 +69,8 @@ class Side:
     equal: EqualResults = field(default_factory=EqualResults)
     selection: str = ""
     """The selection of a run of some of the cases; else empty."""
+    by_name: str = ""
+    """The names of cases, as in `-k`, that a run has chosen."""
     by_verdict: bool = False
     """Whether a run has chosen its cases by their verdicts."""
     rule: str = ""

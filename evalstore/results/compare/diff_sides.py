@@ -38,6 +38,7 @@ from evalstore.planning.results import as_result
 from evalstore.planning.selection import (
     Selection,
     Target,
+    compile_name,
     find_targets,
     name_file,
     name_prompt_file,
@@ -117,6 +118,7 @@ def _of_run(store: Store, run: Run, current: Collection[str] = ()) -> Side:
         None if run.selection.get("models") else {RECORDED, *candidates},
         entries=read_tree(run.results, store.load_nodes),
         selection=describe_selection(run.selection) if is_partial(run) else "",
+        by_name=run.selection.get("name") or "",
         by_verdict=is_chosen_by_verdict(run.selection),
         rule=run.verdict_rule,
         named=find_named_candidates(store, run, current),
@@ -449,21 +451,26 @@ def comparable(
         number
         for node, numbers in unpaired.items()
         for some in in_batches(numbers)
-        for number in _find_asked(results, some, other.files[node], finder)
+        for number in _find_left_out(results, some, other, other.files[node], finder)
     }
     return array("l", (number for number in selected if number not in left_out))
 
 
-def _find_asked(
-    results: PlacedResults, numbers: Sequence[int], file: CaseFile, finder: CaseFinder
+def _find_left_out(
+    results: PlacedResults, numbers: Sequence[int], other: Side, file: CaseFile, finder: CaseFinder
 ) -> Iterator[int]:
-    """Yield those of these results whose cases, with their system prompts, another side has."""
+    """Yield those of these results whose cases the other side has, or has not chosen by name.
+
+    It has them with their system prompts, but not with a result.
+    """
+    is_chosen = compile_name(other.by_name) if other.by_name else None
     listed = results.read(numbers)
     cases = finder.find(file, {text for result in listed for _, text in _names(result)})
     rows = {name: case.prompts for case in cases for name in _names(case)}
     for number, result in zip(numbers, listed, strict=True):
         had = (rows.get(name) for name in _names(result))
-        if any(
+        is_elsewhere = is_chosen and not is_chosen(f"{result.file}::{result.row}")
+        if is_elsewhere or any(
             prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
             for prompts in had
         ):

@@ -50,6 +50,18 @@ def test_stats_of_the_workspace_follow_edits(partial: Evalstore, workspace: Path
     assert "2/2" in partial("stats", "@work").stdout
 
 
+def test_a_removed_case_that_a_run_did_not_choose_by_name_is_not_gone(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "Rome]", "Lima]")
+    evalstore("run", "-q", "-k", "oslo")
+    assert evalstore("diff", "@~1", "@", "--stat").stdout.splitlines()[2] == "1 unchanged"
+    evalstore("run", "-q", "-k", "oslo or rome")
+    shown = evalstore("diff", "@~2", "@", "--stat").stdout.splitlines()
+    assert shown[2] == "1 gone (1 row removed), 1 unchanged"
+
+
 def test_diff_counts_new_cases_that_a_partial_run_left_out(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
