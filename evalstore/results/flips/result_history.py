@@ -103,7 +103,7 @@ class ResultHistory:
     changes: tuple[ResultChange, ...]
     """What changed between these two runs."""
     later: tuple[ResultChange, ...]
-    """What changed from then to the newest verdict, unless all searched runs passed."""
+    """What changed from then to the newest verdict."""
     later_run: Run | None
     """The first run with what the newest verdict is about; None if that is `since`."""
     counts: VerdictCounts
@@ -184,10 +184,9 @@ def find_history(
     cast = find_votes(store, [since.result])
     votes = (cast[id].vote for id in records[0].result.evaluations if id in cast)
     keeps_label = any(vote.human and vote.verdict != "none" for vote in votes)
-    is_told = not keeps_label and (before or not _passes(since))
     newest = records[0].result.evaluations
     same = [record for record in records[:until] if record.result.evaluations == newest]
-    later = same[-1] if is_told and same[-1] is not since else None
+    later = same[-1] if not keeps_label and same[-1] is not since else None
     other = next((each for each in records if each not in alike), None)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(

@@ -250,6 +250,20 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
     ]
 
 
+def test_what_changed_since_the_first_run_of_a_case_that_always_passed_is_told(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("You pay 10 euros today.")
+    evalstore("run", "-q")
+    write("You pay 10 euros tomorrow.")
+    evalstore("run", "-q")
+    assert history(evalstore, "tests/t.md")[:3] == [
+        "passing since run <short> (<when>), the first run that judged it",
+        "what changed since then, up to run <short> (<when>):",
+        "  test changed",
+    ]
+
+
 def test_an_answer_that_is_reused_is_counted_once(echo: Echo, evalstore: Evalstore) -> None:
     write("20 euros")
     for _ in range(3):
