@@ -24,7 +24,7 @@ from evalstore.results.compare.diff import diff
 from evalstore.results.log.log import log
 from evalstore.results.show.revision_results import find_results
 from evalstore.runs.status.status import describe_workspace, status
-from evalstore.runs.status.status_text import price_text
+from evalstore.runs.status.status_text import price_text, work_price_text
 from tests.interfaces.cli.test_documents import schema_of
 from tests.interfaces.html.conftest import Evalstore
 from tests.interfaces.html.pages import TEST, call, data_of, judge, make_workspace, report, scripted
@@ -660,6 +660,9 @@ def test_the_price_of_what_is_pending_is_that_of_status(
     edit(root, "[first", "[other", "evalstore.yaml")
     assert "(that of 'other')" in price_text(status(Location(root), SelectionOptions()))
     assert told() == f"{work}, PRICE: answers price unknown, judging $0.2500"
+    parts = "(answers price unknown, judging $0.2500)"
+    brief = work_price_text(status(Location(root), SelectionOptions()), brief=True)
+    assert brief == f"about $0.2500 plus an unknown price {parts}"
     (root / "models/judge.yaml").write_text(judge())
     assert told() == f"{work}, PRICE"
 
