@@ -187,7 +187,7 @@ class ResultList:
         if not count:
             return ""
         counts = (
-            (self.more, f"more result{'s' * (self.more != 1)} of these kinds"),
+            (self.more, f"more result{'s' * (self.more != 1)} of the kinds above"),
             (self.pending, "pending"),
             (self.failed_before, f"failure{'s' * (self.failed_before != 1)} as before"),
             (self.undecided_before, "undecided as before"),

@@ -538,7 +538,8 @@ def _history_lines(
         yield StyledLine((StyledSpan(f"what changed since then, {by}:"),), _SECTION_INDENT)
         for change in history.later:
             yield from _change_lines(change, explanation.prompt_name)
-    yield StyledLine((StyledSpan(pass_counts_text(history.counts)),), _SECTION_INDENT)
+    if counted := pass_counts_text(history.counts):
+        yield StyledLine((StyledSpan(counted),), _SECTION_INDENT)
 
 
 def _change_lines(change: ResultChange, prompt: str | None) -> Iterator[StyledLine]:
@@ -552,7 +553,8 @@ def _change_lines(change: ResultChange, prompt: str | None) -> Iterator[StyledLi
 def pass_counts_text(counts: VerdictCounts) -> str:
     """Return how often this version of the case passed, and how often the verdict changed.
 
-    It says what other versions of the case differ in, if there are some.
+    It says what other versions of the case differ in, if there are some. Empty for one verdict that
+    is neither by a label nor on several attempts.
     """
     *first, last = " and ".join(counts.differing).split(" and ")
     differing = " and ".join(filter(None, (", ".join(first), last)))
@@ -560,8 +562,8 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     rounds = counts.rounds
     if len(rounds) < 2:
         labels = [_verdict_text(each) for each in rounds if each.labels]
-        attempts = filter(None, map(_passed_text, rounds))
-        return ", ".join([f"{version}: judged once", *labels, *attempts])
+        notes = [*labels, *filter(None, map(_passed_text, rounds))]
+        return ", ".join([f"{version}: judged once", *notes]) if notes else ""
     changes = f", {plural(counts.changes, 'change')}" * bool(counts.changes)
     words = (
         _verdict_text(each, _passed_text(each), "counts here" * (each.is_counted and number > 0))

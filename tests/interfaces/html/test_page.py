@@ -201,9 +201,8 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
         "user:",
         "- Hello",
     ]
-    assert lines[15] == "with the same question: judged once"
-    assert lines[16].startswith("Since run ")
-    lines = lines[9:]
+    assert lines[15].startswith("Since run ")
+    lines = lines[8:]
     assert lines[8:12] == [
         "✗ fail → ✓ pass (test changed)",
         "previous feedback: It is rude.",

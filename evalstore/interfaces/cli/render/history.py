@@ -256,8 +256,8 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
         output.talk(f"({log.total - len(log.entries)} older)")
     if log.others:
         runs = output.plural(log.others, "other run")
-        what = "file" if log.row is None else "row"
-        output.talk(f"({runs} changed neither the {what} nor its verdicts)")
+        lack = f"lack{'s' * (log.others == 1)} the {'file' if log.row is None else 'row'}"
+        output.talk(f"({runs} {lack}, or changed neither it nor its verdicts)")
     if log.compared is not None:
         newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
         output.talk(

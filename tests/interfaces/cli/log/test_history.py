@@ -523,10 +523,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     judged = "fail  by scripted/judge  <when>  <short>\n  It is cold there.\n"
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
     messages = "instructions: The answer must be warm.\n"
-    since = (
-        "history:\n    failing since run <short> (<when>), the first run that judged it\n"
-        "    this version: judged once\n"
-    )
+    since = "history:\n    failing since run <short> (<when>), the first run that judged it\n"
     foot = (
         "\n$0.0300 simulated, 10 in + 2 out tokens, finish reason stop, "
         "scripted/one, <when>\n"
@@ -734,10 +731,10 @@ def test_the_log_of_a_file_says_how_many_runs_it_leaves_out(
         evalstore("run", "-q")
     log = evalstore("log", "tests/weather.md")
     assert log.stdout.count("run <id>") == 1
-    assert log.stderr == "(2 other runs changed neither the file nor its verdicts)\n"
+    assert log.stderr == "(2 other runs lack the file, or changed neither it nor its verdicts)\n"
     edit(workspace / "tests/weather.md", "[Oslo, ", "[Bonn, Oslo, ")
     evalstore("run", "-q")
     assert evalstore("log", "tests/weather.md").stdout.count("run <id>") == 2
     row = evalstore("log", "tests/weather.md::city=Oslo")
     assert row.stdout.count("run <id>") == 1
-    assert row.stderr == "(3 other runs changed neither the row nor its verdicts)\n"
+    assert row.stderr == "(3 other runs lack the row, or changed neither it nor its verdicts)\n"

@@ -111,7 +111,7 @@ def test_attempts_before_an_edit_that_was_undone_count_again(
     write("20 euros", "30 euros")
     evalstore("run", "-q")
     version = "with the same question, instructions and checks"
-    assert counts(evalstore) == f"{version}: judged once"
+    assert "judged once" not in evalstore("show", "tests/t.md").stdout
     write()
     evalstore("run", "-q")
     assert counts(evalstore) == f"{version}: {expected}"
@@ -152,7 +152,7 @@ def test_what_changed_after_a_failure_began_is_told(
         "what changed in between:",
     ]
     later = told.index("what changed since then, up to run <short> (<when>):")
-    assert [line.strip() for line in told[later + 1 : -1]] == [
+    assert [line.strip() for line in told[later + 1 :]] == [
         "test changed",
         "user:",
         "- [-New-].",
@@ -173,7 +173,7 @@ def test_a_pass_for_another_reason_than_when_it_began_is_told(
     assert "what changed since" not in evalstore("show", "tests/t.md").stdout
     write("20 euros", "20 euros")
     evalstore("run", "-q")
-    later = history(evalstore, "tests/t.md")[2:-1]
+    later = history(evalstore, "tests/t.md")[2:]
     assert later[:4] == [
         "what changed in between:",
         "  labelled by Ada",

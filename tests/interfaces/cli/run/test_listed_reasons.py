@@ -64,7 +64,7 @@ def test_at_least_so_many_have_an_equal_reason_where_results_are_left_out(
     )
     lines = evalstore("run").stdout.splitlines()
     assert "           … and at least 17 more with the same reason" in lines
-    assert "not listed: 10 more results of these kinds (--all lists them)" in lines
+    assert "not listed: 10 more results of the kinds above (--all lists them)" in lines
 
 
 def test_diff_names_the_judges_and_prints_equal_reasons_once(

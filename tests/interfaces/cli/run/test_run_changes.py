@@ -210,7 +210,7 @@ def test_more_changes_than_a_screen_are_cut_and_counted(echo: Echo, evalstore: E
     printed = evalstore("run").stdout
     assert printed.startswith("since the last run: 23 broke\n")
     assert printed.count("(broke)") == 20
-    assert "\nnot listed: 3 more results of these kinds (--all lists them)\n" in printed
+    assert "\nnot listed: 3 more results of the kinds above (--all lists them)\n" in printed
     assert evalstore("run", "--all").stdout.count("fail       tests/a") == 23
 
 

@@ -71,7 +71,6 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    with the same question: judged once\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -155,7 +154,7 @@ HARSH = {
 
 
 @pytest.mark.parametrize(
-    ("files", "changes", "version"),
+    ("files", "changes"),
     [
         pytest.param(
             {**STRICT, **HARSH},
@@ -164,7 +163,6 @@ HARSH = {
                 "    - The answer must be warm.",
                 "    + The answer must be warm{+ and wet+}.",
             ],
-            "instructions and checks",
             id="instructions",
         ),
         pytest.param(
@@ -173,14 +171,13 @@ HARSH = {
                 "  scripted/one: model extraIdentifier: not set -> b",
                 "  temperature of scripted/one: none -> 0.7",
             ],
-            "candidate",
             id="model",
         ),
-        pytest.param(HOT, ["  judge temperature none -> 0.5"], "judge temperature", id="judge"),
+        pytest.param(HOT, ["  judge temperature none -> 0.5"], id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(
-    workspace: Path, evalstore: Evalstore, files: dict[str, str], changes: list[str], version: str
+    workspace: Path, evalstore: Evalstore, files: dict[str, str], changes: list[str]
 ) -> None:
     evalstore("run", "-q")
     tree(workspace, files)
@@ -190,7 +187,6 @@ def test_what_changed_when_the_case_began_to_fail(
         "last passed in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        f"with the same {version}: judged once",
     ]
 
 
@@ -222,7 +218,7 @@ def test_another_number_of_repetitions_is_reported(echo: Echo, evalstore: Evalst
         "last passed in run <short> (<when>)",
     ]
     assert lines[3] == "  test changed"
-    assert lines[-3:-1] == ["    - (held [-3-] times)", "    + (held {+2+} times)"]
+    assert lines[-2:] == ["    - (held [-3-] times)", "    + (held {+2+} times)"]
 
 
 def flipping(echo: Echo, *words: str) -> None:
@@ -270,7 +266,6 @@ def test_an_answer_that_is_reused_is_counted_once(echo: Echo, evalstore: Evalsto
         evalstore("run", "-q")
     assert history(evalstore, "tests/t.md") == [
         "failing since run <short> (<when>), the first run that judged it",
-        "this version: judged once",
     ]
 
 

@@ -64,7 +64,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     assert page.index("\nuser: ") < page.index(
         "\n    fail  by scripted/judge  (older judge prompt)"
     )
-    assert "\n    with the same judge prompt: judged once\n" in page
+    assert "judged once" not in page
     before = evalstore("show", "@~1:tests/weather.md::Oslo").stdout
     assert "\n    pass  by scripted/judge  (other judge prompt)" in before
     other = (workspace / "models/judge.yaml").read_text().replace("/judge", "/judge2")
@@ -522,7 +522,7 @@ def test_a_judge_whose_prompt_was_edited_is_one_although_a_label_decides(
     evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
-    assert "\n    with the same judge prompt: judged once\n" in page
+    assert "judged once" not in page
 
 
 def test_a_judge_that_left_the_settings_is_no_longer_one_beside_others(
