@@ -427,11 +427,14 @@ def _rule_text(view: ResultView, rule: str) -> str:
             return f"Labels of people overrule judges and checks{more}."
         checks = {it.verdict for it in given if it.evaluator == CHECKS}
         if not labels and checks <= {"pass"} and len({it.verdict for it in given}) > 1:
-            mean = (
-                f"An answer passes if the mean score of its judges is at least {rule[2:].strip()}."
-            )
-            return _RULES.get(rule, mean)
+            return describe_rule(rule)
     return ""
+
+
+def describe_rule(rule: str) -> str:
+    """Return how the verdicts of judges make one."""
+    mean = f"An answer passes if the mean score of its judges is at least {rule[2:].strip()}."
+    return _RULES.get(rule, mean)
 
 
 def _reason(view: ResultView) -> str:

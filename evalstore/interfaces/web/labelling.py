@@ -21,7 +21,7 @@ from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import DigestSet, digest_of_value, subject_of
 from evalstore.core.values import AnswerRef
-from evalstore.interfaces.html.case_data import TextTable, one_line_of, shown_text
+from evalstore.interfaces.html.case_data import TextTable, describe_rule, one_line_of, shown_text
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import Drawing, data_block, read_asset, read_script, render
 from evalstore.planning.plan import counted_votes
@@ -163,6 +163,7 @@ class LabelPages:
             images = {image.id: image for turn in turns for image in turn.images}
             sources = dict(read_images(project.store, images))
             ids = [*dict.fromkeys(file.id for turn in turns for file in turn.text_files)]
+            rule = describe_rule(project.settings.verdict)
             files = project.store.load_files(ids[:_MOST_FILES]) if ids else {}
             contents = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
         labels = stored_labels(self._location)
@@ -212,6 +213,7 @@ class LabelPages:
                 if label.sessions == answer.sessions and not own
             ],
             counted_word=counted_word,
+            rule=rule,
             verdicts=[
                 (vote.verdict, judgement_title(vote), shown_text(vote.feedback))
                 for vote in view.judgements
@@ -244,7 +246,7 @@ class LabelPages:
     def end(self, person: str, only: str, state: str = "") -> bytes:
         """Return the page after all answers, or without any; `state` is that of the store."""
         agreed, finding = list[tuple[Any, ...]](), ""
-        labels, former, own = self._list_labels(person, only)
+        labels, former, own, rule = self._list_labels(person, only)
         with suppress(NothingSelectedError):  # no judge has judged
             judges, finding = rank_judges((table := judge_stats(self._location, WORK)).groups)
             for each in judges * bool(table.labels):
@@ -254,16 +256,17 @@ class LabelPages:
         shown = {"title": "", "session": "", "agreed": agreed, "finding": safe(finding)}
         judged = [it[2] != it[6] for it in labels if it[2]]
         listed = {"labels": labels, "former": former, "judged": judged, "state": state}
+        listed["rule"] = describe_rule(rule)
         follow = Drawing(read_asset("list.js"))
         return self._render(only=only, person=person, follow=follow, **shown, **listed)
 
     def _list_labels(
         self, person: str, only: str
-    ) -> tuple[list[Any], list[Any], Mapping[str, Counter[tuple[str, str]]]]:
+    ) -> tuple[list[Any], list[Any], Mapping[str, Counter[tuple[str, str]]], str]:
         """Return the labels of a person with the answers, those first that a judge contradicts.
 
         The other list is of labels that no longer count, with the titles that their answers have.
-        With them, by judge, its verdict and the label -> how often.
+        With them, by judge, its verdict and the label -> how often, and the rule of verdicts.
         """
         index, offered = stored_labels(self._location), self._offered(only, person)
         given = ((each, _by_person(index, each).get(person)) for each in offered)
@@ -298,7 +301,7 @@ class LabelPages:
             name = plural(len(names), "case") if len(names) > 1 else "".join(names)
             here = label.sessions[0] if digest_of_value(label.sessions) in self._current else ""
             lost.append((name, here, *texts_of(label)))
-        return [about for _, about in sorted(listed, key=itemgetter(0))], lost, own
+        return [about for _, about in sorted(listed, key=itemgetter(0))], lost, own, rule
 
     def own(self, session: str, place: str, person: str) -> PersonLabel | None:
         """Return the label of a person on an answer."""

@@ -1147,6 +1147,21 @@ def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
     assert "{{" not in text
 
 
+def test_the_pages_of_labels_say_how_verdicts_of_several_judges_make_one(tmp_path: Path) -> None:
+    strict = scripted("strict", {"answer": {"pass": False}})
+    settings = "candidates: [first]\nevaluators: [judge, strict]\nverdict: any\n"
+    files = {"models/strict.yaml": strict, "evalstore.yaml": settings}
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run") == 0
+    told = "An answer passes if one of the judges passes it."
+    with serving(root) as address:
+        path = answer_of(address, "Good morning!")
+        assert told not in ask(address, path)[1]  # no verdict is shown yet
+        post(address, path, verdict="pass", by="Ada")
+        for place in (path, "label?by=Ada&end=yes"):
+            assert told in ask(address, place)[1]
+
+
 def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     labelled: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -1155,14 +1170,15 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
         path = answer_of(address, text)
         post(address, path, verdict="pass", by="Ada")
         cells = f'<td class="number">0.0% of 1</td><td class="number">{agreed}</td>'
-        shown = ask(address, "label?by=Ada&only=second")[1]
+        shown = re.sub(' data-name="[^"]*"', "", ask(address, "label?by=Ada&only=second")[1])
         assert f'<th scope="row" dir="auto">judge</th>{cells}' in shown
-    end = ask(address, "label?by=Ada&only=HELLO")[1]
+    end = re.sub(' data-name="[^"]*"', "", ask(address, "label?by=Ada&only=HELLO")[1])
     assert "You have labelled all 2 answers of “HELLO”.</h1>" in end
     assert ">Label other answers</a>" in end
     figures = ("50.0% of 2", "50.0% of 2", "-", "1 of 2 (50%)")
     assert "".join(f'<td class="number">{text}</td>' for text in figures) in end
     assert "People are all who gave labels, also outside of this filter" in end
+    assert "of the judges decides" not in end  # there is one
     assert "After an edit of a file, load it again." in end
     assert "<p>Labels that differ from the verdicts of checks and judges: 1 of 2.</p>" in end
     (listed,) = re.findall("(?s)2 answers labelled by .*?</ul>", end)
