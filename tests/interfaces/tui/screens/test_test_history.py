@@ -54,7 +54,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert [version.edits for version in versions] == [
         ("test",),
         ("temperature of scripted/one", "candidate scripted/two removed"),
-        ("checks", "settings"),
+        ("checks",),
         ("system prompt",),
         ("instructions",),
         ("test",),
