@@ -37,12 +37,12 @@ from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.flips.broken_results import by_title, find_earlier_breaks, none_broken_text
+from evalstore.results.flips.broken_results import by_title, find_earlier_breaks
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.flips.result_history import find_history
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import prompt_labels
-from evalstore.results.report_overview import Overview, make_overview, undecided_texts
+from evalstore.results.report_overview import Overview, count_texts, make_overview
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.results.table.editable_files import TestLines
@@ -110,7 +110,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     prompts = compared.prompts if compared else {}
     return _join(
         [
-            *_headline(run, compared, overview, names, none_broken_text(run, compared, searched)),
+            *_headline(run, compared, overview, names),
             *(
                 [f"Edits: {'; '.join(code_span(str(each)) for each in edits)}.", ""]
                 if edits
@@ -119,7 +119,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             *_candidates(overview),
             *chain.from_iterable(
                 (f"{each[0].upper()}{each[1:]}.", "")
-                for each in (*undecided_texts(run, run.verdicts, compared), note)
+                for each in (*count_texts(run, run.verdicts, compared, searched), note)
                 if each
             ),
             *(_broken(compared, attempts) if compared else ()),
@@ -193,7 +193,6 @@ def _headline(
     compared: Diff | None,
     overview: Overview,
     names: Mapping[str, Sequence[str]],
-    searched: str,
 ) -> Iterator[str]:
     yield from (f"{MARK.decode()}{overview.sentence}", "")
     scope = scope_text(run)
@@ -204,7 +203,6 @@ def _headline(
     versus = ", with no earlier run to compare with"
     if compared:
         versus = f", compared with {_run_name(compared.was, names)}{compared.filled_text}"
-    versus += f"; {searched}" * bool(searched)
     message = code_span(run.message or "")
     quoted = message if message.startswith("`") else f"“{message}”"
     told = ", ".join([minute(run.started), *([quoted] if message else [])])
@@ -323,7 +321,7 @@ def _by_case(entries: Iterable[tuple[Result, str, str, str]]) -> Iterator[str]:
             continue
         if feedback:
             block = code_block(cut(feedback, _LONGEST)).split("\n")
-            told = [f"Reasons for the last {alike:,} results:", ""] if alike > 1 else []
+            told = [f"Reasons for these {alike:,} results:", ""] if alike > 1 else []
             yield from ("", "\n".join(f"{indent}  {it}".rstrip() for it in (*told, *block)), "")
         alike = 0
 
@@ -334,7 +332,8 @@ def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     for line in summary_lines(compared, quote=_name):
         yield f"- {line.text}"
     for note in compared.notes:
-        yield f"- {code_span(note)}"
+        parts = (": ".join(map(code_span, part.split(": "))) for part in note.split("; "))
+        yield f"- {'; '.join(parts)}"
     if totals and totals.total.flip is not None:
         yield f"- flakiness: {percent(totals.total.flip)} of pairs of attempts disagree"
     yield ""

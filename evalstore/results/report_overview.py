@@ -15,6 +15,7 @@ from typing import NamedTuple
 from evalstore.comparison.statistics import Rate, RateChange
 from evalstore.core.display import (
     BROKEN_PENDING,
+    NEWEST_RUNS,
     WORKSPACE,
     cost_text,
     half_up,
@@ -209,11 +210,25 @@ def _partial_text(run: Run) -> str:
     return f"{of}: {words or 'no results'}"
 
 
-def undecided_texts(
-    run: Run, counts: Mapping[str, int], diff: Diff | None, price: str = ""
+def count_texts(
+    run: Run,
+    counts: Mapping[str, int],
+    diff: Diff | None,
+    breaks: Sequence[EarlierBreak] | None,
+    price: str = "",
 ) -> Iterator[str]:
-    """Yield how many results are pending, at this price, undecided or errors, by verdict."""
+    """Yield how many results fail, are pending, at this price, undecided or errors, by verdict.
+
+    Of those that fail, also how many broke in the newest runs; None: not all `breaks` are known.
+    """
     total = plural(sum(counts.values()), "result")
+    failing = counts.get("fail", 0) + counts.get("error", 0)
+    if diff and failing and not is_partial(run):
+        broke = len(diff.broke) + sum(it.result.word in ("fail", "error") for it in breaks or ())
+        runs = f"the last {NEWEST_RUNS} runs{' or since' * (run.id == WORKSPACE)}"
+        since = f" ({f'{broke:,}' if broke else 'none'} broke in {runs})"
+        verb = "fails" if failing == 1 else "fail"
+        yield f"{failing:,} of {total} {verb}{since * (breaks is not None)}"
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
         failed = plural(run.failed, "call") + " failed" if run.failed else ""
         yield "; ".join(filter(None, (f"{missing:,} of {total} pending", price, failed)))

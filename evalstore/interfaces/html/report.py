@@ -32,7 +32,7 @@ from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
-from evalstore.results.flips.broken_results import find_earlier_breaks, none_broken_text
+from evalstore.results.flips.broken_results import find_earlier_breaks
 from evalstore.results.labels import find_later_labels, list_lost_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
@@ -199,12 +199,11 @@ def build_report(
                 trend_until(location, project.store, by_model),
                 data.table,
                 collector.saved,
-                breaks,
+                earlier,
                 changes,
                 names_of,
                 about,
                 more_notes,
-                none_broken_text(run, compared, earlier),
                 price,
                 collector.compare,
             )

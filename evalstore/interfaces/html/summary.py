@@ -35,7 +35,7 @@ from evalstore.results.compare.diff_result import (
 from evalstore.results.edits.edited_files import describe_sides
 from evalstore.results.flips.broken_results import by_title
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.report_overview import CandidateRow, make_overview, undecided_texts
+from evalstore.results.report_overview import CandidateRow, count_texts, make_overview
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
 from evalstore.results.stats.trend import rate_texts, run_notes
 from evalstore.runs.run_text import scope_text
@@ -68,26 +68,25 @@ def summarise_results(
     trend: Trend,
     table: CaseTable,
     saved: float,
-    breaks: Sequence[EarlierBreak],
+    breaks: Sequence[EarlierBreak] | None,
     changes: Sequence[dict[str, Any]],
     names: Mapping[str, Sequence[str]],
     about: Iterable[tuple[str, str]],
     more_notes: Sequence[str],
-    searched: str,
     price: str,
     compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
     """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
-    in USD; `breaks` broke in earlier runs, `changes` are those of `list_changes`, `names` are
-    those that runs have, and `about` has more facts. `searched` says that nothing is still broken,
-    if so. `price` is that of what is pending, and `compare` compares two candidates.
+    in USD; `breaks` broke in earlier runs, if these were searched; `changes` are those of
+    `list_changes`, `names` are those that runs have, and `about` has more facts. `price` is that
+    of what is pending, and `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
     missing = counts.get("pending", 0) + counts.get("no reply", 0)
-    overview = make_overview(run, totals, diff, breaks, pending=missing, compare=compare)
+    overview = make_overview(run, totals, diff, breaks or (), pending=missing, compare=compare)
     lists = [each | {"cases": _changed_cases(each["results"], table)} for each in changes]
     shown, is_now = {each["id"]: each for each in lists if each["cases"]}, run.id == WORKSPACE
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
@@ -102,10 +101,10 @@ def summarise_results(
         "name": safe(name),
         "is_now": is_now,
         "run": safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
-        "head": (*_head(run, since, diff), *[searched] * bool(searched)),
+        "head": tuple(_head(run, since, diff)),
         "sentence": safe(overview.sentence),
         "notes": (
-            *map(safe, _notes(run, counts, diff, totals, price)),
+            *map(safe, _notes(run, counts, diff, totals, breaks, price)),
             *[overview.note] * bool(overview.note),
             *[PARTLY_TEXT] * any(row.is_partly for row in overview.candidates),
             *map(safe, more_notes),
@@ -142,13 +141,18 @@ def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:
 
 
 def _notes(
-    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None, price: str
+    run: Run,
+    counts: Mapping[str, int],
+    diff: Diff | None,
+    totals: Stats | None,
+    breaks: Sequence[EarlierBreak] | None,
+    price: str,
 ) -> Iterable[str]:
     if run.status != "complete":
         yield f"this run is {status_word(run.status)}: some answers or verdicts are missing"
     if is_partial(run) and not any(short(run.id) in note for note in (diff.notes if diff else ())):
         yield f"partial run: {scope_text(run)}"
-    yield from undecided_texts(run, counts, diff, price)
+    yield from count_texts(run, counts, diff, breaks, price)
     if diff:
         comparison = diff.comparison
         change = comparison.change()

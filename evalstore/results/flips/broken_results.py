@@ -14,7 +14,7 @@ from evalstore.core.results import CellKey, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location, SelectionOptions, is_partial
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.planner import require_sound
 from evalstore.results.compare.diff import diff
@@ -156,17 +156,6 @@ def by_title(breaks: Sequence[EarlierBreak]) -> dict[str, list[EarlierBreak]]:
         title: [it for it in breaks if (it.result.word == "pending") == is_pending]
         for title, is_pending in titles.items()
     }
-
-
-def none_broken_text(
-    run: Run, compared: Diff | None, earlier: Collection[EarlierBreak] | None
-) -> str:
-    """Return that nothing is still broken, if all was searched: `earlier` are those that are."""
-    if earlier is None or earlier or compared is None or is_partial(run):
-        return ""
-    other = "nothing else" if compared.broke or compared.comparison.now_undecided else "nothing"
-    place = f"the {WORKSPACE}" if run.id == WORKSPACE else "this run"
-    return f"{other} in {place} is {STILL_BROKEN[0].lower()}{STILL_BROKEN[1:]}"
 
 
 def find_earlier_breaks(

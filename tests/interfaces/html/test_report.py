@@ -194,7 +194,7 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     names = [line.partition(": ")[0] for line in broke.splitlines() if "- " in line]
     case = "- **`tests/hello.md [n=99]`**"
     assert names == [case, "  - `a` `first`", "  - `b` `first`"]
-    told = "\n    Reasons for the last 2 results:\n"
+    told = "\n    Reasons for these 2 results:\n"
     assert broke.count(f"{told}\n    ```text\n    It says Go away.\n    ```\n") == 1
     assert summary_of(root / "report.html").count("judge: It says Go away.") == 1
     for by in ("prompt", "file"):
@@ -220,11 +220,12 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    assert summary[:4] == [
+    assert summary[:5] == [
         "first got worse, 100% to 0% (may be chance); "
         "second got better, 0% to 100% (may be chance); 1 result broke, 1 fixed. "
         "Best: second, 100%; its lead over first may be chance.",
         "Edits: tests/hello.md changed",
+        "1 of 2 results fails (1 broke in the last 10 runs)",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
         "second 100.0% 1 of 1 20.7% to 100.0% +100.0 $0",
     ]
@@ -255,8 +256,9 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     told = "1 result broke, none fixed; 2 of 2 new results fail"
     change = f"first got worse by 100.0 points (may be chance); {told}. Both candidates pass 0%."
     assert summary[0] == change
-    assert summary[3] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
-    assert summary[4] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
+    assert summary[2] == "4 of 4 results fail (1 broke in the last 10 runs)"
+    assert summary[4] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
+    assert summary[5] == "second 0.0% 0 of 2 0.0% to 65.8% 0 in 1 shared result $0"
 
 
 def test_of_answers_that_are_judged_together_the_one_that_fails_is_shown(tmp_path: Path) -> None:

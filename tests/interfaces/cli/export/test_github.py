@@ -284,12 +284,13 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
 ### evalstore: `one` got worse, 50% to 0% (may be chance); 1 result broke, none fixed. \
 The run cost $0.0600 simulated.
 
-Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`; \
-nothing else in this run is still broken from the last 10 runs.
+Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
 | candidate | passed | 95% interval | results | change | 100 answers |
 |---|---:|---:|---:|---:|---:|
 | `scripted/one` | 0.0% | 0.0% to 65.8% | 0 of 2 | -50.0 | $3.00 |
+
+2 of 2 results fail (1 broke in the last 10 runs).
 
 #### Broke
 
@@ -344,7 +345,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
     assert text.startswith("### evalstore: Nothing broke or was fixed; 2 of 4 new results fail. ")
     listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
-    told = OSLO.replace("\n\n  ", "\n\n  Reasons for the last 2 results:\n\n  ", 1)
+    told = OSLO.replace("\n\n  ", "\n\n  Reasons for these 2 results:\n\n  ", 1)
     first = OSLO.partition("\n")[0].replace("weather", files[0])
     assert listed == f"{first}\n{told.replace('weather', files[1])}"
     assert "weather" not in listed

@@ -48,12 +48,11 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edited = "(checks changed)"
     assert f"`scripted/one`: pass (run `<short>`) -> fail {edited}" in comment
     assert f"✓ pass (run #) → ✗ fail {edited}" in summary
-    note = "is partial: tests/z.md --refresh (1 result); the other one comes from the last"
+    note = "is partial: `tests/z.md --refresh (1 result)`; the other one comes from the last"
     report = evalstore("report", "--markdown").stdout
     assert note in report
     assert (
-        ", compared with `<short>`, and with earlier runs for results that it left out; nothing"
-        in report
+        ", compared with `<short>`, and with earlier runs for results that it left out.\n" in report
     )
     evalstore("report", "-o", "full.html")
     filled = "compared with run [0-9a-f]{8}, and with earlier runs for results that it left out<"
