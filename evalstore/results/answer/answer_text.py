@@ -553,8 +553,7 @@ def _change_lines(change: ResultChange, prompt: str | None) -> Iterator[StyledLi
 def pass_counts_text(counts: VerdictCounts) -> str:
     """Return how often this version of the case passed, and how often the verdict changed.
 
-    It says what other versions of the case differ in, if there are some. Empty for one verdict that
-    is neither by a label nor on several attempts.
+    It says what other versions of the case differ in. Empty for one verdict without more to tell.
     """
     *first, last = " and ".join(counts.differing).split(" and ")
     differing = " and ".join(filter(None, (", ".join(first), last)))

@@ -459,10 +459,7 @@ def comparable(
 def _find_left_out(
     results: PlacedResults, numbers: Sequence[int], other: Side, file: CaseFile, finder: CaseFinder
 ) -> Iterator[int]:
-    """Yield those of these results whose cases the other side has, or has not chosen by name.
-
-    It has them with their system prompts, but not with a result.
-    """
+    """Yield those whose cases, with their system prompts, the other side has or did not choose."""
     is_chosen = compile_name(other.by_name) if other.by_name else None
     listed = results.read(numbers)
     cases = finder.find(file, {text for result in listed for _, text in _names(result)})

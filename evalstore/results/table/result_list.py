@@ -147,7 +147,7 @@ def describe_results(
     *,
     is_data: bool = True,
     dated_in: Run | None = None,
-    are_broken: bool = True,
+    broke: bool = True,
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said.
 
@@ -165,7 +165,7 @@ def describe_results(
         for number, result, tags, *_, several in batch:
             is_named = result.prompt if is_data else several
             history = None
-            is_asked = are_broken or result.word in FAILING
+            is_asked = broke or result.word in FAILING
             if dated_in and is_asked and next(unexplained, None) is not None:
                 file = project.reading.files.get(result.file)
                 case = file.cases[number] if file and dated_in.id == WORKSPACE else None

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evalstore.core import clock
-from evalstore.core.display import (
-    BROKEN_PENDING,
-    NEWEST_RUNS,
-    STILL_BROKEN,
-    WORKSPACE,
-    case_name,
-    status_word,
-)
+from evalstore.core.display import BROKEN_PENDING, STILL_BROKEN, WORKSPACE, case_name, status_word
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
@@ -159,7 +152,7 @@ def ls(
     ] = "",
     broke: Annotated[
         bool,
-        option("--broke", f"With results: broken in the last {NEWEST_RUNS} runs."),
+        option("--broke", f"With results: {STILL_BROKEN.lower()}."),
     ] = False,
     since: Annotated[
         str | None,
@@ -223,13 +216,9 @@ def _list_results(
     query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
     query = replace(query, with_unanswered=bool(wanted.grep) and not is_data)
     with find_filtered(here(), revision, query) as (project, found):
+        dated_in = found.run if wanted.broke or not is_data else None
         described = describe_results(
-            here(),
-            project,
-            found.batches,
-            is_data=is_data,
-            dated_in=found.run if wanted.broke or not is_data else None,
-            are_broken=wanted.broke,
+            here(), project, found.batches, is_data=is_data, dated_in=dated_in, broke=wanted.broke
         )
         rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
@@ -636,29 +636,22 @@ def used_by_files(changes: Sequence[FileChange]) -> list[str]:
 def _broken_spans(
     broken: Sequence[BrokenCase], runs: Sequence[RunLine], room: int
 ) -> tuple[StyledSpan, ...]:
-    """Return the names of cases, as many as fit, when they broke, and which runs were searched.
-
-    A single name that leaves no room is all that is told.
-    """
+    """Return the names of cases, as many as fit, when they broke and, with room, in which runs."""
     if not broken:
         text = f"none {LAST_RUNS}" if len(runs) > 1 else "no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
     windows = [StyledSpan(f"  {text}", "faint") for text in (LAST_RUNS, f"last {NEWEST_RUNS} runs")]
     count = len(broken)
-    while count > 1 and columns_of(_text([*_named(broken, count), windows[0]])) > room:
+    while count > 1 and columns_of(StyledLine((*_named(broken, count), windows[0])).text) > room:
         count -= 1
     name, *rest = _named(broken, count)
     for window in windows:
-        if columns_of(_text([name, *rest, window])) <= room:
+        if columns_of(StyledLine((name, *rest, window)).text) <= room:
             return name, *rest, window
     if count == 1:
-        left = room - columns_of(_text(rest))
+        left = room - columns_of(StyledLine((*rest,)).text)
         name = name._replace(text=clip(name.text, max(8, left)))
     return name, *rest
-
-
-def _text(spans: Iterable[StyledSpan]) -> str:
-    return "".join(span.text for span in spans)
 
 
 def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
