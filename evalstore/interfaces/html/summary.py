@@ -92,7 +92,7 @@ def summarise_results(
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
     lines, runs = [line.candidate for line in trend.lines], [*trend.runs]
     if runs[1:] and diff and (runs[-1].id, runs[-2].id) == (WORKSPACE, diff.was):
-        runs[-1] = runs[-1]._replace(outcome=outcome_of(diff), edits=edits_of(diff))
+        runs[-1] = runs[-1]._replace(outcome=outcome_of(diff), edits=describe_sides(diff))
     marked = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
     marks = "; ".join(f"{at} {safe(with_arrows(reasons))}" for at, reasons in marked if reasons)
@@ -110,7 +110,7 @@ def summarise_results(
             *map(safe, more_notes),
         ),
         "candidates": overview.candidates,
-        "edits": safe(with_arrows(edits_of(diff) if is_now and diff else edits, "; ")),
+        "edits": safe(with_arrows(describe_sides(diff) if is_now and diff else edits, "; ")),
         "trend": trend_chart(trend),
         "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
         "changes": tuple(shown.values()),
@@ -311,11 +311,6 @@ def _group_table(stats: Stats) -> dict[str, Any]:
 def outcome_of(diff: Diff) -> Outcome:
     """Return the outcome of a comparison, without causes."""
     return Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
-
-
-def edits_of(diff: Diff) -> tuple[str, ...]:
-    """Return the edits between both sides, as `log` says them: `tests/late.md changed`."""
-    return (*map(str, describe_sides(diff)), *map(str, diff.participants[0]))
 
 
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:

@@ -38,7 +38,7 @@ from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.charts import with_arrows
 from evalstore.interfaces.html.report import ServedPage, build_report
-from evalstore.interfaces.html.summary import edits_of, outcome_of, run_changes, run_row
+from evalstore.interfaces.html.summary import outcome_of, run_changes, run_row
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -51,6 +51,7 @@ from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
+from evalstore.results.edits.edited_files import describe_sides
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.report_overview import labels_text
@@ -533,7 +534,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
         return {}, (), str(error)
     flips, changed, edits = Outcome(0, 0, ()), "", ""
     if diff := compared.diff:
-        flips, edits = outcome_of(diff), with_arrows(edits_of(diff), "; ")
+        flips, edits = outcome_of(diff), with_arrows(describe_sides(diff), "; ")
         if labels := diff.count_causes()[LABELS]:
             changed = f"{labels_text(diff)} changed {plural(labels, 'result')}"
     texts = [f"{pending:,} pending: {price}" * bool(pending), changed, lost, edits]

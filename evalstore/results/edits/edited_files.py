@@ -128,8 +128,8 @@ class _Edits:
                 self.used[name] = None
 
 
-def describe_sides(diff: Diff) -> Iterator[Difference]:
-    """Yield a line for each kind of edit of files between both sides of a comparison."""
+def describe_sides(diff: Diff) -> tuple[str, ...]:
+    """Return the edits between both sides, as `log` says them: `tests/late.md changed`."""
     listed = [(path, it) for path, each in diff.edits.items() for it in each]
     former = {path: it.was for path, it in listed if it.subject == RENAMED and it.was}
     gone, new = (sorted(each.files) for each in diff.causes)
@@ -137,7 +137,7 @@ def describe_sides(diff: Diff) -> Iterator[Difference]:
     for path, each in diff.edits.items():
         if any(it.subject != RENAMED for it in each):
             edits.add(path, diff.sources.get(path, (path,)))
-    return edits.describe()
+    return (*map(str, edits.describe()), *map(str, diff.participants[0]))
 
 
 class FileHistory:
