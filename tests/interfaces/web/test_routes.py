@@ -1124,7 +1124,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         text = ask(address, path)[1]
         assert "tests/hello.md (b)</h1>" in text
         assert " has labelled 0 of 1 answer of “second (b)”" in text
-        post(address, answer_of(address, "Go away."), verdict="fail", by="Ada", note="So CURT!")
+        post(address, path, verdict="fail", by="Ada", note="So CURT!")
         for person, count in (("Ada", 1), ("Eve", 0)):
             shown = ask(address, f"label?by={person}&only=second+curt&end=yes")[1]
             assert shown.count('<dd dir="auto">So CURT!</dd>') == count, "notes of oneself"
