@@ -330,6 +330,8 @@ class EditedFile:
         """How many cases each cause has: a part that was edited, or a reason without details."""
         self._asked: set[str] = set()
         """The causes of questions."""
+        self._prompts: set[str] = set()
+        """Those that each name an edited system prompt."""
         self._shared = ""
         self._counts: Counter[str] = Counter()
 
@@ -462,7 +464,13 @@ class EditedFile:
         ):
             self._counts[name] += len(numbers)
         causes = {(cause, n) for n, item in items if n not in new for cause in _causes_of(item)}
-        self._causes.update(cause for cause, _ in causes)
+        prompts = {
+            (_head(item), n)
+            for n, item in items.asks
+            if n not in new and _causes_of(item)[0] == "system prompt"
+        }
+        self._prompts |= {head for head, _ in prompts}
+        self._causes.update(cause for cause, _ in causes | prompts)
         self._asked |= {
             cause for n, item in items.asks if n not in new for cause in _causes_of(item)
         }
@@ -545,10 +553,13 @@ class EditedFile:
         """Return why cases are asked again, with counts if not all of one reason, or judged."""
         own, other = _causes_of(first)[0], self._other_reason(first)
         others = [each for each in self._asked if each != own and each not in _PARTS]
+        if own == "system prompt":
+            others += self._prompts - {_head(first)}
         others.sort(key=lambda cause: (-self._causes[cause], cause))
         reasons = [first.reason]
         if others and own in self._asked:
-            reasons = [f"{first.reason} ({plural(self._causes[own], 'case')})"]
+            known = self._causes.get(_head(first)) or self._causes[own]
+            reasons = [f"{first.reason} ({plural(known, 'case')})"]
             listed, left = others[:_MOST_OTHERS], len(others[_MOST_OTHERS:])
             reasons += [
                 f"{each}{' changed' * each.startswith('model ')} "
@@ -605,7 +616,12 @@ def _edited_settings(was: CaseFile, now: CaseFile) -> Iterator[str]:
 def _causes_of(item: PlanItem) -> list[str]:
     """Return the causes of an item, first that of its reason, without its details."""
     own = (part for part, is_of in _PARTS.items() if is_of(item.reason))
-    return [next(own, item.reason.partition(": ")[0]), *item.also]
+    return [next(own, _head(item)), *item.also]
+
+
+def _head(item: PlanItem) -> str:
+    """Return the reason of an item without its details."""
+    return item.reason.partition(": ")[0]
 
 
 def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:

@@ -417,6 +417,22 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert first not in evalstore("show", case).stdout
 
 
+def test_status_names_each_edited_system_prompt_of_a_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    checks = "~~~checks\n- contains: a\n~~~\n"
+    text = f"---\nsystemPrompts: [brief, kind]\n---\n\n# 👤\n\nHi\n\n---\n\n{checks}"
+    prompts = {"prompts/brief.md": "Be brief.\n", "prompts/kind.md": "Be kind.\n"}
+    tree(workspace, {**prompts, "tests/t.md": text})
+    evalstore("run", "-q")
+    for name in ("brief", "kind"):
+        edit(workspace / f"prompts/{name}.md", "Be", "Do be")
+    assert (
+        "1 case asked again: system prompt brief changed: line 1: Be brief. -> Do be brief. "
+        "(1 case); system prompt kind changed (1 case)\n"
+    ) in evalstore("status").stdout
+
+
 def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
     workspace: Path, evalstore: Evalstore
 ) -> None:
