@@ -1581,6 +1581,28 @@ def test_the_name_is_kept_by_the_links_the_filter_and_other_pages(
     assert "(" in page.value("document.querySelector('#give .buttons').innerText")
 
 
+def test_what_is_typed_into_the_note_after_a_new_name_is_no_key(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    root, address = labelled
+    page.call("Network.clearBrowserCookies")
+    page.go(f"{address}label")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.value("document.querySelector('#give [name=by]').focus()")
+    page.call("Input.insertText", text="Uma")
+    page.value("document.getElementById('note').focus()")
+    page.value("setTimeout(() => window.later = true)")
+    page.wait("window.later && document.activeElement.id === 'note'")
+    page.call("Input.insertText", text="It is wrong.")
+    page.press("f")
+    page.press("Escape", 27)
+    page.wait("!window.later && document.documentElement.dataset.ready === 'yes'")
+    assert page.value("document.getElementById('note').value") == "It is wrong."
+    assert "Uma has labelled 0 of 2" in page.value("document.body.innerText")
+    page.value("{const note = document.getElementById('note'); note.value = note.dataset.stored}")
+    assert labels_in(root) == []
+
+
 def test_no_name_is_chosen_for_a_person_and_their_labels_are_shown_as_soon_as_given(
     labelled: tuple[Path, str], page: Page
 ) -> None:

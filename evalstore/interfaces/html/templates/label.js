@@ -69,12 +69,14 @@
     draft = keyOf(by);
     document.cookie = "evalstore-by=" + encodeURIComponent(by) + "; path=/; max-age=31536000; samesite=strict";
     for (const link of document.querySelectorAll("main > p > a[href*='by=']")) link.search = link.search.replace(/by=[^&]*/, "by=" + encodeURIComponent(by));
-    setTimeout(() => {  // shows the label of this person and how many they have given, unless a click will load another page
-      if (sending || /^(A|BUTTON|SUMMARY)$/.test(document.activeElement.tagName)) return;
+    const load = () => setTimeout(() => {  // shows the label of this person and how many they have given, unless a click will load another page
+      if (sending || /^(A|BUTTON|SUMMARY|TEXTAREA)$/.test(document.activeElement.tagName)) return;
       if (note.value !== stored) localStorage.setItem(draft, JSON.stringify([note.dataset.stored, note.value]));
       stored = note.value;
       location.replace(form.getAttribute("action") + "&" + new URLSearchParams({by, only: form.elements.only.value}));
     });
+    load();
+    note.addEventListener("blur", load);  // not before: what is typed into the note would be keys of the next page
   });
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
