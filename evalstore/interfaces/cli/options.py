@@ -442,7 +442,7 @@ SELECTION: Table = {
     ),
     **in_section(
         REUSE,
-        refresh=option("--refresh", "Ask again for one run."),
+        refresh=option("--refresh", "Ask again in this run."),
         max_age=option("--max-age AGE", "Ignore older answers: 30d, 12h."),
         retry_errors=option(
             "--retry-errors", "Only failed calls, and undecided or failed verdicts."
