@@ -36,7 +36,7 @@ def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
     assert points_of(trend, "second") == [(0.0, False), (0.0, False)]
     assert [run.outcome for run in trend.runs] == [Outcome(0, 0, ()), Outcome(1, 0, ())]
     assert any("hello.md" in edit for edit in trend.runs[-1].edits)
-    assert trend.runs[-1].reasons == ("tests/hello.md changed",)
+    assert trend.runs[-1].breaks == (("tests/hello.md", 1),)
 
 
 def test_the_mark_of_an_edit_names_the_candidate_or_the_judge(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_mark_of_an_edit_names_the_candidate_or_the_judge(tmp_path: Path) ->
     changed = scripted("first", {"answer": "Go away, too."}) + "extraIdentifier: v2\n"
     (root / "models/first.yaml").write_text(changed)
     call(root, "run")
-    assert trend_of(root).runs[-1].reasons == ("first: model changed",)
+    assert trend_of(root).runs[-1].breaks == (("model of first", 1),)
     for name in ("one", "two"):
         text = judge("Xyzzy").replace("id: judge", f"id: {name}")
         (root / f"models/{name}.yaml").write_text(text)
@@ -59,8 +59,54 @@ def test_the_mark_of_an_edit_names_the_candidate_or_the_judge(tmp_path: Path) ->
     warm = "[{id: one, temperature: 0.5}, {id: two, temperature: 0.5}]"
     settings.write_text(settings.read_text().replace("[one, two]", warm))
     call(root, "run")
-    edits = [f"judge temperature none -> 0.5 ({name})" for name in ("one", "two")]
-    assert trend_of(root).runs[-1].reasons == (*edits,)
+    edits = " and ".join(f"judge temperature none -> 0.5 ({name})" for name in ("one", "two"))
+    assert trend_of(root).runs[-1].breaks == ((edits, 2),)
+
+
+def test_each_of_several_edits_has_the_number_that_it_broke_and_the_first_three_are_named(
+    tmp_path: Path,
+) -> None:
+    tone = "---\ntags: [_evaluator]\n---\n\nSay how it sounds.\n\n# 👤\n\n{{_actualResponse}}\n"
+    check = (
+        "- judge: {prompt: tone, choices: [kind, cold], scores: {kind: 1, cold: 0}, pass: '> 0'}"
+    )
+    judged = f"# 👤\n\nBye\n\n---\n\n~~~checks\n{check}\n~~~\n"
+    choices = ({"when": f"{word} it", "answer": {"choice": choice}}
+               for word, choice in (("how", "kind"), ("whether", "cold")))  # fmt: skip
+    kind, hello = {"answer": {"pass": True, "feedback": ""}}, {"answer": "Good morning!"}
+    names = [f"tests/{name}.md" for name in "abcd"]
+    root = make_workspace(
+        tmp_path,
+        {
+            **{
+                f"models/{name}.yaml": scripted(name, {"when": "brief", "answer": "Hi"}, hello)
+                for name in ("first", "second")
+            },
+            "prompts/tone.md": tone,
+            "prompts/short.md": "Be short.\n",
+            "models/judge.yaml": scripted(
+                "judge", *choices, {"when": "rude", "answer": {"pass": False}}, kind
+            ),
+            "tests/bye.md": judged,
+            "tests/bye-bye.md": judged.replace("Bye", "Bye bye"),
+            names[0]: TEST.replace("tags: [greeting]", "systemPrompts: [short]"),
+            **{name: TEST.replace("Hello", name) for name in names[1:]},
+        },
+    )
+    call(root, "run")
+    edits = {"prompts/tone.md": ("how it", "whether it"), "prompts/short.md": ("short", "brief")}
+    for name, (old, new) in (edits | dict.fromkeys(names, ("kind", "rude"))).items():
+        (root / name).write_text((root / name).read_text().replace(old, new))
+    call(root, "run")
+    last = trend_of(root).runs[-1]
+    together = "system prompt short and tests/a.md"
+    assert last.breaks == (
+        ("judge prompt tone", 4), (together, 2), *((name, 2) for name in names[1:])
+    )  # fmt: skip
+    assert last.break_texts == [
+        "judge prompt tone: 4 broke", f"{together}: 2 broke", "tests/b.md: 2 broke",
+        "2 more: 4 broke",
+    ]  # fmt: skip
 
 
 def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -> None:
@@ -75,7 +121,7 @@ def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -
     last = trend_of(root).runs[-1]
     assert last.outcome == Outcome(1, 1, ("of these 2, 1 by an edit", "1 as older answers count"))
     assert last.edits == ("tests/bye.md changed",)
-    assert last.reasons == ()
+    assert last.breaks == ()
 
 
 def test_a_run_of_some_cases_has_points_that_no_line_joins(tmp_path: Path) -> None:

@@ -184,9 +184,9 @@ def _place_edits(trend: Trend, x: Callable[[int], float]) -> Iterator[_EditName]
     too close, in a second row, into which no line of an earlier mark reaches.
     """
     free = [_WIDTH + 4.0, _WIDTH + 4.0]
-    marked = [number for number, run in enumerate(trend.runs) if run.reasons]
+    marked = [number for number, run in enumerate(trend.runs) if run.breaks]
     for before, number in reversed([*zip([0, *marked], marked, strict=False)]):
-        letters, start = len(with_arrows(trend.runs[number].reasons)), _WIDTH * x(number) / 100
+        letters, start = len(with_arrows(trend.runs[number].break_texts)), _WIDTH * x(number) / 100
         places = [
             (room, row, anchor)
             for row, left in enumerate((_WIDTH * x(before) / 100, 0.0))
@@ -206,9 +206,9 @@ def _place_edits(trend: Trend, x: Callable[[int], float]) -> Iterator[_EditName]
 def _edits(
     trend: Trend, edits: Iterable[_EditName], x: Callable[[int], float], top: int, bottom: float
 ) -> Iterator[str]:
-    """Yield a mark at each of these runs, and the reasons; a browser cuts them off at the next."""
+    """Yield a mark at each of these runs, and the edits; a browser cuts them off at the next."""
     for run, row, left, width, anchor in edits:
-        text = escape(safe(with_arrows(trend.runs[run].reasons)))
+        text = escape(safe(with_arrows(trend.runs[run].break_texts)))
         place, above = f"{x(run):.2f}%", top - _TOP - _LINE * row
         yield (
             f'<line class="edit" x1="{place}" x2="{place}" y1="{above + _TOP - 8}"'

@@ -37,7 +37,7 @@ from evalstore.results.flips.broken_results import by_title
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.report_overview import CandidateRow, count_texts, make_overview
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
-from evalstore.results.stats.trend import rate_texts, run_notes
+from evalstore.results.stats.trend import count_breaks, rate_texts, run_notes
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ def summarise_results(
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
     lines, runs = [line.candidate for line in trend.lines], [*trend.runs]
     if runs[1:] and diff and (runs[-1].id, runs[-2].id) == (WORKSPACE, diff.was):
-        runs[-1] = runs[-1]._replace(outcome=outcome_of(diff), edits=describe_sides(diff))
-    marked = ((at, run.reasons) for at, run in zip(trend.dates, trend.runs, strict=True))
+        runs[-1] = with_changes(runs[-1], diff)
+    marked = ((at, run.break_texts) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
-    marks = "; ".join(f"{at} {safe(with_arrows(reasons))}" for at, reasons in marked if reasons)
+    marks = "; ".join(f"{at} {safe(with_arrows(texts))}" for at, texts in marked if texts)
     edits = next((it.edits for it in trend.runs if it.id == run.id), ())
     return {
         "name": safe(name),
@@ -308,12 +308,14 @@ def _group_table(stats: Stats) -> dict[str, Any]:
     }
 
 
-def outcome_of(diff: Diff) -> Outcome:
-    """Return the outcome of a comparison, without causes."""
-    return Outcome(len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided))
+def with_changes(now: TrendRun, diff: Diff) -> TrendRun:
+    """Return the workspace with what changed since a run; of causes, only the edits."""
+    flips = len(diff.broke), len(diff.fixed), (), len(diff.comparison.now_undecided)
+    edits, breaks = describe_sides(diff), count_breaks(diff)
+    return now._replace(outcome=Outcome(*flips), edits=edits, breaks=breaks)
 
 
-def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
+def _run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     """Return what changed in a run, as `log` says it: `4 broke`, `(by a label)`."""
     if outcome is None:
         return (("not counted", "same"),)
@@ -330,7 +332,8 @@ def run_row(run: TrendRun, candidates: Sequence[str], names: Sequence[str]) -> d
         "is_partial": run.is_limited,
         "status": "" if run.status == "complete" else status_word(run.status),
         "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
-        "changes": run_changes(run.outcome),
+        "changes": _run_changes(run.outcome),
+        "breaks": with_arrows(run.break_texts),
         "text": with_arrows(run.edits, "; "),
         "names": ", ".join(names),
     }

@@ -36,9 +36,8 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
-from evalstore.interfaces.html.charts import with_arrows
 from evalstore.interfaces.html.report import ServedPage, build_report
-from evalstore.interfaces.html.summary import outcome_of, run_changes, run_row
+from evalstore.interfaces.html.summary import run_row, with_changes
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -51,7 +50,6 @@ from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
-from evalstore.results.edits.edited_files import describe_sides
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.report_overview import labels_text
@@ -59,10 +57,10 @@ from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
 from evalstore.results.stats.stats import sum_spent
 from evalstore.results.stats.trend import (
+    TrendRun,
     add_rates,
     count_rates,
     count_results,
-    rate_texts,
     run_notes,
 )
 from evalstore.results.table.cases import store_stamp
@@ -78,7 +76,6 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.results.log.log import LogEntry
-    from evalstore.results.stats.trend import Rates
 
 Say = Callable[[str], None]
 RUN_LIST = "runs"
@@ -486,22 +483,22 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         runs = [entry.run for entry in entries]
         rates = count_rates(store, runs)
         spent, total = sum_spent(store), store.count_runs()
-    now, changes, text = _read_workspace(location)
+        rates += [{}] * (len(entries) - len(rates))
+        listed = [*add_rates(location, store, entries, history.compared, rates)]
+    now, text = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
-    names = sorted({*chain(now, *rates)}, key=order)
-    rates += [{}] * (len(entries) - len(rates))
-    listed = [*add_rates(entries, history.compared, rates)]
+    names = sorted({*chain(now.rates, *rates)}, key=order)
+    of_workspace = run_row(now, names, ())
     return render(
         "runs.html",
         workspace=safe(name),
         served=served,
         script=Drawing(read_asset("list.js")),
         candidates=list(map(safe, short_names(names))),
-        now={
-            "rates": rate_texts(now, names, is_partial=False),
+        now=of_workspace
+        | {
             "cost": f"total {cost_text(*spent, brief=True)}" if entries else "",
-            "changes": changes,
-            "text": text,
+            "text": " · ".join(filter(None, (text, of_workspace["text"]))),
         },
         priced=simulated("") if is_simulated(spent[1]) else "",
         runs=[
@@ -518,11 +515,12 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     )
 
 
-def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], ...], str]:
+def _read_workspace(location: Location) -> tuple[TrendRun, str]:
     """Return the results of the workspace as it is now, and what changed.
 
-    The text says what is pending with its price, what labels changed, and the edits, or a problem.
+    The text says what is pending with its price, and what labels changed, or a problem.
     """
+    now = TrendRun(WORKSPACE, 0, False, {}, Outcome(0, 0, ()))
     try:
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
@@ -531,11 +529,11 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
             pending = sum(compared.side.results.missing)
             price = work_price_text(describe_workspace(project), brief=True) if pending else ""
     except EvalstoreError as error:
-        return {}, (), str(error)
-    flips, changed, edits = Outcome(0, 0, ()), "", ""
+        return now, str(error)
+    now, changed = now._replace(rates=rates), ""
     if diff := compared.diff:
-        flips, edits = outcome_of(diff), with_arrows(describe_sides(diff), "; ")
+        now = with_changes(now, diff)
         if labels := diff.count_causes()[LABELS]:
             changed = f"{labels_text(diff)} changed {plural(labels, 'result')}"
-    texts = [f"{pending:,} pending: {price}" * bool(pending), changed, lost, edits]
-    return rates, run_changes(flips), " · ".join(filter(None, texts))
+    texts = [f"{pending:,} pending: {price}" * bool(pending), changed, lost]
+    return now, " · ".join(filter(None, texts))

@@ -34,6 +34,9 @@ _MOST_RESULTS = 200_000
 """About how many results are counted for it; those that several runs have count once."""
 _PARTS_OF_FILES = ("test", "instructions", "checks", "instructions and checks")
 """What is edited in a test file, in the words of `diff`."""
+_PROMPTS = ("system prompt", "judge prompt")
+_MOST_NAMED = 3
+"""The most edits of a run that are named with how many results each broke."""
 _MOST_MISSING = 0.1
 """The largest share of results without a verdict with which a rate is comparable."""
 
@@ -80,11 +83,19 @@ class TrendRun(NamedTuple):
     """How many results broke and were fixed; None: not computed."""
     edits: tuple[str, ...] = ()
     """What was edited before it, as in `log`: `tests/late.md changed`."""
-    reasons: tuple[str, ...] = ()
-    """The edits that broke results in it, in the words of `diff`: `tests/late.md changed`."""
+    breaks: tuple[tuple[str, int], ...] = ()
+    """The edits that broke results in it and how many, most first, as `count_breaks` has them."""
     status: str = "complete"
     is_limited: bool = False
     """Whether it left out cases or candidates."""
+
+    @property
+    def break_texts(self) -> list[str]:
+        """Return which edits broke how many results: `tests/late.md: 3 broke`; the first three."""
+        texts = [f"{edit}: {count:,} broke" for edit, count in self.breaks[:_MOST_NAMED]]
+        if rest := self.breaks[_MOST_NAMED:]:
+            texts.append(f"{len(rest):,} more: {sum(count for _, count in rest):,} broke")
+        return texts
 
 
 class TrendPoint(NamedTuple):
@@ -142,9 +153,13 @@ class Trend:
 
 
 def add_rates(
-    entries: Sequence[LogEntry], compared: int | None, rates: Iterable[Rates]
+    location: Location,
+    store: Store,
+    entries: Sequence[LogEntry],
+    compared: int | None,
+    rates: Iterable[Rates],
 ) -> Iterator[TrendRun]:
-    """Yield these runs with the results of their candidates.
+    """Yield these runs with the results of their candidates, and the edits that broke results.
 
     `compared` says of how many it is known what changed; None if of all.
     """
@@ -152,7 +167,10 @@ def add_rates(
         run, is_known = entry.run, compared is None or number < compared
         outcome = (entry.outcome or Outcome(0, 0, ())) if is_known else None
         is_limited, edits = is_partial(run), tuple(map(str, entry.edits))
-        facts = counts, outcome, edits, (), run.status, is_limited
+        breaks: tuple[tuple[str, int], ...] = ()
+        if outcome and outcome.broke and (before := store.find_run_before(run)):
+            breaks = count_breaks(diff(location, before.id, run.id))
+        facts = counts, outcome, edits, breaks, run.status, is_limited
         yield TrendRun(run.id, run.started, is_limited and leaves_out_cases(run), *facts)
 
 
@@ -186,14 +204,7 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = runs[: len(rates)]
     edited = find_run_edits(location, store, runs)
     entries = [LogEntry(run, run.verdicts, it) for run, it in zip(runs, edited, strict=True)]
-    listed = []
-    with_rates = add_rates(*add_outcomes(location, store, entries), rates)
-    for run, each in zip(runs, with_rates, strict=True):
-        edits = Counter[str]()  # that broke results since the run before
-        if each.outcome and each.outcome.broke and (before := store.find_run_before(run)):
-            found = diff(location, before.id, run.id)
-            edits.update(edit for pair in found.broke for edit in _edits_of(found, pair))
-        listed.append(each._replace(reasons=tuple(edit for edit, _ in edits.most_common())))
+    listed = [*add_rates(location, store, *add_outcomes(location, store, entries), rates)]
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
     settings = open_workspace(location).settings
     names = [each.name or each.id for each in settings.candidates]
@@ -201,21 +212,33 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     return make_trend([*([now] if now and is_news else []), *listed], order, names)
 
 
+def count_breaks(found: Diff) -> tuple[tuple[str, int], ...]:
+    """Return the edits that broke results, each with how many, most first.
+
+    An edit is `tests/late.md`, `judge prompt tone` or `model of mini`; several that broke the same
+    results together are one: `system prompt brief and tests/late.md`.
+    """
+    edits = (" and ".join(dict.fromkeys(_edits_of(found, pair))) for pair in found.broke)
+    return (*Counter(filter(None, edits)).most_common(),)
+
+
 def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
     """Yield the edits that explain a pair, those of files by the name that `diff` has for them."""
-    words, file = [*found.reasons.edits(pair)], pair.either.file
+    file, name = pair.either.file, pair.either.model.rpartition("/")[2]
     edited = [*by_subject({file: found.edits.get(file, ())}, found.sources)]
-    for word in words:
-        part = word.removesuffix(" changed")
-        is_prompt = part == "system prompt"
-        if not is_prompt and part not in _PARTS_OF_FILES:
-            is_of_candidate = word.startswith(("model changed", "temperature "))
-            name = pair.either.model.rpartition("/")[2]
+    for word in found.reasons.edits(pair):
+        part = word.partition(" changed")[0]
+        prompts = [it for it in edited if it.startswith(part)] if part in _PROMPTS else []
+        files = [it for it in edited if not it.startswith("system prompt")]
+        if prompts or (files and word.removesuffix(" changed") in _PARTS_OF_FILES):
+            yield from prompts or files
+        elif part == "model":
+            yield f"model of {name}"
+        elif word.startswith("temperature "):
+            yield f"{name}: {word}"
+        else:
             listed = [it for it in map(str, found.participants[0]) if it.startswith(word)]
-            yield from [f"{name}: {word}"] if is_of_candidate else listed or [word]
-            continue
-        named = [name for name in edited if name.startswith("system prompt") == is_prompt]
-        yield from (f"{name} changed" for name in named) if named else (word,)
+            yield from listed or [word.removesuffix(" changed")]
 
 
 def make_trend(

@@ -27,12 +27,12 @@ def test_an_interval_is_drawn_to_scale() -> None:
 def run_of(number: int, passed: int, *, is_partial: bool = False, edit: str = "") -> TrendRun:
     """A run of four results of two candidates, one of which passes all of them."""
     rates = {"atlas/<big>": CandidateCounts(4, 4, 4), "mini": CandidateCounts(passed, 4, 4)}
-    edits = (edit,) if edit else ()
-    return TrendRun(f"{number}abc", number * 86_400_000_000, is_partial, rates, reasons=edits)
+    edits = ((edit, 2),) if edit else ()
+    return TrendRun(f"{number}abc", number * 86_400_000_000, is_partial, rates, breaks=edits)
 
 
 def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joins() -> None:
-    runs = [run_of(3, 0, is_partial=True), run_of(2, 2, edit="tests/<a>.md changed"), run_of(1, 3)]
+    runs = [run_of(3, 0, is_partial=True), run_of(2, 2, edit="tests/<a>.md"), run_of(1, 3)]
     trend = make_trend(runs)
     assert trend.notes == ["○ partial run, or over 10% of verdicts missing"]
     chart = ElementTree.fromstring(trend_chart(trend))
@@ -48,7 +48,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     assert title == "mini: 0.0%, 0 of 4 (partial), run 3abc, 1970-01-04 00:00 UTC"
     texts = [text.text for text in plot.findall("text")]
     assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04"]
-    assert [name.text for name in plot.findall("foreignObject/p")] == ["tests/<a>.md changed"]
+    assert [name.text for name in plot.findall("foreignObject/p")] == ["tests/<a>.md: 2 broke"]
     assert trend_chart(make_trend(runs[1:2])) == ""
 
 
@@ -91,14 +91,13 @@ def test_a_candidate_has_one_colour_and_only_rates_of_the_last_run_are_beside_th
 
 def test_the_name_of_an_edit_has_the_room_until_the_next_mark() -> None:
     runs = [
-        run_of(number, 2, edit="rows of data.csv changed" * (number == 2))
-        for number in range(9, 0, -1)
+        run_of(number, 2, edit="rows of data.csv" * (number == 2)) for number in range(9, 0, -1)
     ]
     chart = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
     (box,) = chart.findall("foreignObject")
     assert (box.get("x"), box.get("width")) == ("12.50%", "87.97%")
-    assert box[0].text == "rows of data.csv changed"
-    late = [run_of(number, 2, edit="tests/delivery.md changed" * (number == 8))
+    assert box[0].text == "rows of data.csv: 2 broke"
+    late = [run_of(number, 2, edit="tests/delivery.md" * (number == 8))
             for number in range(9, 0, -1)]  # fmt: skip
     chart = ElementTree.fromstring(trend_chart(make_trend(late)))[0]
     (box,) = chart.findall("foreignObject")
@@ -107,14 +106,14 @@ def test_the_name_of_an_edit_has_the_room_until_the_next_mark() -> None:
 
 @pytest.mark.parametrize("count", [9, 13, 30])
 def test_two_close_edits_have_both_their_names_in_two_rows(count: int) -> None:
-    names = {count - 1: "mini: model changed", count: "tests/prices.md changed"}
+    names = {count - 1: "model of mini", count: "tests/prices.md"}
     runs = [run_of(number, 2, edit=names.get(number, "")) for number in range(count, 0, -1)]
     chart = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
     assert int(chart.get("height", "")) <= 160
     boxes = chart.findall("foreignObject")
     assert {box[0].text: box.get("y") for box in boxes} == {
-        "tests/prices.md changed": "0",
-        "mini: model changed": "15",
+        "tests/prices.md: 2 broke": "0",
+        "model of mini: 2 broke": "15",
     }
     for box in boxes:
         left, width = (float(box.get(key, "")[:-1]) for key in ("x", "width"))
@@ -151,7 +150,7 @@ def test_recorded_answers_have_a_line_only_where_their_rate_changes() -> None:
 def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
     many = {f"model-{number:02}": CandidateCounts(1, 2, 2) for number in range(20)}
     runs = [
-        TrendRun(f"{number}", number, False, many, reasons=("tests/a-long-name.md changed",))
+        TrendRun(f"{number}", number, False, many, breaks=(("tests/a-long-name.md", 10),))
         for number in range(30)
     ]
     chart, names = ElementTree.fromstring(trend_chart(make_trend(runs)))

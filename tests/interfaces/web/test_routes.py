@@ -471,7 +471,7 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
         "# # 0.0% $0 partial · -m second (2 of 2 cases)",
         "# # 0 of 1 0 of 1 1 broke (asked again) $0 "
         "partial · tests/bye.md --refresh (1 of 2 cases)",
-        "# # 50.0% 0.0% 1 broke $0 tests/hello.md changed",
+        "# # 50.0% 0.0% 1 broke tests/hello.md: 1 broke $0 tests/hello.md changed",
         "# # 100.0% 0.0% $0 the &lt;first&gt;",
     ]
     assert text.count('class="partial"') == 2
