@@ -23,7 +23,7 @@ from evalstore.core.runs import restore_run
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import RemoteFiles
 from evalstore.remotes.pack_reader import PackReader
-from evalstore.remotes.packs import IndexedPack, IndexedRecord, PackEntry
+from evalstore.remotes.packs import TABLE_NUMBERS, IndexedPack, IndexedRecord, PackEntry
 from evalstore.remotes.upload import find_absent, iterate_records
 from evalstore.store import Store
 from evalstore.store.records import (
@@ -272,7 +272,7 @@ def pull_records(
     with open_tables(_SCHEMA) as wanted, Arrivals.open(store) as arrivals:
         for table in missing:
             for ids in split_ids(missing[table]):
-                places = cache.find_places(table, ids)
+                places = cache.find_places(TABLE_NUMBERS[table], ids)
                 rows = (
                     (numbers.setdefault(cache.find_pack(pack), pack), *entry, key)
                     for pack, entry, key, _ in places
@@ -288,7 +288,8 @@ def pull_records(
             IndexedRecord(pack, PackEntry(*entry), key)
             for pack, *entry, key in wanted.execute(query)
         )
-        arrivals.add_all(reader.read_places(found))
+        read = reader.read_places(found)
+        arrivals.add_all(checked for _, _, checked in read if checked)
         return Pulled.of(arrivals, reader)
 
 
@@ -365,7 +366,7 @@ class ReferencedPull:
             if not ids:
                 return
             ids = ids - self._store.find_present(table, ids)
-            places = self._cache.find_places(table, sorted(ids))
+            places = self._cache.find_places(TABLE_NUMBERS[table], sorted(ids))
             found = {place.entry.id for place in places}
             ids = ids - found
             if found:

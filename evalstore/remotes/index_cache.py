@@ -8,11 +8,11 @@ belongs to one set of rules; with others it is made again.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -305,7 +305,28 @@ class IndexCache:
         query = "SELECT id FROM records WHERE kind = ? ORDER BY id"
         return self._connection.execute(query, (TABLE_NUMBERS[table],))
 
-    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
+    def iterate_packs(self) -> Iterator[tuple[IndexedPack, list[IndexedRecord]]]:
+        """Yield each pack with the records in it, and the times of their pushes.
+
+        `pack` of a record is a number in the cache.
+        """
+        query = (
+            "SELECT digest, size, min(pack) OVER (PARTITION BY digest, size), kind, id, start, "
+            "length, coalesce(lookup, ?), coalesce(pushed, created) FROM records "
+            "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
+            "ORDER BY digest, size, start"
+        )
+        rows = self._connection.execute(query, (NO_KEY,))
+        for pack, group in itertools.groupby(rows, key=lambda row: IndexedPack(*row[:2])):
+            yield (
+                pack,
+                [
+                    IndexedRecord(number, PackEntry(*entry), key, pushed)
+                    for _, _, number, *entry, key, pushed in group
+                ],
+            )
+
+    def find_places(self, table: int, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
         """Yield these records of a table that the remote has; `pack` is a number in the cache."""
         query = "SELECT pack, kind, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
         for pack, *entry, key in self._select(query, table, ids):
@@ -322,19 +343,17 @@ class IndexCache:
             "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
             "WHERE kind = ? AND id IN"
         )
-        yield from ((id, Push(*row)) for id, *row in self._select(query, table, ids))
+        yield from ((id, Push(*row)) for id, *row in self._select(query, TABLE_NUMBERS[table], ids))
 
     def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the ids of the records of a table with one of these lookup keys -> the key."""
         query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
-        return dict(self._select(query, table, keys))
+        return dict(self._select(query, TABLE_NUMBERS[table], keys))
 
-    def _select(self, query: str, table: str, values: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+    def _select(self, query: str, table: int, values: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         """Return the rows of a query about a table that ends before a list of these values."""
-        return chain.from_iterable(
-            self._connection.execute(
-                f"{query} ({', '.join('?' * len(batch))})", (TABLE_NUMBERS[table], *batch)
-            )
+        return itertools.chain.from_iterable(
+            self._connection.execute(f"{query} ({', '.join('?' * len(batch))})", (table, *batch))
             for batch in in_batches(values)
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from evalstore.remotes.packs import (
     LARGEST_INDEX,
     NO_KEY,
     TABLE_NAMES,
+    TABLE_NUMBERS,
     DamagedIndexError,
     DamagedPackError,
     IndexedPack,
@@ -77,44 +78,45 @@ class PackReader:
 
         Raises as `read_places`.
         """
-        places = self._cache.find_places(table, ids)
-        yield from self.read_places(
+        places = self._cache.find_places(TABLE_NUMBERS[table], ids)
+        for _, _, checked in self.read_places(
             sorted(places, key=lambda place: (place.pack, place.entry.offset))
-        )
+        ):
+            assert checked  # this table is known
+            yield checked
 
-    def read_places(self, places: Iterable[IndexedRecord]) -> Iterator[CheckedRecord]:
-        """Yield the checked records at these places, which are ordered by pack.
+    def read_places(
+        self, places: Iterable[IndexedRecord]
+    ) -> Iterator[tuple[IndexedRecord, bytes, CheckedRecord | None]]:
+        """Yield the records at these places with their bytes, and checked.
 
-        A pack that is missing is noted: a synchronised folder may have its index first, or a
-        clean-up has just replaced it. Raises `RemoteError` for one that is damaged, for one that is
-        missing in a bundle, and when the remote is gone, and `NewerError` for a record of a newer
-        program.
+        The places are ordered by pack; a record of a table of a newer program is not checked. A
+        pack that is missing is noted: a synchronised folder may have its index first, or a clean-up
+        has just replaced it. Raises `RemoteError` for one that is damaged, and when the remote is
+        gone, and `NewerError` for a record of a newer program in a table of today.
         """
         for number, group in itertools.groupby(places, key=lambda place: place.pack):
             pack, records = self._cache.find_pack(number), list(group)
             before = self.bytes_received
             try:
                 content = self._read(pack)
-            except MissingFileError as error:
-                if isinstance(self._files, BundleFiles):
-                    raise damaged_pack(
-                        self._files, pack, "it is missing", self._repair(pack)
-                    ) from error
+            except MissingFileError:
                 require_remote(self._files)
                 self.missing_packs.add(pack.digest)
-                self.left.update(TABLE_NAMES[record.entry.table] for record in records)
+                self.left.update(TABLE_NAMES.get(record.entry.table, "") for record in records)
             else:
-                for _, _, checked in check_records(
-                    self._files, pack, content, records, self._repair
-                ):
-                    assert checked  # no other tables are asked for
-                    yield checked
+                for record in records:
+                    entry = record.entry
+                    data = content[entry.offset : entry.offset + entry.length]
+                    yield record, data, self._check(pack, record, data)
             self._listener.advance(len(records), self.bytes_received - before)
 
     def _read(self, pack: IndexedPack) -> bytes:
         content = self._packs.pop(pack.digest, None)
         if content is None:
-            content = read_pack(self._files, pack, self._repair)
+            content = self._files.read(pack_name(pack.digest), pack.size)
+            if sha256(content) != pack.digest:
+                raise self._damaged(pack, "it has changed since it was written")
             self.bytes_received += pack.size
             self._kept += len(content)
         self._packs[pack.digest] = content
@@ -122,52 +124,26 @@ class PackReader:
             self._kept -= len(self._packs.popitem(last=False)[1])
         return content
 
-    def _repair(self, pack: IndexedPack) -> str:
-        """Return how to repair the remote; nothing of the pack was stored."""
-        if isinstance(self._files, BundleFiles):
-            return "make the bundle again; 'evalstore fsck --remote FILE' lists what is wrong"
-        names = [pack_name(pack.digest)]
-        for name in self._cache.list_indexes(pack.digest):
-            names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
-        return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
-
-
-def read_pack(files: RemoteFiles, pack: IndexedPack, hint: Callable[[IndexedPack], str]) -> bytes:
-    """Return the bytes of a pack; raises `RemoteError` with a hint for one that is damaged."""
-    content = files.read(pack_name(pack.digest), pack.size)
-    if sha256(content) != pack.digest:
-        raise damaged_pack(files, pack, "it has changed since it was written", hint(pack))
-    return content
-
-
-def check_records(
-    files: RemoteFiles,
-    pack: IndexedPack,
-    content: bytes,
-    records: Iterable[IndexedRecord],
-    hint: Callable[[IndexedPack], str],
-) -> Iterator[tuple[IndexedRecord, bytes, CheckedRecord | None]]:
-    """Yield records of a pack with their bytes, and checked; None for a table of a newer program.
-
-    Raises `RemoteError` with a hint for a record that is damaged, and `NewerError` for one of a
-    newer program in a table of today.
-    """
-    for record in records:
-        entry = record.entry
-        data = content[entry.offset : entry.offset + entry.length]
+    def _check(self, pack: IndexedPack, record: IndexedRecord, data: bytes) -> CheckedRecord | None:
         try:
-            yield record, data, check_packed(data, entry, record.key)
+            return check_packed(data, record.entry, record.key)
         except NewerError as error:
-            raise NewerError(f"the remote '{files.address}'", error.problem) from error
+            raise NewerError(f"the remote '{self._files.address}'", error.problem) from error
         except DamagedPackError as error:
-            problem = f"the record {entry.id.hex()}: {error}"
-            raise damaged_pack(files, pack, problem, hint(pack)) from error
+            raise self._damaged(pack, f"the record {record.entry.id.hex()}: {error}") from error
 
-
-def damaged_pack(files: RemoteFiles, pack: IndexedPack, problem: str, hint: str) -> RemoteError:
-    """Return the error for a pack that is damaged."""
-    name = pack_name(pack.digest)
-    return RemoteError(f"the remote '{files.address}' is damaged: '{name}': {problem}", hint=hint)
+    def _damaged(self, pack: IndexedPack, problem: str) -> RemoteError:
+        """Return the error for a pack that is damaged, with how to repair the remote."""
+        name = pack_name(pack.digest)
+        names = [name]
+        for index in self._cache.list_indexes(pack.digest):
+            names += [index, index + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
+        hint = repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
+        if isinstance(self._files, BundleFiles):
+            hint = "make the bundle again; 'evalstore fsck --remote FILE' lists what is wrong"
+        return RemoteError(
+            f"the remote '{self._files.address}' is damaged: '{name}': {problem}", hint=hint
+        )
 
 
 def check_packed(data: bytes, entry: PackEntry, key: bytes) -> CheckedRecord | None:

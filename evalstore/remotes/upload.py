@@ -1,8 +1,8 @@
 """Copies rows of a store to a remote that does not have them: packs, and then their index.
 
 The index comes last: what it lists is there when a reader sees it. A pack that is there already is
-used, so that an interrupted push is completed; but not if a clean-up of the remote has marked it to
-be deleted. Then the rows are written to a pack with another name.
+used, so that an interrupted push is completed; but not an old one, which a clean-up of the remote
+may be deleting. Then the rows are written to a pack with another name.
 
 `find_reached` says which rows runs reach: what is needed to show them, and the judgements of their
 answers.
@@ -22,6 +22,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from evalstore.core.batches import in_batches, in_weighed_batches
+from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError, StoreError
 from evalstore.core.hashing import ValueSet, canonical_json
 from evalstore.providers.base_urls import is_secret_parameter
@@ -29,9 +30,9 @@ from evalstore.providers.errors import names_secret
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import (
+    LONGEST_PUSH,
     SIGNATURE,
     RemoteFiles,
-    find_retired_packs,
     index_name,
     pack_name,
     sha256,
@@ -210,7 +211,6 @@ class IndexWriter:
         """The lookup keys of the records in the pack, and the times of their pushes."""
         self._packs: list[IndexedPack] = []
         self._records: list[IndexedRecord] = []
-        self._retired: frozenset[str] | None = None
 
     @property
     def records(self) -> int:
@@ -266,30 +266,18 @@ class IndexWriter:
             name = pack_name(digest)
             if self._files.create(name, data):
                 return digest, len(data), len(data)
-            if self._is_retired(digest):
-                variant += 1
-                continue
-            if self._has_whole(name, len(data)):
+            found = self._files.iterate(name.rpartition("/")[0])
+            there = next((file for file in found if file.name == name), None)
+            if there is None:
+                continue  # a clean-up has just deleted it
+            if there.size != len(data):
+                raise RemoteError(
+                    f"the remote '{self._files.address}' is damaged: '{name}' is not whole",
+                    hint="remove this file from the remote, and push again",
+                )
+            if there.modified is None or abs(now() - there.modified) < LONGEST_PUSH * 1_000_000:
                 return digest, len(data), 0
-
-    def _is_retired(self, digest: str) -> bool:
-        if self._retired is None:
-            self._retired = find_retired_packs(self._files)
-        return digest in self._retired
-
-    def _has_whole(self, name: str, size: int) -> bool:
-        """Return whether a pack is there, which a clean-up may just have deleted.
-
-        Raises `RemoteError` if it is shorter or longer than it should be.
-        """
-        found = self._files.iterate(name.rpartition("/")[0])
-        sizes = [file.size for file in found if file.name == name]
-        if sizes not in ([], [size]):
-            raise RemoteError(
-                f"the remote '{self._files.address}' is damaged: '{name}' is not whole",
-                hint="remove this file from the remote, and push again",
-            )
-        return bool(sizes)
+            variant += 1
 
     def finish_index(self) -> None:
         """Write the index of all records until now, which makes them visible."""

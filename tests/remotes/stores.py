@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
-from evalstore.remotes.collect_garbage import Collected, GarbageCollection
+from evalstore.remotes.collect_garbage import Collected, collect_garbage
 from evalstore.remotes.download import Pulled, pull_records
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, RemoteFiles, make_remote, require_remote
@@ -105,14 +105,14 @@ def collect(
 ) -> Collected:
     """Clean up a remote."""
     with IndexCache.open(cache, files.address, rules) as indexes:
-        return GarbageCollection(
+        return collect_garbage(
             files,
             indexes,
             grace=grace // timedelta(microseconds=1),
             sign=sign,
             listener=CopyListener(),
             dry_run=dry_run,
-        ).run()
+        )
 
 
 def push_parts(

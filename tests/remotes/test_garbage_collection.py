@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,7 +29,6 @@ from evalstore.remotes.layout import (
     make_remote,
     pack_name,
     sha256,
-    write_mark,
 )
 from evalstore.remotes.pack_reader import check_remote
 from evalstore.remotes.packs import (
@@ -65,9 +65,9 @@ def _files(root: Path, folder: str) -> list[Path]:
 
 
 def _age(root: Path, days: float) -> None:
-    """Let marks, and what they mark, be so old."""
+    """Let packs and indexes be so old."""
     then = now() / 1e6 - days * 86_400
-    for path in [*_files(root, "retired"), *_files(root, "packs")]:
+    for path in [*_files(root, "indexes"), *_files(root, "packs")]:
         os.utime(path, (then, then))
 
 
@@ -169,8 +169,9 @@ def test_what_is_replaced_again_after_a_loss_has_the_whole_grace_again(
     assert stores.names(root) == before
     done = stores.collect(files)
     assert (done.replaced, done.deleted) == (planned.replaced, planned.deleted)
-    assert (done.replaced, done.deleted, done.waiting) == (replaced, FileCounts(), replaced)
-    assert merged.exists()
+    assert (done.replaced, done.waiting) == (replaced, replaced)
+    assert (done.deleted.indexes, done.deleted.packs) == (0, 1)  # that of the lost index
+    assert len([*root.glob("indexes/*.merged.idx")]) == 1
     _age(root, 15)
     assert stores.collect(files).deleted == replaced
     assert _rows(files, tmp_path) == stores.rows(full)
@@ -280,37 +281,30 @@ def test_only_a_remote_of_this_format_is_cleaned_up(
     assert stores.names(tmp_path / "remote") == before
 
 
-def _future(root: Path) -> str:
-    _age(root, -2)
-    return "has a mark dated in the future: 'retired/"
-
-
-def _damaged_mark(root: Path) -> str:
-    (mark,) = _files(root, "retired")
-    mark.write_bytes(mark.read_bytes()[:-1])
-    return "has changed since it was written"
-
-
-def _damaged_index(root: Path) -> str:
-    index = _files(root, "indexes")[0]
-    index.write_bytes(index.read_bytes()[:-1])
-    return "has changed since it was written"
-
-
-@pytest.mark.parametrize("damage", [_future, _damaged_mark, _damaged_index])
-def test_nothing_is_deleted_where_not_all_is_certain(
-    whole_records: Sequence[CheckedRecord],
-    tmp_path: Path,
-    damage: Callable[[Path], str],
+def test_nothing_is_deleted_where_an_index_is_damaged(
+    whole_records: Sequence[CheckedRecord], tmp_path: Path
 ) -> None:
     root = tmp_path / "remote"
     stores.push_parts(whole_records, FolderFiles(root), tmp_path, 4)
     stores.collect(FolderFiles(root))
     _age(root, 30)
-    message = damage(root)
+    index = _files(root, "indexes")[0]
+    index.write_bytes(index.read_bytes()[:-1])
     before = stores.names(root)
-    with pytest.raises(RemoteError, match=message):
+    with pytest.raises(RemoteError, match="has changed since it was written"):
         stores.collect(FolderFiles(root))
+    assert stores.names(root) == before
+
+
+def test_what_has_a_time_in_the_future_is_not_deleted(
+    whole_records: Sequence[CheckedRecord], tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    stores.push_parts(whole_records, FolderFiles(root), tmp_path, 4)
+    stores.collect(FolderFiles(root))
+    _age(root, -30)
+    before = stores.names(root)
+    assert not stores.collect(FolderFiles(root), grace=NONE).deleted
     assert stores.names(root) == before
 
 
@@ -329,7 +323,7 @@ def test_a_damaged_pack_is_not_copied(
     assert stores.names(root) == before
 
 
-def test_a_mark_alone_deletes_nothing_that_is_needed(
+def test_an_index_that_says_what_it_replaces_deletes_nothing_that_it_lacks(
     whole_records: Sequence[CheckedRecord], full: Store, tmp_path: Path
 ) -> None:
     """Whoever may only add files cannot have others delete results."""
@@ -337,7 +331,6 @@ def test_a_mark_alone_deletes_nothing_that_is_needed(
     files = FolderFiles(root)
     stores.push_parts(whole_records, files, tmp_path, 2)
     indexes = [name for name in stores.names(root) if name.startswith("indexes/")]
-    write_mark(files, indexes, [path.stem for path in _files(root, "packs")])
     junk = MAGIC + bytes(100_000)
     files.create(pack_name(sha256(junk)), junk)
     header = IndexHeader("Ann@laptop", 0, [IndexedPack(sha256(junk), len(junk))], indexes)
@@ -359,23 +352,50 @@ def test_a_mark_alone_deletes_nothing_that_is_needed(
     assert _rows(files, tmp_path) == stores.rows(full)
 
 
-def test_a_pack_that_no_index_lists_is_deleted_when_it_was_found_so_twice(tmp_path: Path) -> None:
+def test_a_pack_that_no_index_lists_is_deleted_when_no_push_can_be_at_work(tmp_path: Path) -> None:
     root = tmp_path / "remote"
     files = FolderFiles(root)
     make_remote(files)
-    digest = "ab" * 32
-    files.create(pack_name(digest), MAGIC)
-    stores.collect(files)
-    assert _files(root, "retired") == []  # a push may be at work
+    files.create(pack_name("ab" * 32), MAGIC)
+    for days, grace in ((0, NONE), (0.9, NONE), (13, timedelta(days=14))):
+        _age(root, days)
+        assert not stores.collect(files, grace=grace).deleted
     _age(root, 15)
     planned = stores.collect(files, dry_run=True)
-    assert _files(root, "retired") == []
-    assert planned.waiting == stores.collect(files).waiting == FileCounts(0, 1, len(MAGIC))
-    assert len(_files(root, "retired")) == 1  # one that goes on now learns of it
-    assert files.read(pack_name(digest), 100) == MAGIC
-    _age(root, 15)
-    assert stores.collect(files).deleted == FileCounts(0, 1, len(MAGIC))
+    assert files.read(pack_name("ab" * 32), 100) == MAGIC
+    assert planned.deleted == stores.collect(files).deleted == FileCounts(0, 1, len(MAGIC))
     assert stores.names(root) == ["format"]
+
+
+@pytest.mark.parametrize(("days", "is_used"), [(0, True), (0.4, True), (0.6, False), (30, False)])
+def test_a_push_uses_a_pack_that_is_there_only_while_no_clean_up_deletes_it(
+    full: Store, tmp_path: Path, days: float, is_used: bool
+) -> None:
+    root = tmp_path / "remote"
+    stores.push(full, FolderFiles(root))
+    for index in _files(root, "indexes"):
+        index.unlink()
+    before = _files(root, "packs")
+    _age(root, days)
+    stores.push(full, FolderFiles(root))
+    assert (_files(root, "packs") == before) == is_used
+    assert _rows(FolderFiles(root), tmp_path) == stores.rows(full)
+
+
+def test_the_marks_of_an_older_program_are_not_read_and_go_after_the_grace(
+    full: Store, tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    stores.push(full, FolderFiles(root))
+    before = stores.names(root)
+    (root / "retired").mkdir()
+    mark = root / f"retired/{'a' * 64}.json"
+    listed = json.dumps({"indexes": [], "packs": [path.stem for path in _files(root, "packs")]})
+    mark.write_text(listed)
+    assert not stores.collect(FolderFiles(root)).deleted
+    assert mark.exists()
+    stores.collect(FolderFiles(root), grace=NONE)
+    assert stores.names(root) == before
 
 
 def test_rows_of_a_newer_program_are_kept(full: Store, tmp_path: Path) -> None:

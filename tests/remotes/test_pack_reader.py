@@ -12,7 +12,7 @@ from evalstore.remotes import pack_reader
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.pack_reader import PackReader
-from evalstore.remotes.packs import TABLE_NAMES
+from evalstore.remotes.packs import TABLE_NUMBERS
 from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import stores
 
@@ -71,7 +71,7 @@ def test_packs_used_last_are_kept_and_not_measured_at_each_read(
         cache.refresh(files)
         by_pack = {
             place.pack: place
-            for table in TABLE_NAMES.values()
+            for table in TABLE_NUMBERS.values()
             for place in cache.find_places(table, wanted)
         }
         places = [*by_pack.values()]

@@ -25,7 +25,7 @@ from evalstore.exchange.sync.push import (
 )
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
-from evalstore.remotes.collect_garbage import Collected, GarbageCollection
+from evalstore.remotes.collect_garbage import Collected, collect_garbage
 from evalstore.remotes.index_cache import IndexCache, absolute_address
 from evalstore.remotes.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
@@ -258,7 +258,7 @@ def collect_remote_garbage(
     if seconds is None:
         raise EvalstoreError(f"'--grace {grace}' is not valid", hint=AGE_HINT)
     with open_remote(location, remote, to_push=True) as opened:
-        collection = GarbageCollection(
+        collected = collect_garbage(
             opened.files,
             opened.cache,
             grace=int(seconds * _SECOND),
@@ -266,4 +266,4 @@ def collect_remote_garbage(
             listener=listener or CopyListener(),
             dry_run=dry_run,
         )
-        return GarbageReport(opened.name, opened.address, grace.strip(), dry_run, collection.run())
+        return GarbageReport(opened.name, opened.address, grace.strip(), dry_run, collected)

@@ -222,7 +222,7 @@ class Workspace(ResultReader):
     ) -> GarbageReport:
         """Compact the small pushes of a remote, and delete its files that are no longer needed.
 
-        Files stay as long as `grace` says (default: `14d`) after they were marked. All rows stay.
+        Files stay as long as `grace` says (default: `14d`) after they were replaced. All rows stay.
         """
         from evalstore.exchange.sync.remotes import collect_remote_garbage
 

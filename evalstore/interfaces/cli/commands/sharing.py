@@ -392,7 +392,7 @@ def print_collected(report: GarbageReport) -> None:
         verb, them, were = ("is", "it", "it was") if is_one else ("are", "them", "they were")
         print_sentence(
             f"{_counts(collected.waiting)} {verb} no longer needed; 'evalstore remote gc' deletes "
-            f"{them} {report.grace} after {were} marked"
+            f"{them} {report.grace} after {were} replaced"
         )
     if collected.others:
         pushes = output.plural(collected.others, "push")
