@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
@@ -28,6 +28,8 @@ _MOST_NODES = 1_000_000
 """The most values in one document after its aliases are expanded."""
 _MOST_BITS = 14_000
 """The most bits of a whole number, as Python converts at most 4,300 digits."""
+_MOST_ESCAPED = 200_000
+"""The most characters of a document with escaped surrogate pairs, which takes seconds."""
 _NESTING = re.compile(r"[\[{]|[-?:][ \t\n]")
 _RESOLVERS = (
     ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
@@ -43,6 +45,21 @@ _RESOLVERS = (
 
 class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's interface
+
+
+class _PairLoader(yaml.SafeLoader):
+    """Reads escaped surrogate pairs, which JSON has for an emoji and libyaml refuses; slow."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's interface
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        """Return a scalar in which the halves of each pair are joined."""
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        try:
+            node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            raise _problem(node, "half of a surrogate pair is not a character") from None
+        return node
 
 
 _ONE_LINE = 60
@@ -93,7 +110,7 @@ class _CompactDumper(_CoreDumper):
 
 
 for _name, _pattern, _first in _RESOLVERS:
-    for _class in (_CoreLoader, _CoreDumper):
+    for _class in (_CoreLoader, _PairLoader, _CoreDumper):
         _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
 
 
@@ -208,10 +225,11 @@ def read_yaml(
     With `repeats` a key may appear again, and the last one counts, as in other readers.
     With `merge_keys`, `<<` is a key like any other, for formats that have a meaning for it.
     """
+    kind: Any = _CoreLoader
     while True:
-        loader = _CoreLoader(text)
+        loader = kind(text)
         try:
-            _refuse_size(text)
+            _refuse_size(text, kind)
             node = loader.get_single_node()
             value = None if node is None else _Values(repeats, merge_keys).read(node, 0)
             return Document(value, node, first_line)
@@ -220,15 +238,14 @@ def read_yaml(
             message = str(error.problem or error.context or "is not valid YAML")
             if mark is None:
                 raise FileProblem(message, first_line) from error
-            line, column = mark.line, mark.column
-            if "escape code" in message and (joined := join_surrogates(text, line, column)):
-                text = joined
+            if "escape code" in message and kind is _CoreLoader and len(text) <= _MOST_ESCAPED:
+                kind = _PairLoader
                 continue
-            if opened := _find_unclosed(text, error):
-                sign, line, column = opened
-                is_end = line == mark.line or not "".join(text.splitlines()[mark.line :]).strip()
+            if unclosed := _find_unclosed(text, error):
+                sign, is_end = unclosed
                 before = "" if is_end else f" before line {mark.line + first_line}"
-                message = f"the {sign} is not closed{before}"
+                message, mark = f"the {sign} is not closed{before}", error.context_mark or mark
+            line, column = mark.line, mark.column
             is_tab = "".join(_BREAK.split(text)[line : line + 1])[column:].startswith("\t")
             hint = "use spaces, not a tab" if is_tab else _HINTS.get(message)
             raise FileProblem(message, line + first_line, column=column + 1, hint=hint) from error
@@ -248,14 +265,34 @@ _HINTS = {
 }
 
 
-def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> Opening | None:
-    loader = _CoreLoader(text)
-    try:
-        return find_unclosed(text, iter(loader.get_token, None), error)
-    except yaml.YAMLError:
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_OPENED = (
+    "while parsing a flow sequence",
+    "while parsing a flow mapping",
+    "while scanning a quoted scalar",
+)
+
+
+def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> tuple[str, bool] | None:
+    """Return the bracket or quotation mark of `context_mark` if it is not closed.
+
+    Returns also whether the text ends where the parser stopped. None if the line at which it
+    stopped belongs to what is open, by its indentation: then that line is at fault.
+    """
+    lines = [*_BREAK.split(text), ""]
+    opened, stopped = error.context_mark, error.problem_mark
+    if not (opened and stopped and str(error.context).startswith(_OPENED)):
         return None
-    finally:
-        loader.dispose()
+    if "escape" in str(error.problem):
+        return None
+    first, last = lines[opened.line], lines[stopped.line]
+    is_below = opened.line < stopped.line and _indent(last) <= _indent(first)
+    is_end = not "".join([last[stopped.column :], *lines[stopped.line + 1 :]]).strip()
+    return (first[opened.column], is_end) if is_below or is_end else None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def write_yaml(value: Json, *, compact: bool = False) -> str:
@@ -273,12 +310,12 @@ def write_yaml(value: Json, *, compact: bool = False) -> str:
     return text.removesuffix("...\n").removesuffix("\n")
 
 
-def _refuse_size(text: str) -> None:
+def _refuse_size(text: str, kind: Any) -> None:
     """Raise for input that would exhaust the stack or memory in libyaml's composer."""
     is_long = len(text) > _MOST_NODES
     if not is_long and sum(1 for _ in islice(_NESTING.finditer(text), 2000)) < 2000:
         return
-    loader, depth, count = _CoreLoader(text), 0, 0
+    loader, depth, count = kind(text), 0, 0
     try:
         while loader.check_event():
             event = loader.get_event()
@@ -416,105 +453,6 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
             hint = f"write a space after '{field[1]}'"
         raise FileProblem(f"the frontmatter {defect}", skipped + 1, hint=hint)
     return document, body, text.count("\n") - body.count("\n") + 1
-
-
-# --- joins escaped surrogate pairs, which JSON has for an emoji and libyaml refuses
-
-
-_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-_INSIDE = r'(?:[^"\\]|\\.)*+'
-_GAP = r"(?:[\s,:\[\]{}]*+|\s*\n(?:\s|-\s|\w++:\s)*+)"
-"""What stands between two texts in quotes when the second is surely one: signs, or a line's key."""
-_REST = re.compile(rf'{_INSIDE}(?:"{_GAP}"{_INSIDE})*+', re.DOTALL)
-_MOST_WORK = 5_000_000
-"""The most characters that are read again for all pairs, which is about four seconds."""
-
-
-def join_surrogates(text: str, line: int, column: int) -> str | None:
-    """Return a document in which the text in double quotes at a place has no surrogate pairs.
-
-    Texts that follow it directly have none either. The place is that at which YAML refuses an
-    escape. Returns None without a pair, and with so many that it would take long.
-    """
-    start = 0
-    for _ in range(line):
-        start = text.find("\n", start) + 1
-    at = text.rfind("\\u", start, start + column + 2)
-    if at < 0 or not _PAIR.match(text, at) or at * len(_PAIR.findall(text, at)) > _MOST_WORK:
-        return None
-    rest = _REST.match(text, at)
-    assert rest is not None
-    return text[:at] + _PAIR.sub(_character, rest[0]) + text[rest.end() :]
-
-
-def _character(pair: re.Match[str]) -> str:
-    high, low = int(pair[1], 16), int(pair[2], 16)
-    return f"\\U{0x10000 + (high - 0xD800) * 0x400 + low - 0xDC00:08X}"
-
-
-# --- the bracket or quotation mark that was opened and never closed in text that is not YAML
-
-
-_QUOTES = ("'", '"')
-_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_SIGNS = {
-    "FlowSequenceStartToken": "[",
-    "FlowMappingStartToken": "{",
-    "FlowSequenceEndToken": "]",
-    "FlowMappingEndToken": "}",
-}
-
-
-class Opening(NamedTuple):
-    """A bracket or a quotation mark, and its place from 0."""
-
-    sign: str
-    line: int
-    column: int
-
-
-def find_unclosed(text: str, tokens: Iterable[Any], error: Any) -> Opening | None:
-    """Return what is open where the parser stopped, if it was opened on a line above.
-
-    `tokens` are those of the text, and `error` is what PyYAML raised. None if the line at which
-    the parser stopped belongs to what is open, by its indentation: then that line is at fault.
-    """
-    context, stopped = error.context or "", error.problem_mark
-    lines = _BREAK.split(text)
-    if context == "while scanning a quoted scalar" and "end of stream" in error.problem:
-        line, column = error.context_mark.line, error.context_mark.column
-        sign = "".join(lines[line : line + 1])[column : column + 1]
-        return Opening(sign if sign in _QUOTES else "quotation mark", line, column)
-    if not context.startswith("while parsing") or stopped is None:
-        return None
-    opened: list[Opening] = []
-    for token in tokens:
-        start, end = token.start_mark, token.end_mark
-        if (start.line, start.column) >= (stopped.line, stopped.column):
-            break
-        sign = _SIGNS.get(type(token).__name__) or getattr(token, "style", None) or ""
-        opening = Opening(sign, start.line, start.column)
-        if sign in _QUOTES:
-            # It may have been closed by the first mark of another text.
-            if start.line < end.line == stopped.line and _is_left(lines, opening, stopped.line):
-                return opening
-        elif sign in ("[", "{"):
-            opened.append(opening)
-        elif sign in ("]", "}") and opened:
-            opened.pop()
-    last = opened[-1] if opened else None
-    return last if last and _is_left(lines, last, stopped.line) else None
-
-
-def _is_left(lines: list[str], opening: Opening, number: int) -> bool:
-    """Return whether a line is below an opening, and not indented more than the line of that."""
-    return number > opening.line and _indent(lines, number) <= _indent(lines, opening.line)
-
-
-def _indent(lines: list[str], number: int) -> int:
-    """Return the indentation of a line; 0 behind the last one, and where a line is blank."""
-    line = lines[number] if number < len(lines) else ""
-    return len(line) - len(line.lstrip()) if line.strip() else 0
 
 
 _NOT_A_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')

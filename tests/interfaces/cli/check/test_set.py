@@ -54,7 +54,7 @@ def test_the_last_one_counts_and_an_empty_file_is_fine() -> None:
             None,
         ),
         (
-            "candidates=[",
+            "candidates=[x",
             "--set candidates: the [ is not closed",
             None,
         ),
