@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
@@ -377,7 +378,6 @@ class JsonDocument:
     def __init__(self, source: TextSource, path: str | None) -> None:
         self._source = source
         self._path = path
-        self._reader = ValueReader(source)
         self._records: list[Record | BadRow] | None = None
 
     def columns(self) -> dict[str, str]:
@@ -386,11 +386,33 @@ class JsonDocument:
         return {key: key for values in rows for key in values}
 
     def records(self) -> Iterator[Record | BadRow]:
-        """Yield the rows in order, with the problems of unusable ones."""
+        """Yield the rows in order, with the problems of unusable ones; their lines are unknown."""
         if self._records is None:
-            text = self._text()
-            self._records = list(self._at_path(text) if self._path else self._listed(text))
+            self._records = list(self._read())
         yield from self._records
+
+    def _read(self) -> Iterator[Record | BadRow]:
+        text, reader = self._text(), ValueReader(self._source)
+        if not text.strip(_SPACE):
+            return
+        try:
+            value, end = reader.read(text, _skip(text, 0), 1)
+            if (at := _skip(text, end)) < len(text):
+                bad = reader.unreadable("more than one document", text, at, 1)
+                bad.hint = "if every line is a row: 'format: jsonl'"
+                raise bad
+        except BadRow as bad:  # nothing after it can be read
+            message, place = bad.message, bad.line
+            raise self._source.problem(message, place, column=bad.column, hint=bad.hint) from bad
+        if reader.wrong:
+            raise self._source.problem(reader.wrong)
+        known = None if "\\u" in text or _may_be_deep(text) else ""
+        for number, element in enumerate(self._find_list(value), 1):
+            try:
+                yield Record(None, reader.check(element, None, known))
+            except BadRow as bad:
+                bad.message = f"row {number}: {bad.message}"
+                yield bad
 
     def _text(self) -> str:
         """Read the whole document; joined in parts, as there may be many short lines."""
@@ -407,34 +429,10 @@ class JsonDocument:
                     raise self._source.problem(problem.message, hint=hint)
         return "".join(parts)
 
-    def _listed(self, text: str) -> Iterator[Record | BadRow]:
-        """Yield the rows of a document that is a list, with their lines."""
-        at = _skip(text, 0)
-        if at == len(text):
-            return
-        if text[at] != "[":
-            raise self._no_list(self._whole(text), "the document")
-        at, line, counted = _skip(text, at + 1), 1, 0
-        more = text[at : at + 1] != "]"
-        while more:
-            line, counted = line + text.count("\n", counted, at), at
-            value, end = self._parse(text, at)
-            try:
-                yield Record(line, self._reader.check(value, line, text[at:end]))
-            except BadRow as bad:
-                yield bad
-            at = _skip(text, end)
-            more = text[at : at + 1] == ","
-            if more:
-                at = _skip(text, at + 1)
-            elif text[at : at + 1] != "]":
-                raise self._fatal(self._reader.unreadable("',' or ']' is expected", text, at, 1))
-        self._refuse_more(text, at + 1)
-
-    def _at_path(self, text: str) -> Iterator[Record | BadRow]:
-        """Yield the rows of a nested list; their line numbers are unknown."""
-        value, place = self._whole(text), "the document"
-        for step in (self._path or "").split("."):
+    def _find_list(self, value: Json) -> list[Json]:
+        """Return the list of rows, at the path if there is one."""
+        place = "the document"
+        for step in self._path.split(".") if self._path else ():
             if isinstance(value, dict) and step in value:
                 value = value[step]
             elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
@@ -449,44 +447,21 @@ class JsonDocument:
                 )
             place = shorten(step)
         if not isinstance(value, list):
-            raise self._no_list(value, place)
-        for element in value:
-            try:
-                yield Record(None, self._reader.check(element, None))
-            except BadRow as bad:
-                yield bad
-
-    def _whole(self, text: str) -> Json:
-        value, end = self._parse(text, _skip(text, 0))
-        self._refuse_more(text, end)
-        if self._reader.wrong:
-            raise self._source.problem(self._reader.wrong)
+            hint = None
+            if isinstance(value, dict):
+                lists = [name for name, inner in value.items() if isinstance(inner, list)]
+                example = f", as in 'rows: {lists[0]}'" if lists else ""
+                hint = f"give the place of the rows{example}"
+            raise self._source.problem(f"{place} must be a list of rows", 1, hint=hint)
         return value
 
-    def _refuse_more(self, text: str, end: int) -> None:
-        """Raise when there is more text after the document."""
-        at = _skip(text, end)
-        if at < len(text):
-            bad = self._reader.unreadable("more than one document", text, at, 1)
-            bad.hint = "if every line is a row: 'format: jsonl'"
-            raise self._fatal(bad)
 
-    def _no_list(self, value: Json, place: str) -> DataProblem:
-        hint = None
-        if isinstance(value, dict):
-            lists = [name for name, inner in value.items() if isinstance(inner, list)]
-            hint = "give the place of the rows" + (f", as in 'rows: {lists[0]}'" if lists else "")
-        return self._source.problem(f"{place} must be a list of rows", 1, hint=hint)
-
-    def _parse(self, text: str, at: int) -> tuple[Json, int]:
-        """Parse a value of the document; nothing after a malformed one can be read."""
-        try:
-            return self._reader.read(text, at, 1)
-        except BadRow as bad:
-            raise self._fatal(bad) from bad
-
-    def _fatal(self, bad: BadRow) -> DataProblem:
-        return self._source.problem(bad.message, bad.line, column=bad.column, hint=bad.hint)
+def _may_be_deep(text: str) -> bool:
+    """Return whether a document may be nested too deeply, by its brackets alone."""
+    signs = re.sub(r"[^\[\]{}]+", "", text)
+    for _ in range(DEEPEST):
+        signs = signs.replace("[]", "").replace("{}", "")
+    return bool(signs)
 
 
 def _skip(text: str, at: int) -> int:
