@@ -344,6 +344,7 @@ def test_cards_of_candidates_have_one_layout_and_names_of_lines_have_room(
         width=390, height=800, deviceScaleFactor=1, mobile=True,
     )  # fmt: skip
     page.open(changed)
+    page.value("document.querySelector('#candidates + .rest').open = true")
     tops = [
         page.value(
             "(row => { const part = name => row.querySelector(`[data-name='${name}']`);"
@@ -417,6 +418,43 @@ def test_the_sentence_has_few_lines(changed: Path, page: Page, width: int, most:
     end = page.value("document.querySelector('.big').getBoundingClientRect().bottom")
     page.call("Emulation.clearDeviceMetricsOverride")
     assert end < 800, "the first number is on the first screen"
+
+
+@pytest.mark.parametrize(("width", "cases", "candidates"), [(390, 3, 4), (1280, 7, 6)])
+def test_a_phone_shows_the_cause_of_a_break_on_its_first_screen_and_the_rest_on_demand(
+    page: Page, tmp_path: Path, width: int, cases: int, candidates: int
+) -> None:
+    models = [f"models/candidate-{number}.yaml" for number in range(6)]
+    root = make_workspace(
+        tmp_path / "desk",
+        {
+            "evalstore.yaml": f"candidates: [{', '.join(it[7:-5] for it in models)}]\n"
+            "evaluators: [judge]\n",
+            **{it: scripted(it[7:-5], {"answer": "Good morning!"}) for it in models},
+            **{f"tests/{it}.md": TEST.replace("Hello", f"Hello {it}") for it in range(6)},
+        },
+    )
+    call(root, "run", "--fail-on", "none")
+    (root / models[0]).write_text(
+        scripted("candidate-0", {"answer": "Go away."}) + "extraIdentifier: v2\n"
+    )
+    call(root, "run", "--fail-on", "none")
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=844, deviceScaleFactor=1, mobile=width < 600,
+    )  # fmt: skip
+    page.open(report(root))
+    page.value(f"document.querySelector('h1').textContent = {json.dumps(FULLEST)}")
+    shown = "[...document.querySelectorAll('{}')].filter(it => it.checkVisibility()).length"
+    parts = [shown.format(part) for part in (".broke li", "#candidates tbody tr", ".interval-cell")]
+    listed = [page.value(part) for part in parts]
+    end = page.value("document.querySelector('.broke li').getBoundingClientRect().bottom")
+    page.value("document.querySelectorAll('.rest').forEach(it => { it.open = true; })")
+    opened = [page.value(part) for part in parts]
+    page.call("Emulation.clearDeviceMetricsOverride")
+    assert listed == [cases, candidates, 0 if width == 390 else 6]
+    assert opened == [7, 6, 6]
+    assert end < 844 or width > 390
 
 
 @pytest.mark.parametrize("width", [320, 400, 768, 1400])
