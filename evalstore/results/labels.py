@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -193,17 +193,28 @@ class NewLabels:
         return len({(label.person, label.evaluation, label.sessions) for label in changed})
 
 
-def find_later_labels(location: Location, store: Store, run: Run) -> tuple[str, dict[Result, str]]:
-    """Return a note on how many results were labelled after their run and what of it counts.
+_MOST_NAMED = 3
+"""The most people who are named."""
 
-    With it, of each such result, how it was labelled and by whom. The note is empty without any.
+
+def find_later_labels(
+    location: Location, store: Store, run: Run, quote: Callable[[str], str] = str
+) -> tuple[str, dict[Result, str]]:
+    """Return a note on how many results were labelled after their run, by whom and what counts.
+
+    With it, of each such result, how it was labelled and by whom. The note is empty without any;
+    `quote` writes the name of a person in it.
     """
     told = dict(describe_later_labels(store, run))
     counted = with_later_labels(location, store, told)
     if not told:
         return "", told
     number = {0: "none", len(told): "all"}.get(len(counted), f"{len(counted):,}")
-    note = f"labels of {plural(len(told), 'result')} changed after this run"
+    labels = read_labels(store)
+    people = sorted({label.person for result in told for label in labels.later(result)})
+    more = f" and {len(people) - _MOST_NAMED:,} more" * (len(people) > _MOST_NAMED)
+    by = f"by {', '.join(map(quote, people[:_MOST_NAMED]))}{more}"
+    note = f"labels of {plural(len(told), 'result')} changed after this run ({by})"
     texts = {
         it: f"{text}; {'' if it in counted else 'not '}counted when this report was made"
         for it, text in told.items()

@@ -19,6 +19,7 @@ from evalstore.core.display import (
     WORKSPACE,
     cost_text,
     half_up,
+    is_simulated,
     money,
     percent,
     plural,
@@ -180,6 +181,8 @@ def make_overview(
 def _cost_text(run: Run) -> str:
     """Return ` The run cost $0.12.`; empty of a run that cost nothing, and of the workspace."""
     cost = cost_text(run.cost, run.spending)
+    if is_simulated(run.spending):
+        cost = f"{money(run.cost)} (simulated)"
     told = "The price of the run is unknown" if cost == money(None) else f"The run cost {cost}"
     return "" if run.id == WORKSPACE or run.cost == 0 else f" {told}."
 

@@ -319,13 +319,15 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         )
         call(root, *label, *note)
         assert any(
-            "labels of 1 result changed after this run; when this report was made, "
+            "labels of 1 result changed after this run (by Ada); when this report was made, "
             "the workspace counted all of these changes" in line
             for line in summary_of(report(root))
         )
         told = "labelled pass by Ada after the run; counted when this report was made"
         assert told in (root / "report.html").read_text()
-        assert "\nLabels of 1 result changed after this run; " in (markdown_report(Location(root)))
+        assert "\nLabels of 1 result changed after this run (by `Ada`); when" in (
+            markdown_report(Location(root))
+        )
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
         assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == [why]
@@ -334,10 +336,39 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
     call(root, "label", "tests/hello.md", "--remove", "--model", "first", "--as", "Ada")
     assert any("labels of 1 result changed after" in it for it in summary_of(report(root, "@")))
     edit(root, "Hi", "Ho")
-    told = "after this run; when this report was made, the workspace counted none of these changes"
+    told = "(by Ada); when this report was made, the workspace counted none of these changes"
     assert any(told in line for line in summary_of(report(root, "@")))
     told = "label by Ada removed after the run; not counted when this report was made"
     assert told in (root / "report.html").read_text()
+
+
+def test_the_note_on_later_labels_names_three_people_and_leads_to_the_results(root: Path) -> None:
+    path = root / "tests/hello.md"
+    path.write_text(path.read_text().replace("tags:", "systemPrompts: [short, null]\ntags:"))
+    (root / "prompts").mkdir()
+    (root / "prompts/short.md").write_text("Be short.\n")
+    call(root, "run", "--fail-on", "none")
+    for name in ("Ada", "Bo", "Eve", "<Ty>"):
+        call(root, "label", "tests/hello.md", "pass", "--all", "--as", name)
+    page = report(root, "@").read_text()
+    assert (
+        '<li dir="auto"><a href="#labelled">labels of 4 results changed after this run '
+        "(by &lt;Ty&gt;, Ada, Bo and 1 more); when this report was made," in page
+    )
+    listed = page.partition('<ul class="plain" id="labelled">')[2].partition("</ul>")[0]
+    found = re.findall(
+        r'<a href="#case-(\d)" dir="auto">(.+?)</a>.*?"model" dir="auto">(\w+)', listed
+    )
+    assert found == [
+        (place, f"tests/hello.md ({prompt})", model)
+        for place, prompt in (("1", "short"), ("2", "no prompt"))
+        for model in ("first", "second")
+    ]
+    told = (
+        "labelled pass by Ada, labelled pass by Bo, labelled pass by Eve, labelled pass by &lt;Ty"
+    )
+    assert listed.count(told) == 4
+    assert "(by `<Ty>`, `Ada`, `Bo` and 1 more)" in markdown_report(Location(root))
 
 
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
         re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "<time>", ran.stdout)
         == f"""\
 ### evalstore: `one` got worse, 50% to 0% (may be chance); 1 result broke, none fixed. \
-The run cost $0.0600 simulated.
+The run cost $0.0600 (simulated).
 
 Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 

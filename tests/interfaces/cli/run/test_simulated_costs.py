@@ -37,7 +37,7 @@ def test_an_estimate_a_log_and_a_report_are_marked(workspace: Path, evalstore: E
     assert "about $0.0600 simulated.\n" in evalstore("run", "--dry-run").stdout
     assert "2 new verdicts, $0.0600 simulated\n" in evalstore("log").stdout
     report = evalstore("report", "--markdown").stdout
-    assert "The run cost $0.0600 simulated." in report
+    assert "The run cost $0.0600 (simulated)." in report
     evalstore("run")
     evalstore("run")
     assert ", 0 new verdicts, $0, compared with" in evalstore("report", "--markdown").stdout
