@@ -97,6 +97,8 @@ class LabelPages:
         """The digests of all answers, also with the judging version of each."""
         self._state: object = None
         """What they depend on: cases, settings and runs."""
+        self._skipped = defaultdict[str, set[tuple[str, str]]](set)
+        """The sessions and cases that each person, or somebody without a name, has skipped."""
 
     def first(self, person: str, only: str, *after: str) -> AskedAnswer | None:
         """Return the first answer `after` a session and case that a person has not labelled.
@@ -334,7 +336,11 @@ class LabelPages:
             if seen and own is None and verdict != "none":
                 return "other"
             if verdict == "skip" or (verdict == "next" and own is None):
-                return "" if note in ("", before[1]) else "newer" if own else "no label"
+                if note not in ("", before[1]):
+                    return "newer" if own else "no label"
+                if own is None:
+                    self._skipped[person].add((answer.session, answer.place))
+                return ""
             verdict = before[0] if verdict == "next" else verdict
             word = next((word for word in _WORDS if word == verdict), None)
             if word is None:
@@ -359,13 +365,15 @@ class LabelPages:
         only, person = str(values["only"]), str(values["person"])
         offered, labels = self._offered(only, person), stored_labels(self._location)
         total = sum(not each.missing for each in offered)
-        labelled = sum(person in _by_person(labels, each) for each in offered[:total])
+        skipped = {*self._skipped.get(person, ()), *self._skipped.get("", ())}
+        unlabelled = [it for it in offered[:total] if person not in _by_person(labels, it)]
         return render(
             "label.html",
             **values,
             shown_person=safe(person),
-            left=total - labelled,
+            left=len(unlabelled),
             total=total,
+            skipped=[(it, safe(it.title)) for it in unlabelled if it[:2] in skipped],
             edited=len(self._find_former(labels, person, only)),
             is_sample=total == MOST_ANSWERS,
             incomplete=sorted({safe(each.title) for each in offered if each.missing}),

@@ -1084,17 +1084,30 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     sent = post(address, first, verdict="skip", by="Ada")
     second = str(ask(address, str(sent.headers["Location"]))[0].headers["Location"])
     assert second != first
+    assert ">1 skipped answer</a>" in ask(address, second)[1]
+    sent = post(address, second, verdict="skip", by="")  # before the name is typed
     sent = post(address, second, verdict="skip", by="Ada")
     end = ask(address, str(sent.headers["Location"]))[1]
     assert ">You have labelled 0 of 2 answers.</h1>" in end
     assert "Label the remaining 2 answers." in end
     assert ask(address, "label?by=Ada&end=yes")[1] == end
+    listed = end.partition('<summary id="skipped">2 skipped answers</summary>')[2]
+    links = re.findall(r'<li><a href="([^"]+)"', listed.partition("</ul>")[0])
+    assert [urlsplit(html.unescape(link)).path for link in links] == [
+        urlsplit(path).path for path in (first, second)
+    ]
+    link = html.unescape(
+        re.findall(r'href="([^"]+)">2 skipped answers</a>', ask(address, first)[1])[0]
+    )
+    assert 'id="skipped"' in ask(address, link)[1]
+    assert ">1 skipped answer</a>" in ask(address, first.replace("Ada", "Eve"))[1]
     assert "label?by=Ada&amp;only=&amp;end=yes" in ask(address, first)[1]
     assert labels_in(root) == []
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
     response, text = ask(address, "label?by=Ada")
     assert (response.status, "You have labelled all 2 answers." in text) == (200, True)
+    assert "skipped" not in text
 
 
 def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candidate(
