@@ -5,7 +5,6 @@ JSON is read strictly: malformed values are reported, not repaired.
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import io
 import json
@@ -67,13 +66,6 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of one line."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _GZIP = b"\x1f\x8b"
-_BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-"""The longer ones first: one is the beginning of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +189,11 @@ class Lines:
 
     def _undecodable(self, raw: bytes, start: int, error: UnicodeError) -> DataProblem:
         name = self._encoding.upper()
-        if self.number == 1:
-            for mark, encoding in _BOMS.items():
-                if raw.startswith(mark):
-                    message = f"this is not {name} but looks like {encoding.upper()}"
-                    hint = f"write 'encoding: {encoding}'"
-                    return self.source.problem(message, 1, hint=hint)
         if not isinstance(error, UnicodeDecodeError):
             return self.source.bad_row(f"not {name}", self.number)
         at = error.start
         message = f"not {name}: byte 0x{raw[at]:02x} at offset {start + at}"
-        hint = "set its 'encoding', as in 'encoding: latin-1'"
+        hint = "set its 'encoding', as in 'encoding: latin-1' or 'encoding: utf-16'"
         return self.source.bad_row(message, self.number, hint=hint)
 
 

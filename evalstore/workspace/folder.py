@@ -7,9 +7,7 @@ never part of a message.
 
 from __future__ import annotations
 
-import codecs
 import os
-import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +15,13 @@ from io import StringIO
 from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
-from evalstore.files.access import LARGEST_TEXT, normalise, read_file
+from evalstore.files.access import (
+    LARGEST_TEXT,
+    Boundary,
+    OutsideProblem,
+    normalise,
+    read_file,
+)
 from evalstore.files.fields import suggest_beside
 from evalstore.files.yaml12 import read_yaml
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
@@ -191,15 +195,6 @@ NAMES = (".env.local", ".env")
 LARGEST = 2**20
 """The largest size of a file, in bytes."""
 MOST_LINES = 10_000
-_SAVE = "save it as UTF-8"
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-"""Byte order marks and encodings; longer marks come first, as one is a prefix of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,19 +224,21 @@ def variables_of(root: Path) -> list[tuple[str, str]]:
 
 
 def mentions(root: Path, names: Sequence[str]) -> bool:
-    """Return whether a file may set a variable whose name begins so; it may be in UTF-16, too.
+    """Return whether a file may set a variable whose name begins so.
 
     Raises `EvalstoreError` for a file that cannot be read.
     """
     files = (_read_bytes(root, name) or b"" for name in NAMES)
-    return any(
-        name.encode() in data.replace(b"\0", b"") for data in files for name in names if data
-    )
+    return any(name.encode() in data for data in files for name in names)
 
 
 def parse_env_file(data: bytes, name: str) -> EnvFile:
     """Parse the variables of a file; `name` is shown in errors. Raises `EvalstoreError`."""
-    text = _decode(data, name)
+    try:
+        text = normalise(data)
+    except FileProblem as problem:
+        place = f"{name}:{problem.line}"
+        raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
     if text.count("\n") >= MOST_LINES:
         raise EvalstoreError(
             f"{name}: has more than {MOST_LINES:,} lines",
@@ -249,7 +246,7 @@ def parse_env_file(data: bytes, name: str) -> EnvFile:
         )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise EvalstoreError(f"{name}:{line}: holds a NUL character", hint=_SAVE)
+        raise EvalstoreError(f"{name}:{line}: holds a NUL character", hint="save it as UTF-8")
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}
@@ -266,49 +263,22 @@ def parse_env_file(data: bytes, name: str) -> EnvFile:
     return EnvFile(values, lines, tuple(unread))
 
 
-def _decode(data: bytes, name: str) -> str:
-    encoding = next((known for mark, known in _MARKS if data.startswith(mark)), "utf-8")
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        label = encoding.removesuffix("-sig").upper()
-        raise EvalstoreError(f"{name}:{line}: is not {label}", hint=_SAVE) from error
-
-
 def _read_bytes(root: Path, name: str) -> bytes | None:
     """Read a regular file in the workspace; None when there is no file."""
     path = root / name
     try:
-        # Without O_NONBLOCK opening a pipe would block.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        path.stat()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unreadable(name, error) from error
+        raise EvalstoreError(f"{name}: cannot be read: {error.strerror}") from error
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            hint = f"write keys into a file '{name}', or remove this one"
-            raise EvalstoreError(f"{name}: is not a regular file", hint=hint)
-        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
-            raise EvalstoreError(
-                f"{name}: is a link to a file outside the workspace",
-                hint="copy the file into the workspace, or set its variables in your environment",
-            )
-        if status.st_size > LARGEST:
-            raise EvalstoreError(
-                f"{name}: is too large: {status.st_size / 2**20:,.1f} MiB, "
-                f"at most {LARGEST // 2**20} MiB are read",
-                hint="keep only keys and addresses of providers in it",
-            )
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            return file.read(LARGEST)
-    except OSError as error:
-        raise _unreadable(name, error) from error
-    finally:
-        os.close(descriptor)
-
-
-def _unreadable(name: str, error: OSError) -> EvalstoreError:
-    return EvalstoreError(f"{name}: cannot be read: {error.strerror}")
+        return Boundary([root], "workspace").read(path, LARGEST)
+    except OutsideProblem as problem:
+        raise EvalstoreError(
+            f"{name}: {problem.message}",
+            hint="copy the file into the workspace, or set its variables in your environment",
+        ) from problem
+    except FileProblem as problem:
+        hint = f"keep only keys and addresses of providers in a file '{name}', or remove this one"
+        raise EvalstoreError(f"{name}: {problem.message}", hint=hint) from problem

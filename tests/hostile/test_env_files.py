@@ -18,14 +18,10 @@ GOOD = "# keys\nexport A_KEY='one two'\n\nB_KEY=three # words\nC_KEY=\"a\\nb\"\n
 VALUES = {"A_KEY": "one two", "B_KEY": "three", "C_KEY": "a\nb", "D_KEY": "ä"}
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-be", "utf-16-le"]
-)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_it_is_read_in_every_encoding_that_says_so(encoding: str, end: str) -> None:
-    mark = "\ufeff" if encoding.startswith("utf-16-") else ""
-    data = (mark + GOOD.replace("\n", end)).encode(encoding)
-    assert parse_env_file(data, ".env").values == VALUES
+def test_it_is_read_with_any_line_ends_and_mark(encoding: str, end: str) -> None:
+    assert parse_env_file(GOOD.replace("\n", end).encode(encoding), ".env").values == VALUES
 
 
 def test_a_line_that_says_nothing_is_passed_over() -> None:
@@ -35,13 +31,13 @@ def test_a_line_that_says_nothing_is_passed_over() -> None:
 
 
 WRONG = {
-    "Latin-1": (b"A_KEY=1\nB_KEY=\xe4\n", ".env:2: is not UTF-8"),
+    "Latin-1": (b"A_KEY=1\nB_KEY=\xe4\n", ".env:2: is not UTF-8: byte 0xe4"),
     "UTF-16 without a mark": ("A_KEY=1\n".encode("utf-16-le"), ".env:1: holds a NUL character"),
     "a NUL": (b"A_KEY=1\nB_KEY=\0\n", ".env:2: holds a NUL character"),
-    "half of UTF-16": (b"\xff\xfeA", ".env:1: is not UTF-16"),
+    "UTF-16": ("A_KEY=1\n".encode("utf-16"), ".env:1: is not UTF-8: byte 0xff"),
     "many lines": (b"A_KEY=1\n" * 100_000, ".env: has more than 10,000 lines"),
     "many empty lines": (b"\n" * 900_000, ".env: has more than 10,000 lines"),
-    "much": (b"x" * (LARGEST + 1), ".env: is too large: 1.0 MiB, at most 1 MiB are read"),
+    "much": (b"x" * (LARGEST + 1), ".env: the file has 1.1 MiB; at most 1 MiB are read"),
 }
 
 
@@ -66,12 +62,12 @@ def sparse(path: Path) -> None:
 
 
 KINDS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a pipe": (lambda path: os.mkfifo(path), "is not a regular file"),
-    "a folder": (lambda path: path.mkdir(), "is not a regular file"),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
+    "a pipe": (lambda path: os.mkfifo(path), "is a named pipe, not a regular file"),
+    "a folder": (lambda path: path.mkdir(), "is a folder, not a regular file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, not a regular file"),
     "a link in a circle": (lambda path: path.symlink_to(path.name), "cannot be read"),
-    "a link to outside": (outside, "is a link to a file outside the workspace"),
-    "3 GiB": (sparse, "is too large"),
+    "a link to outside": (outside, "leads to '.*', which is outside the workspace"),
+    "3 GiB": (sparse, "the file has 3,072.0 MiB"),
 }
 
 
@@ -130,7 +126,7 @@ def test_a_command_says_so_and_ends(
     monkeypatch.chdir(folder)
     ran = evalstore(command)
     assert ran.exit_code == 2
-    assert ".env: is not a regular file" in ran.stdout + ran.stderr
+    assert ", not a regular file" in ran.stdout + ran.stderr
 
 
 @pytest.mark.opens_no_store

@@ -79,19 +79,16 @@ _LARGEST_DELTAS = 4 * 2**20
 """Bytes of all deltas of an object."""
 _DEPTH = 200
 """The longest chain of deltas; git makes at most 50 by default."""
-_MOST_FOLDERS = 16
 _TYPES = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _OFFSET_DELTA, _REF_DELTA = 6, 7
 
 
 class Objects:
-    """The objects of one repository, by their ids in hexadecimal digits."""
+    """The own objects of one repository, by their ids in hexadecimal digits; none it borrows."""
 
     def __init__(self, common: Path) -> None:
-        self._folders = _object_folders(common / "objects")
-        self._packs = [
-            index for each in self._folders for index in sorted(each.glob("pack/pack-*.idx"))
-        ]
+        self._folder = common / "objects"
+        self._packs = sorted(self._folder.glob("pack/pack-*.idx"))
         self._deltas_left = _LARGEST_DELTAS
 
     def tree_of(self, commit: str) -> str:
@@ -131,11 +128,10 @@ class Objects:
 
     def _find(self, id: bytes, depth: int) -> tuple[str, bytes]:
         digits = id.hex()
-        for folder in self._folders:
-            loose = folder / digits[:2] / digits[2:]
-            if loose.is_file():
-                head, _, rest = _inflate(read_bytes(loose, _LARGEST), 0).partition(b"\0")
-                return head.split(b" ")[0].decode("ascii", "replace"), rest
+        loose = self._folder / digits[:2] / digits[2:]
+        if loose.is_file():
+            head, _, rest = _inflate(read_bytes(loose, _LARGEST), 0).partition(b"\0")
+            return head.split(b" ")[0].decode("ascii", "replace"), rest
         for index in self._packs:
             offset = _find_offset(index, id)
             if offset is not None:
@@ -178,22 +174,6 @@ class Objects:
         delta = _inflate(pack, at, self._deltas_left)
         self._deltas_left -= len(delta)
         return delta
-
-
-def _object_folders(objects: Path) -> list[Path]:
-    """Return the folder and its alternates, each once."""
-    folders = [objects.resolve()]
-    for folder in folders:  # it grows on the way
-        alternates = folder / "info" / "alternates"
-        if not alternates.is_file():
-            continue
-        for line in read_text(alternates).splitlines()[:_MOST_FOLDERS]:
-            borrowed = (folder / line).resolve()
-            if line and not line.startswith("#") and borrowed not in folders:
-                folders.append(borrowed)
-        if len(folders) > _MOST_FOLDERS:
-            raise GitError("too many folders of objects")
-    return folders
 
 
 def _inflate(data: bytes | mmap, at: int, largest: int = _LARGEST) -> bytes:

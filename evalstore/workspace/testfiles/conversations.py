@@ -66,30 +66,19 @@ def with_emoji(lines: list[SourceLine]) -> list[SourceLine]:
     return lines if _has_user(lines) else [_with_emoji(line) for line in lines]
 
 
-def text_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
-    """Return a warning about the first heading in words of a test that has others as emoji."""
-    if not _has_user(lines):
-        return []
-    lines = [line for line in lines if not _is_tool(line)]  # `unknown_roles` warns of these
-    return _warnings(lines, f"write all headings in words, or all as emoji: {_ALL_EMOJI}")
-
-
-def unknown_roles(lines: Sequence[SourceLine]) -> list[FileProblem]:
+def doubtful_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
     """Return a warning about each heading of a test that looks like a role, and is text.
 
-    Such are emoji and words of other formats (`# 🛠`, `# Function`, `# Developer`, `# User:`) and
-    misspelt words (`# Assistent`).
+    Such are emoji and words of other formats (`# 🛠`, `# Function`, `# Developer`, `# User:`),
+    misspelt words (`# Assistent`), and words in a test that has other headings as emoji.
     """
     found: dict[str, FileProblem] = {}
     in_words = not _has_user(lines)
     for line in lines:
         role, rest = _role_of(line)
-        if not role:
-            continue
-        if _match(line) and (in_words or not _is_tool(line)):
-            continue  # it is a heading, or `text_headings` warns of it
-        hint = _hint_of_role(role, rest, in_words=in_words)
-        found.setdefault(line.text.strip(), _warning(line, hint))
+        if role and not (in_words and _match(line)):
+            hint = _hint_of_role(role, rest, in_words=in_words)
+            found.setdefault(line.text.strip(), _warning(line, hint))
     return list(found.values())
 
 
@@ -121,27 +110,22 @@ def _nearest(word: str, roles: tuple[str, ...], like: float) -> str:
     return next(iter(get_close_matches(word, roles, 1, like)), "")
 
 
-def correct(
-    lines: Sequence[SourceLine], *, any_level: bool
-) -> tuple[list[SourceLine], list[FileProblem]]:
-    """Return lines in which misspelt headings are right, and a problem for each of those.
+def misspelt_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
+    """Return the problems of headings of a test that cannot be read, as `# Assistent`.
 
-    For a test that cannot be read as it is: `# Assistent`, and with `any_level` also `#User` and
-    `## User`, are headings. Raises `FileProblem` for `# Tool`.
+    Only where there are none, `#User` and `## User` are problems, too.
     """
     in_words = not _has_user(lines)
-    corrected: list[SourceLine] = []
     problems: list[FileProblem] = []
-    for line in with_emoji(list(lines)):
-        role, rest = _role_of(line, is_wrong=True, any_level=any_level)
-        if role in ("", "tool"):
-            corrected.append(line)
-            continue
-        corrected.append(line._replace(text=f"# {_EMOJI[role]}{rest}"))
-        meant = f"# {role.capitalize() if in_words else _EMOJI[role]}{rest}"
-        message = f"'{line.text.strip()}' does not begin a message"
-        problems.append(FileProblem(message, line.number, hint=f"did you mean '{meant}'?"))
-    return corrected, problems
+    for any_level in (False, True):
+        for line in () if problems else lines:
+            role, rest = _role_of(line, is_wrong=True, any_level=any_level)
+            if role in ("", "tool") or (in_words and _match(line)):
+                continue
+            meant = f"# {role.capitalize() if in_words else _EMOJI[role]}{rest}"
+            message = f"'{line.text.strip()}' does not begin a message"
+            problems.append(FileProblem(message, line.number, hint=f"did you mean '{meant}'?"))
+    return problems
 
 
 def _hint_of_role(role: str, rest: str, *, in_words: bool) -> str:
@@ -179,11 +163,6 @@ def _has_user(lines: Iterable[SourceLine]) -> bool:
 
 def _match(line: SourceLine) -> re.Match[str] | None:
     return None if line.fenced or "# " not in line.text[:5] else _WORDS.fullmatch(line.text)
-
-
-def _is_tool(line: SourceLine) -> bool:
-    heading = _match(line)
-    return heading is not None and (heading["role"] or "").lower() == "tool"
 
 
 def _with_emoji(line: SourceLine) -> SourceLine:
@@ -282,18 +261,6 @@ def read_runs(
             raise FileProblem(f"two conversations are called '{name}'", line)
         runs.append(_conversation([*shared, *lines[start + 1 : end]], line, name, count))
     return tuple(runs)
-
-
-def misspelt_headings(lines: list[SourceLine], first: int) -> list[FileProblem]:
-    """Return problems of headings, if conversations can be read when their spelling is right."""
-    for any_level in (False, True):
-        try:
-            corrected, problems = correct(lines, any_level=any_level)
-            read_runs(corrected, first, None)
-        except FileProblem:
-            continue
-        return problems
-    return []
 
 
 def _read_name(rest: str, line: int) -> tuple[str, int]:

@@ -34,6 +34,7 @@ from evalstore.workspace.testfiles.conversations import (
     RepeatedConversation,
     Turn,
     check_order,
+    doubtful_headings,
     headings_of_prompt,
     may_have_words,
     misspelt_headings,
@@ -42,8 +43,6 @@ from evalstore.workspace.testfiles.conversations import (
     read_runs,
     rules_of_last_message,
     split_turns,
-    text_headings,
-    unknown_roles,
     with_emoji,
 )
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
@@ -399,7 +398,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         lambda: _conversations(fields, above, first, has_words=has_words), nothing
     )
     wrong = {each.line for problem in collector.problems for each in (problem, *problem.others)}
-    doubtful = [*(text_headings(above) if has_words else ()), *unknown_roles(above)]
+    doubtful = doubtful_headings(above)
     collector.warnings += [warning for warning in doubtful if warning.line not in wrong]
     collector.warnings += misspelt_blocks(above, "candidate") + misspelt_blocks(below, "evaluator")
     block = collector.attempt(lambda: take_block(below), None)
@@ -538,8 +537,8 @@ def _conversations(
         return _from_field(fields.document, above, repetitions)
     try:
         return read_runs(with_emoji(above) if has_words else above, first, repetitions)
-    except FileProblem:
-        raise_all(misspelt_headings(above, first))
+    except FileProblem as problem:
+        problem.others = (*problem.others, *misspelt_headings(above))
         raise
 
 

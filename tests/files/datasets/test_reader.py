@@ -102,8 +102,9 @@ def test_what_is_not_utf8_is_reported_with_its_offset() -> None:
     assert place_and_message(data) == (2, "not UTF-8: byte 0xff at offset 14")
 
 
-def test_what_looks_like_another_encoding_is_reported() -> None:
-    assert problem("a,b\n1,2\n".encode("utf-16"), "d.csv").hint == "write 'encoding: utf-16'"
+def test_what_is_in_another_encoding_has_a_hint_on_the_field() -> None:
+    hint = problem("a,b\n1,2\n".encode("utf-16"), "d.csv").hint
+    assert hint == "set its 'encoding', as in 'encoding: latin-1' or 'encoding: utf-16'"
 
 
 def test_a_packed_file_that_is_cut_off_is_reported() -> None:

@@ -36,22 +36,6 @@ def short_refs(folder: Path) -> None:
     (folder / "packed-refs").write_bytes(lines + f"{COMMIT} refs/heads/main\n".encode())
 
 
-def alternates(folder: Path) -> None:
-    """Folders that each borrow from all others."""
-    names = [f"o{number}" for number in range(100)]
-    lines = "".join(f"../{name}\n" for name in names)
-    for name in ("objects", *names):
-        path = folder / name / "info/alternates"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(lines)
-
-
-def endless_alternates(folder: Path) -> None:
-    path = folder / "objects/info/alternates"
-    path.parent.mkdir(parents=True)
-    path.write_text("../objects\n./.\n../objects/../objects\n" * 10)
-
-
 def deltas(folder: Path) -> None:
     """An object whose delta is made on a delta, and so on, each of them 4 MiB of zeros."""
     ids = [bytes.fromhex(COMMIT), *(number.to_bytes(20, "big") for number in range(1, 150))]
@@ -89,8 +73,6 @@ def write_pack(folder: Path, objects: dict[bytes, bytes]) -> None:
     "craft",
     [
         short_refs,
-        alternates,
-        endless_alternates,
         deltas,
         large_object,
         large_loose_object,

@@ -161,9 +161,13 @@ def test_a_linked_working_tree(checkout: Path, tmp_path: Path) -> None:
     assert read_state(checkout / "w") == by_git(checkout / "w")
 
 
-def test_objects_that_are_borrowed(checkout: Path, tmp_path: Path) -> None:
+def test_without_objects_of_its_own_a_clone_is_not_known_to_be_clean(
+    checkout: Path, tmp_path: Path
+) -> None:
     git(tmp_path, "clone", "-q", "--shared", str(checkout), "clone")
-    assert read_state(tmp_path / "clone/w") == by_git(tmp_path / "clone/w")
+    expected = by_git(tmp_path / "clone/w")
+    assert expected
+    assert read_state(tmp_path / "clone/w") == State(expected.commit, None)
 
 
 def test_sha256(folder: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_warning_comes_before_anything_is_asked(echo: Echo, evalstore: Evalsto
         (" \n\n", "tests/data/q.jsonl", "the file has no rows: the test would have no cases"),
         ("version https://git-lfs.github.com/spec/v1\n", "tests/data/q.jsonl", "a Git LFS pointer"),
         ('{"q": "é"}\n'.encode("latin-1"), "tests/data/q.jsonl:1", "not UTF-8: byte 0xe9"),
-        (ROW.encode("utf-16"), "tests/data/q.jsonl:1", "looks like UTF-16"),
+        (ROW.encode("utf-16"), "tests/data/q.jsonl:1", "not UTF-8: byte 0xff"),
         (gzip.compress(ROW.encode())[:-9], "tests/data/q.jsonl", "the gzip data are cut off"),
         (b'{"q": "' + b"x" * 2**26 + b'"}', "tests/data/q.jsonl:1", "too long for a row"),
     ],
