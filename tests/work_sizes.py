@@ -47,7 +47,7 @@ remotes.sftp: _AT_ONCE
 store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
 store.results: _KEPT _MOST_KEPT
-store.search.file: _BATCH _LARGEST_BATCH
+store.search.index: _BATCH _LARGEST_BATCH
 store.sqlite.connection: _KEPT
 core.hashing: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
@@ -88,9 +88,6 @@ FIXED = {
     "store.trees.case_chunks.LEVEL_OF_PARTS": "a level of a tree",
     "store.contents._LARGE": "bytes of a value that is checked more thoroughly",
     "store.postgresql.connection._KEPT_MICROSECONDS": "a time",
-    "store.search.tables._LOOKED_UP": "words of a phrase: fewer find more texts to compare",
-    "store.search.tables._LONGEST_PART": "characters: a part must be longer than its overlap",
-    "store.search.texts._KEPT": "the last character that is kept in a table",
     "workspace.testfiles.replacements.MOST_ROWS": "rows of a file that is refused",
 }
 """Numbers that are not drawn although their names look like it, and why."""

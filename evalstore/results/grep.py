@@ -1,8 +1,7 @@
 """Full-text search: `grep`, and the search of the browser.
 
-The index is updated before each search. For a store in SQLite it is the file
-`.evalstore/search.db` of this machine, or in memory where that cannot be written. A store in
-PostgreSQL has it in its own tables: whoever searches first adds what is new, for all.
+The index is updated before each search. It is the file `.evalstore/search.db` of this machine, or
+in memory where that cannot be written.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from evalstore.core.batches import in_batches, in_small_batches
-from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
 from evalstore.files.json_output import fields_to_json
 from evalstore.files.temporary_list import open_temporary
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import ResultLeaf
-    from evalstore.store.search.texts import Report, SearchIndex
+    from evalstore.store.search.index import Report, SearchIndex
 
 In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""
@@ -61,9 +59,6 @@ class Searcher:
         self._location = location
         self._lock = threading.Lock()
         self._kept: SearchIndex | None = None
-        self._has_warned = False
-        self._stamp: str | None = None
-        """That of a store with search tables before its index was updated."""
         self._runs: list[str] = []
         """The recent runs in which texts have been looked for."""
         self._places: dict[tuple[str, tuple[str, ...]], TextPlace] = {}
@@ -115,8 +110,7 @@ class Searcher:
                 FoundText(hit, place.run, ", ".join(names[id] for id in place.prompts))
                 for hit, place in _hits(store, words, placed)
             )
-            lacks = index.missing and not total
-            return FoundTexts(texts, total, _incomplete(pattern, index) if lacks else None)
+            return FoundTexts(texts, total)
 
         return self._use(report, find)
 
@@ -150,11 +144,11 @@ class Searcher:
                 return None
         try:
             with open_store(self._location) as store:
-                index = self._kept or open_index(self._location, store)
-                if index.in_memory:
+                index = self._kept or open_index(self._location)
+                if not index.path:
                     self._kept = index
                 try:
-                    return search(store, index) if self._update(index, store, report) else None
+                    return search(store, index) if index.update(store, report) else None
                 except EvalstoreError:
                     self._kept = None
                     raise
@@ -164,32 +158,15 @@ class Searcher:
         finally:
             self._lock.release()
 
-    def _update(self, index: SearchIndex, store: Store, report: Report) -> bool:
-        """Update the index; not while nothing is written to a store that has it in itself."""
-        stamp = store.stamp() if store.has_search_tables else None
-        if stamp is not None and stamp == self._stamp:
-            return report(0, 0)
-        if not index.update(store, report):
-            return False
-        self._stamp = stamp
-        if index.missing and not self._has_warned:
-            self._has_warned = True
-            self._location.warn(_lacks(index))
-        return True
 
-
-def open_index(location: Location, store: Store) -> SearchIndex:
-    """Return the index of a store, or else that of the workspace."""
-    if store.has_search_tables:
-        from evalstore.store.search.tables import SearchTables
-
-        return SearchTables(store)
-    from evalstore.store.search.file import SearchFile
+def open_index(location: Location) -> SearchIndex:
+    """Return the index of the workspace."""
+    from evalstore.store.search.index import SearchIndex
 
     workspace = open_workspace(location)
     path = workspace.private / _FILE
     workspace.boundary.require_database(path, workspace.name_of(path))
-    return SearchFile.open(path)
+    return SearchIndex.open(path)
 
 
 # --- grep
@@ -274,8 +251,8 @@ def iterate_hits(
 
     The last word may be the beginning of one; a phrase in quotation marks is one word. `name` is
     an expression over `file::row`, as that of a selection. Raises `EvalstoreError` when nothing
-    in the pattern is a word, and when nothing is found while the index lacks texts. The index is
-    updated, and the texts are placed, before the first one is yielded; few of them are in memory.
+    in the pattern is a word. The index is updated, and the texts are placed, before the first one
+    is yielded; few of them are in memory.
     """
     by_name = compile_name(name) if name else None
     words = split_words(pattern)
@@ -283,33 +260,15 @@ def iterate_hits(
         raise _no_word(pattern)
     kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
     with open_store(location) as store:
-        index = open_index(location, store)
+        index = open_index(location)
         try:
             index.update(store, report)
             documents = index.find_documents(words, kinds)
             placed = place_documents(store, index, documents, by_name)
         finally:
             index.close()
-        is_any = False
         for batch in in_small_batches(placed):
-            if index.missing and not is_any:
-                location.warn(_lacks(index))
-            is_any = True
             yield from (hit for hit, _ in _hits(store, words, batch))
-        if index.missing and not is_any:
-            raise _incomplete(pattern, index)
-
-
-def _lacks(index: SearchIndex) -> str:
-    return f"the search index lacks {plural(index.missing, 'text')}, which this user may not add"
-
-
-def _incomplete(pattern: str, index: SearchIndex) -> EvalstoreError:
-    return EvalstoreError(
-        f"nothing with '{pattern}' is in the search index, which lacks "
-        f"{plural(index.missing, 'text')} that this user may not add",
-        hint="a search by a user who may write to the store adds them",
-    )
 
 
 def _no_word(pattern: str) -> EvalstoreError:

@@ -55,7 +55,7 @@ class Database:
         self._driver = driver
         self.path = driver.name
         """The path or the address of the store, as messages show it."""
-        self.is_remote, self.has_search_tables = driver.is_remote, driver.has_search_tables
+        self.is_remote = driver.is_remote
         self._reading, self.snapshot, self.writing = driver.reading, driver.snapshot, driver.writing
         self.write, self.stamp, self.dialect = driver.write, driver.stamp, driver.dialect
         self.iterate, self.database_problems = driver.iterate, driver.problems

@@ -89,6 +89,12 @@ class Dialect:
     """The order in which the rows of a table were stored, newest first."""
     growth: Growth
     """Finds the rows that are new."""
+    row_number: str
+    """A column of tests, instructions, answers and judgements: a later row has no lower number."""
+    is_newer: str
+    """The condition that the number of a row is higher than a parameter."""
+    settled: str
+    """A number: no row that is stored later has it, or a lower one."""
     for_update: str
     """The end of a query whose rows others cannot change until the transaction ends."""
     skip_locked: str
@@ -207,7 +213,6 @@ class Driver(Protocol):
     """The expressions of its database."""
     is_remote: bool
     """Whether a transaction may take long because it crosses a network."""
-    has_search_tables: bool
     """Whether the words of texts are indexed in the database, and not in a file."""
 
     @property

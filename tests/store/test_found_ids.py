@@ -9,7 +9,7 @@ from collections.abc import Set
 import pytest
 
 from evalstore.core.errors import StoreError
-from evalstore.store.search.texts import FoundIds
+from evalstore.store.search.index import FoundIds
 
 
 def _ids(count: int) -> list[str]:

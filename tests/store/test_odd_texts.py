@@ -119,7 +119,7 @@ def test_a_text_is_the_same_to_every_query_of_both_databases(
         assert missing == []
         searched = []
         for store in (file, database):
-            with closing(open_index(store, tmp_path)) as index:
+            with closing(open_index(tmp_path)) as index:
                 index.update(store)
                 searched.append(
                     [index.find_sessions(split_words(some)) for some in (text, "after", "uni", "x")]

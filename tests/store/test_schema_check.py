@@ -12,7 +12,7 @@ import pytest
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.search.file import SearchFile
+from evalstore.store.search.index import SearchIndex
 from evalstore.store.sqlite import connection
 from evalstore.store.sqlite.connection import SCHEMA, find_foreign
 from evalstore.store.sqlite.driver import inspect_store
@@ -206,9 +206,9 @@ def test_a_value_that_is_too_large_is_an_error(
 
 def test_a_trigger_in_the_search_index_makes_it_anew(filled: Path, tmp_path: Path) -> None:
     index = tmp_path / "search.db"
-    SearchFile.open(index).close()
+    SearchIndex.open(index).close()
     change(index, "CREATE TRIGGER t AFTER INSERT ON documents BEGIN SELECT RAISE(ABORT, 'no'); END")
-    with closing(Store.open(filled)) as store, closing(SearchFile.open(index)) as opened:
+    with closing(Store.open(filled)) as store, closing(SearchIndex.open(index)) as opened:
         assert opened.update(store)
         assert opened.path == str(index)
     with closing(sqlite3.connect(index)) as raw:

@@ -16,9 +16,8 @@ from evalstore.core.results import Session
 from evalstore.core.values import EvaluationVersion, Question, Reply, Text, ToolCall
 from evalstore.store import Store
 from evalstore.store.location import read_location
-from evalstore.store.search import file as search_file
-from evalstore.store.search.file import SearchFile
-from evalstore.store.search.tables import SearchTables
+from evalstore.store.search import index as search_index
+from evalstore.store.search.index import SearchIndex
 from evalstore.store.search.texts import KINDS, find_word_places, split_words
 from tests.store.sessions import a_test, an_evaluation, session_row, versions
 
@@ -39,20 +38,15 @@ def add(store: Store, *texts: str, started: int = 1) -> list[str]:
     return ids
 
 
-SearchIndex = SearchFile | SearchTables
-
-
-def open_index(store: Store, folder: Path) -> SearchIndex:
+def open_index(folder: Path) -> SearchIndex:
     """Return the index that a search uses."""
-    if store.has_search_tables:
-        return SearchTables(store)
-    return SearchFile.open(folder / "search.db")
+    return SearchIndex.open(folder / "search.db")
 
 
 @pytest.fixture
-def index(store: Store, tmp_path: Path) -> Iterator[SearchIndex]:
-    """Return a new index of each database."""
-    with closing(open_index(store, tmp_path)) as opened:
+def index(tmp_path: Path) -> Iterator[SearchIndex]:
+    """Return a new index."""
+    with closing(open_index(tmp_path)) as opened:
         yield opened
 
 
@@ -101,7 +95,7 @@ def test_only_what_is_new_is_taken_in_whenever_it_was_made(
 def test_what_was_stopped_goes_on_where_it_was(
     store: Store, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_file, "_BATCH", 2)
+    monkeypatch.setattr(search_index, "_BATCH", 2)
     monkeypatch.setattr(batches, "SIZE", 2)
     ids = add(store, *(f"number{n}" for n in range(7)))
     assert not index.update(store, lambda done, _total: done < 4)
@@ -126,7 +120,7 @@ def test_judgements_without_words_cost_nothing_but_link_their_instructions(
     first, second = add(store, "yes", "no")
     judged = [an_evaluation(first, evaluation=by), an_evaluation(second, evaluation=mute)]
     store.record({}, {id: text for id, _, text in judged})
-    with closing(SearchFile.open(tmp_path / "search.db")) as index:
+    with closing(SearchIndex.open(tmp_path / "search.db")) as index:
         index.update(store)
         assert find(index, "is it warm") == {first}
         known = {row[0].hex() for row in index._connection.execute("SELECT id FROM documents")}
@@ -155,7 +149,7 @@ def test_one_index_has_the_texts_of_several_stores_and_each_once(
     both = add(file_store, "one", "two")
     with (
         closing(Store.open(tmp_path / "other.db", create=True)) as other,
-        closing(SearchFile.open(tmp_path / "search.db")) as index,
+        closing(SearchIndex.open(tmp_path / "search.db")) as index,
     ):
         (third,) = add(other, "one")
         (fourth,) = add(other, "four")
@@ -172,19 +166,19 @@ def test_one_index_has_the_texts_of_several_stores_and_each_once(
 def test_long_texts_are_added_few_at_a_time(
     file_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_file, "_LARGEST_BATCH", 5_000)
+    monkeypatch.setattr(search_index, "_LARGEST_BATCH", 5_000)
     ids = add(file_store, *(f"number{number} {'word ' * 1_000}" for number in range(5)))
     seen: list[int] = []
-    with closing(SearchFile.open(tmp_path / "search.db")) as index:
+    with closing(SearchIndex.open(tmp_path / "search.db")) as index:
         assert index.update(file_store, lambda done, _total: not seen.append(done))  # type: ignore[func-returns-value]
         assert seen == [0, 1, 2, 3, 4, 5]
         assert [find(index, f"number{number}") for number in range(5)] == [{id} for id in ids]
 
 
 def _update(folder: str, location: str) -> None:
-    search_file._BATCH = batches.SIZE = 7
+    search_index._BATCH = batches.SIZE = 7
     store = Store.open(read_location(location))
-    open_index(store, Path(folder)).update(store)
+    open_index(Path(folder)).update(store)
 
 
 def test_two_processes_make_one_index(store: Store, tmp_path: Path) -> None:
@@ -198,22 +192,21 @@ def test_two_processes_make_one_index(store: Store, tmp_path: Path) -> None:
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0]
-    index = open_index(store, tmp_path)
+    index = open_index(tmp_path)
     assert find(index, "number") == set(ids)
     assert len(index.find_documents(("number",), KINDS)) == 200
-    if isinstance(index, SearchFile):
-        (row,) = index._connection.execute("SELECT count(*) FROM words_docsize").fetchall()
-        assert row == (200,)
+    (row,) = index._connection.execute("SELECT count(*) FROM words_docsize").fetchall()
+    assert row == (200,)
 
 
 def test_an_index_of_another_format_is_made_anew(file_store: Store, tmp_path: Path) -> None:
     (id,) = add(file_store, "one")
     path = tmp_path / "search.db"
-    SearchFile.open(path).update(file_store)
+    SearchIndex.open(path).update(file_store)
     old = sqlite3.connect(path)
     old.execute("PRAGMA user_version = 99")
     old.close()
-    index = SearchFile.open(path)
+    index = SearchIndex.open(path)
     assert find(index, "one") == frozenset()
     index.update(file_store)
     assert find(index, "one") == {id}
@@ -224,7 +217,7 @@ def test_where_nothing_can_be_written_the_index_is_in_memory(
 ) -> None:
     (id,) = add(file_store, "one")
     (tmp_path / "no folder").write_text("")
-    index = SearchFile.open(tmp_path / "no folder" / "search.db")
+    index = SearchIndex.open(tmp_path / "no folder" / "search.db")
     index.update(file_store)
     assert (index.path, set(find(index, "one"))) == ("", {id})
 
@@ -234,7 +227,7 @@ def test_a_folder_that_is_read_only_stays_as_it_is(file_store: Store, tmp_path: 
     (id,) = add(file_store, "one")
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
-    index = SearchFile.open(folder / "search.db")
+    index = SearchIndex.open(folder / "search.db")
     index.update(file_store)
     assert (index.path, set(find(index, "one"))) == ("", {id})
     assert not list(folder.iterdir())

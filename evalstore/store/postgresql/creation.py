@@ -22,9 +22,6 @@ from evalstore.store.postgresql.schema import (
     COMPUTED,
     FUNCTIONS,
     GROWTH_MARKS,
-    SEARCH_COLUMNS,
-    SEARCH_TEXTS,
-    WORDS,
     statements,
 )
 from evalstore.store.rows.row_tables import ROW_TABLES
@@ -266,7 +263,6 @@ _NAMES = (
     *TABLES,
     *(table.name for table in COORDINATION),
     GROWTH_MARKS.name,
-    *SEARCH_COLUMNS,
     MIGRATIONS,
 )
 # `n` are constraints NOT NULL, which PostgreSQL 18 lists; of unique ones the index is looked at.
@@ -344,8 +340,6 @@ def _is_ours(table: str, kind: str, name: str, how: str, expression: str) -> boo
     """
     if kind == "column":
         return how == "s" and _COLUMNS.get((table, name)) == expression
-    if kind == "index":
-        return not how and table == SEARCH_TEXTS and expression == _plain(WORDS)
     if kind == "policy":
         return {how, expression} <= {"true", "false"}
     return False

@@ -108,7 +108,6 @@ class PostgreSQLDriver:
 
     dialect = POSTGRESQL
     is_remote = True
-    has_search_tables = True
 
     def __init__(self, address: DatabaseAddress, patience: float) -> None:
         """`patience` is how many seconds a server that goes away is waited for."""

@@ -128,38 +128,6 @@ def statements() -> list[str]:
         ),
         *row_statements(),
         *table_statements(GROWTH_MARKS),
-        *search_statements(),
         _VERSION,
         f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",
-    ]
-
-
-SEARCH_TEXTS, SEARCH_LINKS, SEARCH_MARKS = "search_texts", "search_links", "search_marks"
-SEARCH_COLUMNS = {
-    SEARCH_TEXTS: ("number", "id", "part", "kind", "words"),
-    SEARCH_LINKS: ("text", "session"),
-    SEARCH_MARKS: ("token", "snapshot", "tables"),
-}
-"""The tables of the search index, whose rows are computed from others, with their columns."""
-SEARCH_LOCK = "SELECT pg_advisory_xact_lock(1702061939, hashtext(current_schema()::text))"
-"""Held by whoever makes these tables, or adds texts or a mark to them."""
-WORDS = "array_to_tsvector(string_to_array(words, ' '))"
-"""The words of a row, as they are indexed: they are split already, so nothing is parsed."""
-
-
-def search_statements() -> list[str]:
-    """Return the statements that create the tables of the search index.
-
-    A text with many words has several rows. They are in the order in which they were added. A mark
-    says up to which snapshot of the store all texts are in the index.
-    """
-    return [
-        f"CREATE TABLE {SEARCH_TEXTS} ( number bigint GENERATED ALWAYS AS IDENTITY, "
-        "id bytea NOT NULL, part integer NOT NULL, kind smallint NOT NULL, "
-        'words text COLLATE "C" NOT NULL, PRIMARY KEY (id, part) )',
-        f"CREATE INDEX ix_{SEARCH_TEXTS}_words ON {SEARCH_TEXTS} USING gin ({WORDS})",
-        f"CREATE TABLE {SEARCH_LINKS} ( text bytea NOT NULL, session bytea NOT NULL, "
-        "PRIMARY KEY (text, session) )",
-        f"CREATE TABLE {SEARCH_MARKS} ( token uuid NOT NULL, snapshot text NOT NULL, "
-        "tables text NOT NULL, PRIMARY KEY (token) )",
     ]

@@ -19,9 +19,9 @@ from evalstore.store.sqlite.connection import STATEMENTS
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration; a test compares it with the folder of migrations."""
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """All migrations of this program, oldest first."""
 
 

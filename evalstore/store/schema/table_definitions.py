@@ -164,5 +164,5 @@ TABLES: dict[str, TableColumns] = {
 }
 """The tables with permanent contents, by name: all except those of runs in progress."""
 
-MIGRATION = "0008"
+MIGRATION = "0009"
 """The migration of a store with these tables."""

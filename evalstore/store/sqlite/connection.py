@@ -174,6 +174,9 @@ SQLITE = Dialect(
     ),
     newest_first="rowid DESC",
     growth=RowNumbers(),
+    row_number="rowid",
+    is_newer="rowid > ?",
+    settled="9223372036854775807",
     for_update="",
     skip_locked="",  # there is one writer at a time
     clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",

@@ -55,7 +55,6 @@ class SQLiteDriver:
 
     dialect = SQLITE
     is_remote = False
-    has_search_tables = False
     seconds_away = 0.0
 
     def __init__(self, pool: Pool, path: Path, busy: int) -> None:

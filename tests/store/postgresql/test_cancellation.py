@@ -11,7 +11,7 @@ import pytest
 from evalstore.store import Store
 from evalstore.store.driver import UnwantedError, while_wanted
 from evalstore.store.postgresql.connection import CancellingConnection
-from evalstore.store.search.tables import SearchTables
+from evalstore.store.search.index import SearchIndex
 from tests.store.postgresql.conftest import Admin
 
 _SECONDS = 60.0
@@ -70,17 +70,7 @@ def test_a_request_that_comes_late_ends_no_other_statement(
         assert connection.execute("SELECT pg_backend_pid()").fetchall() != [(told[0],)]
 
 
-def test_a_search_that_is_not_wanted_finds_nothing(pg_store: Store) -> None:
-    tables = SearchTables(pg_store)
-    assert tables.update(pg_store)
-    assert tables.find_sessions(["word"], lambda: False) is None
-    assert tables.find_newest(["word"], ["answers"], 5, lambda: False) is None
-    found = tables.find_sessions(["word"])
-    assert found is not None
-    assert not found
-
-
 def test_a_search_in_a_reading_that_is_not_wanted_says_so(pg_store: Store) -> None:
-    tables = SearchTables(pg_store)
+    index = SearchIndex.open(None)
     with while_wanted(lambda: False), pytest.raises(UnwantedError):
-        tables.update(pg_store)
+        index.update(pg_store)

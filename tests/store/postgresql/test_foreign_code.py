@@ -70,10 +70,6 @@ CODE = {
         "CREATE INDEX spy ON {0}.nodes (id) WHERE spies.spy(content)",
         "the index 'spy' of the table 'nodes'",
     ),
-    "an index of the search": (
-        "CREATE INDEX spy ON {0}.search_texts (spies.spy(words))",
-        "the index 'spy' of the table 'search_texts'",
-    ),
     "a policy": (
         "ALTER TABLE {0}.runs ENABLE ROW LEVEL SECURITY; "
         "CREATE POLICY spy ON {0}.runs USING (spies.spy(content))",

@@ -20,7 +20,7 @@ from evalstore.results.grep import ListedText, list_documents
 from evalstore.store import Store
 from evalstore.store.results import read_results
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
-from evalstore.store.search.file import SearchFile
+from evalstore.store.search.index import SearchIndex
 from evalstore.store.search.texts import Kind, load_texts
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -108,7 +108,7 @@ def test_texts_placed_in_batches_are_those_of_one(
     trees: list[str] = []
     find_tree_leaves = Store.find_tree_leaves
 
-    def list_some(index: SearchFile, documents: Sequence[tuple[Kind, str]]) -> list[ListedText]:
+    def list_some(index: SearchIndex, documents: Sequence[tuple[Kind, str]]) -> list[ListedText]:
         sizes.append(len(documents))
         return list_documents(index, documents)
 

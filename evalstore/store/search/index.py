@@ -1,8 +1,9 @@
-"""The search index of a store in SQLite: the words of answers, feedback, tests and instructions.
+"""The search index of stores: the words of answers, feedback, tests and instructions.
 
-It is a separate SQLite file (FTS5) on this machine. Its entries are named by content, so it may
-cover several stores, and nothing is lost with it: an index that is damaged, or of another
-format, is built again. The texts themselves stay in the store.
+It is a SQLite file (FTS5) on this machine, also for a store in PostgreSQL, whose texts are fetched
+once. Its entries are named by content, so it may cover several stores, and nothing is lost with
+it: an index that is damaged, or of another format, is built again. The texts themselves stay in
+the store.
 
 Words are those of Unicode (`unicode61`). Scripts without blanks between words are split into
 characters, and their words are found as phrases. Compared with trigrams, such an index is built
@@ -12,24 +13,28 @@ four times as fast, has a sixth of the size, and finds words of one or two chara
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from evalstore.core.batches import in_weighed_batches
 from evalstore.core.errors import StoreError
-from evalstore.store.contents import as_bytes, as_digits, decode_content
-from evalstore.store.database import select_each
+from evalstore.files.temporary_list import keep_values
+from evalstore.store.contents import as_bytes, as_digits, as_id, decode_content
+from evalstore.store.database import again_when_lost, select_each
+from evalstore.store.driver import Connection
 from evalstore.store.search.texts import (
     KINDS,
     TABLES,
-    GoOn,
     Kind,
-    Query,
-    Report,
-    SearchIndex,
     StoredText,
     fold_words,
+    has_words,
     iterate_links,
     list_named,
     make_phrases,
@@ -40,6 +45,12 @@ from evalstore.store.sqlite.connection import STEPS, SQLiteConnection, harden, i
 from evalstore.store.store import Store
 
 T = TypeVar("T")
+Report = Callable[[int, int], bool]
+"""Called with the number of added texts and of all texts; returns whether to continue."""
+GoOn = Callable[[], bool]
+"""Returns whether somebody still waits for what is searched."""
+Query = tuple[str, Sequence[Any]]
+"""A query with its parameters."""
 _LINKS = (
     "SELECT texts.id, sessions.id FROM documents AS texts JOIN shown ON document = texts.number "
     "JOIN documents AS sessions ON sessions.number = session WHERE texts.id IN"
@@ -90,20 +101,69 @@ CREATE VIRTUAL TABLE words USING fts5 (
 """
 # A document is anything with an id; its kind is set when its words are added. One without words is
 # left out unless it is a session. `shown` links a document to the sessions that it belongs to; an
-# answer is linked to itself. `reached` has the last row of each table of a store that was read:
-# SQLite numbers rows in the order in which they are committed, and none is changed or deleted.
+# answer is linked to itself. `reached` has a row of each table of a store: it, and all rows with
+# lower numbers, were read. None is changed or deleted.
 
 _FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 
-class SearchFile(SearchIndex):
-    """An open index."""
+_HALF = 8
+"""The bytes of half an id."""
+_MASK = (1 << 64) - 1
+
+
+class FoundIds(Set[str]):
+    """The ids that a query has returned in their order. It never changes."""
+
+    def __init__(self, ids: Iterable[bytes] = ()) -> None:
+        """`ids` are in ascending order, as the database stores them."""
+        self._first, self._second = array("Q"), array("Q")
+        """The halves of each id as whole numbers."""
+        for id in ids:
+            whole = as_id(id)
+            self._first.append(int.from_bytes(whole[:_HALF], "big"))
+            self._second.append(int.from_bytes(whole[_HALF:], "big"))
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{a:016x}{b:016x}" for a, b in zip(self._first, self._second, strict=True))
+
+    def __contains__(self, id: object) -> bool:
+        try:
+            return isinstance(id, str) and self._has(int(id, 16))
+        except ValueError:
+            return False
+
+    def isdisjoint(self, ids: Iterable[object]) -> bool:
+        """Return whether none of these is in the set; it is asked for many cases."""
+        return not any(id in self for id in ids)
+
+    def _has(self, number: int) -> bool:
+        first, second = number >> 64, number & _MASK
+        place = bisect_left(self._first, first)
+        while place < len(self._first) and self._first[place] == first:
+            if self._second[place] == second:
+                return True
+            place += 1
+        return False
+
+    def __hash__(self) -> int:
+        return self._hash()
+
+
+class SearchIndex:
+    """An open index of the texts of stores.
+
+    A text has the words of a query if it has each of them; the last one may be the beginning of a
+    word. Nothing has them when none is a word.
+    """
 
     def __init__(self, connection: SQLiteConnection, path: str) -> None:
         self._connection = connection
         self.path = path
-        """Empty when it is in memory."""
-        self.in_memory = not path
+        """Empty when it is in memory alone, and ends with this object."""
 
     def close(self) -> None:
         """Close the file."""
@@ -163,56 +223,56 @@ class SearchFile(SearchIndex):
 
     # --- updating
 
+    @again_when_lost
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
-        """Add the texts that are not in the index.
+        """Add the texts of a store that are not in the index; False when `report` ended it.
 
         Other programs may do so at the same time: each batch is checked again when it is written.
         """
-        with self._sound():
-            ends = _last_rows(store)
-            reached = {kind: self._reached(store, kind) for kind in KINDS}
-            total = sum(max(ends[kind] - reached[kind], 0) for kind in KINDS)
+        with self._sound(), store.snapshot() as connection:
+            ((settled,),) = connection.execute(f"SELECT {connection.dialect.settled}").fetchall()
+            reached = {kind: self._reached(connection, store.path, kind) for kind in KINDS}
+            total = sum(_count_after(connection, kind, reached[kind]) for kind in KINDS)
             done = 0
             self._keep_pages(_CACHE)
             try:
                 for kind in KINDS:
-                    while reached[kind] < ends[kind]:
+                    batches = _read(connection, kind, reached[kind])
+                    for rows, others in pairwise(chain(batches, [()])):
                         if not report(done, total):
                             return False
-                        rows = _read(store, kind, reached[kind])
-                        if not rows:
-                            break
-                        self._take(store, kind, rows)
-                        last, _ = rows[-1]
-                        done += min(last, ends[kind]) - reached[kind]
-                        reached[kind] = last
+                        end = rows[-1].number - (
+                            bool(others) and others[0].number == rows[-1].number
+                        )
+                        self._take(store.path, kind, rows, min(end, settled))
+                        done += len(rows)
             finally:
                 self._keep_pages(_SEARCH_CACHE)
-            return report(done, total) if total else True
+        return report(done, total) if total else True
 
     def _keep_pages(self, size: int) -> None:
         self._connection.execute(f"PRAGMA cache_size = -{size}")
 
-    def _reached(self, store: Store, kind: Kind) -> int:
-        """Return the number of the last row of a table that was read; 0 if it is another one."""
+    def _reached(self, connection: Connection, store: str, kind: Kind) -> int:
+        """Return up to which number the rows of a table were read; 0 if it is another table."""
         query = "SELECT number, id FROM reached WHERE store = ? AND kind = ?"
-        for number, id in self._connection.execute(query, (store.path, KINDS.index(kind))):
-            query = f"SELECT id FROM {TABLES[kind]} WHERE rowid = ?"
-            if store._select(query, (number,)) == [(id,)]:
+        for number, id in self._connection.execute(query, (store, KINDS.index(kind))):
+            query = f"SELECT {connection.dialect.row_number} FROM {TABLES[kind]} WHERE id = ?"
+            if connection.execute(query, (id,)).fetchall() == [(number,)]:
                 return int(number)
         return 0
 
-    def _take(self, store: Store, kind: Kind, rows: Sequence[tuple[int, StoredText]]) -> None:
-        """Add the texts of rows, and note the last one as reached."""
+    def _take(self, store: str, kind: Kind, rows: Sequence[StoredText], end: int) -> None:
+        """Add the texts of rows; all rows up to a number were read then."""
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
-            self._add(kind, {as_digits(row.id): row for _, row in rows if row.is_of_use(kind)})
-            number, last = rows[-1]
-            connection.execute(
-                "INSERT INTO reached VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
-                "SET number = excluded.number, id = excluded.id",
-                (store.path, KINDS.index(kind), number, last.id),
-            )
+            self._add(kind, {as_digits(row.id): row for row in rows if row.is_of_use(kind)})
+            for row in [row for row in rows if row.number <= end][-1:]:
+                connection.execute(
+                    "INSERT INTO reached VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                    "SET number = excluded.number, id = excluded.id",
+                    (store, KINDS.index(kind), row.number, bytes(row.id)),
+                )
 
     def _add(self, kind: Kind, rows: Mapping[str, StoredText]) -> None:
         ids = sorted(rows)  # in this order pages are read and written once
@@ -298,6 +358,71 @@ class SearchFile(SearchIndex):
         with self._sound():
             yield from select_each(self._connection, _LINKS, documents)
 
+    def find_sessions(
+        self,
+        words: Sequence[str],
+        go_on: GoOn = lambda: True,
+        /,
+        *,
+        in_answers: bool = False,
+    ) -> Set[str] | None:
+        """Return the sessions whose answer, feedback, test and instructions have all words.
+
+        With `in_answers` the answer alone must. None when `go_on` returned False.
+        """
+        if not has_words(words):
+            return FoundIds()
+        query = self._sessions_with(words, in_answers=in_answers)
+        return self._ask(query, lambda rows: FoundIds(id for (id,) in rows), go_on)
+
+    def find_newest(
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
+    ) -> tuple[list[tuple[Kind, str]], int] | None:
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
+
+        Answers come before feedback, tests and instructions, and of each kind those that the index
+        got to know last. None when `go_on` returned False.
+        """
+        if not has_words(words):
+            return [], 0
+        source, parameters = self._of_kinds("kind, id", words, kinds)
+        query = f"{source} ORDER BY (kind + 2) % 4, number DESC LIMIT ?", (*parameters, limit)
+        rows = self._ask(query, list, go_on)
+        count = [(len(rows),)] if rows is not None else None
+        if rows and len(rows) == limit:
+            count = self._ask(self._of_kinds("count(*)", words, kinds), list, go_on)
+        if rows is None or count is None:
+            return None
+        return [(KINDS[kind], as_digits(id)) for kind, id in rows], count[0][0]
+
+    def find_documents(
+        self, words: Sequence[str], kinds: Sequence[Kind]
+    ) -> Sequence[tuple[Kind, str]]:
+        """Return the texts of these kinds with all words, as kind and id.
+
+        They are in the order in which the index got to know them; many are in a temporary file.
+        """
+
+        def read(rows: Iterable[Any]) -> Sequence[tuple[Kind, str]]:
+            return keep_values(((KINDS[kind], as_digits(id)) for kind, id in rows), tuple, tuple)
+
+        if not has_words(words):
+            return ()
+        source, parameters = self._of_kinds("kind, id", words, kinds)
+        return self._ask((f"{source} ORDER BY number", parameters), read, lambda: True) or ()
+
+    def _of_kinds(self, columns: str, words: Sequence[str], kinds: Sequence[Kind]) -> Query:
+        source, parameters = self._with_words(words)
+        numbers = ", ".join(str(KINDS.index(kind)) for kind in kinds)
+        return f"SELECT {columns} FROM ({source}) AS found WHERE kind IN ({numbers})", parameters
+
+    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the sessions that each of these texts belongs to, sorted."""
+        links: dict[str, list[str]] = defaultdict(list)
+        for document, session in self._find_links(documents):
+            links[as_digits(document)].append(as_digits(session))
+        return {document: tuple(sorted(sessions)) for document, sessions in links.items()}
+
     @contextmanager
     def _sound(self) -> Iterator[None]:
         """Delete an index that turns out to be damaged, so that it is built again next time."""
@@ -332,24 +457,15 @@ def _make(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
-def _last_rows(store: Store) -> dict[Kind, int]:
-    """Return the numbers of the last rows; what a row refers to is in the store before it."""
-    with store.snapshot() as connection:
-        queries = {kind: f"SELECT max(rowid) FROM {table}" for kind, table in TABLES.items()}
-        return {
-            kind: connection.execute(query).fetchall()[0][0] or 0 for kind, query in queries.items()
-        }
+def _count_after(connection: Connection, kind: Kind, number: int) -> int:
+    query = f"SELECT count(*) FROM {TABLES[kind]} WHERE {connection.dialect.is_newer}"
+    return int(connection.execute(query, (number,)).fetchall()[0][0])
 
 
-def _read(store: Store, kind: Kind, after: int) -> list[tuple[int, StoredText]]:
-    """Return the next rows of a table with their numbers, as many as are added together."""
-    query = f"SELECT stored.rowid, {stored_texts(kind, 'instr')} WHERE stored.rowid > ?"
-    rows: list[tuple[int, StoredText]] = []
-    size = 0
-    with store._reading() as connection:
-        for number, *row in connection.stream(f"{query} ORDER BY 1 LIMIT ?", (after, _BATCH)):
-            rows.append((number, StoredText(*row)))
-            size += len(rows[-1][1].content)
-            if size > _LARGEST_BATCH:
-                break
-    return rows
+def _read(connection: Connection, kind: Kind, after: int) -> Iterator[Sequence[StoredText]]:
+    """Yield the rows of a table above a number, as many at a time as are added together."""
+    dialect = connection.dialect
+    texts = stored_texts(kind, dialect.row_number)
+    query = f"SELECT {texts} WHERE stored.{dialect.is_newer} ORDER BY 1"
+    rows = (StoredText(*row) for row in connection.stream(query, (after,)))
+    return in_weighed_batches(rows, lambda row: len(row.content), _LARGEST_BATCH, _BATCH)
