@@ -40,18 +40,13 @@ def find_first_pushes(
     wanted = [bytes.fromhex(id) for id in ids] if workspace.settings.remotes else []
     if not wanted:
         return {}
-    from evalstore.remotes.index_cache import iterate_former, open_known
+    from evalstore.remotes.index_cache import open_known
 
     pushes: dict[str, FirstPush] = {}
     for remote in workspace.settings.remotes:
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
             for id, push in cache.find_pushes(table, wanted) if cache else ():
                 pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
-    for remote in workspace.settings.remotes:
-        with suppress(EvalstoreError):  # its address may have changed since they were pulled
-            for former in iterate_former(workspace, remote):
-                for id, push in former.find_pushes(table, wanted):
-                    pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
     if not pushes:
         return {}
     names = {_own_name(location.directory), *read_own_names(workspace)}

@@ -173,8 +173,7 @@ class RemoteJudgements(NamedTuple):
 
     remote: str
     judgements: int
-    """At most; which of them count is not known before they are read. With those that wait for
-    files to be trusted."""
+    """At most; which of them count is not known before they are read."""
     cost: float | None
     """USD that making them would cost; None when a price is not known."""
 

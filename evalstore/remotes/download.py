@@ -18,12 +18,12 @@ from typing import NamedTuple, Self
 
 from evalstore.core import batches
 from evalstore.core.batches import in_small_batches, in_weighed_batches
-from evalstore.core.errors import NewerError, RemoteError, StoreError
+from evalstore.core.errors import NewerError, StoreError
 from evalstore.core.runs import restore_run
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import RemoteFiles
 from evalstore.remotes.pack_reader import PackReader
-from evalstore.remotes.packs import TABLE_NUMBERS, IndexedPack, IndexedRecord, PackEntry
+from evalstore.remotes.packs import TABLE_NUMBERS
 from evalstore.remotes.upload import find_absent, iterate_records
 from evalstore.store import Store
 from evalstore.store.records import (
@@ -34,7 +34,6 @@ from evalstore.store.records import (
     StoredRecord,
     check_record,
     count_ids,
-    split_ids,
 )
 from evalstore.store.schema.table_definitions import NODES, RUNS
 from evalstore.store.sqlite.connection import open_tables
@@ -77,12 +76,6 @@ class Arrivals:
         """Return how many rows wait, by table."""
         query = "SELECT kind, count(*) FROM held GROUP BY kind"
         return Counter(dict(self._connection.execute(query)))
-
-    def add_all(self, records: Iterable[CheckedRecord]) -> None:
-        """Add rows, and then store the runs whose rows are all stored; raises `StoreError`."""
-        for batch in split_records(records):
-            self.add(batch)
-        self.finish()
 
     def add(self, batch: Iterable[CheckedRecord]) -> None:
         """Store those of these rows that refer to stored rows only, but no runs."""
@@ -131,7 +124,12 @@ class Arrivals:
             nodes = self._store.find_present(NODES.name, pending)
             if find_absent(self._store, pending - nodes):
                 return False
-            pending = find_below(self._store, nodes) - reached - known
+            pending = {
+                bytes.fromhex(id)
+                for record in iterate_records(self._store, {NODES.name: b"".join(sorted(nodes))})
+                for id in check_record(record).references
+            }
+            pending -= reached | known
         known |= reached
         return True
 
@@ -199,25 +197,7 @@ def split_records(records: Iterable[CheckedRecord]) -> Iterator[list[CheckedReco
     return in_weighed_batches(records, lambda checked: checked.record.size, _BYTES, _ROWS)
 
 
-def find_below(store: Store, nodes: Iterable[bytes]) -> set[bytes]:
-    """Return what these nodes of a store refer to."""
-    return {
-        bytes.fromhex(id)
-        for some in in_small_batches(sorted(nodes))
-        for record in store.load_records(NODES.name, [id.hex() for id in some])
-        for id in check_record(record).references
-    }
-
-
 # --- rows of a remote, or of another store
-
-
-_SCHEMA = """
-CREATE TABLE wanted (
-    pack INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL, start INTEGER NOT NULL,
-    length INTEGER NOT NULL, lookup BLOB NOT NULL
-);
-"""
 
 
 class Pulled(NamedTuple):
@@ -250,65 +230,22 @@ class Pulled(NamedTuple):
         )
 
 
-def pull_records(
-    store: Store,
-    files: RemoteFiles,
-    cache: IndexCache,
-    missing: MissingIds,
-    listener: CopyListener,
-) -> Pulled:
-    """Store these rows of a remote; runs come last, so that an interrupted pull shows no new run.
+class Pull:
+    """Copies rows of a remote; runs come last, so that an interrupted pull shows no new run.
 
-    Each pack is read once. A row that refers to rows which the remote does not have yet is left
-    there, as are those in packs that are missing.
-
-    Raises `RemoteError` for a pack that is damaged, and `StoreError` if a stored row has other
-    content.
-    """
-    listener.start(count_ids(missing))
-    reader = PackReader(files, cache, listener)
-    numbers: dict[IndexedPack, int] = {}
-    """The first number of each pack: two indexes may list the same."""
-    with open_tables(_SCHEMA) as wanted, Arrivals.open(store) as arrivals:
-        for table in missing:
-            for ids in split_ids(missing[table]):
-                places = cache.find_places(TABLE_NUMBERS[table], ids)
-                rows = (
-                    (numbers.setdefault(cache.find_pack(pack), pack), *entry, key)
-                    for pack, entry, key, _ in places
-                )
-                statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?)"
-                if wanted.executemany(statement, rows).rowcount < len(ids):
-                    raise RemoteError(
-                        f"what is known about the remote '{files.address}' changed during the pull",
-                        hint="another program has read it at the same time; pull again",
-                    )
-        query = "SELECT pack, kind, id, start, length, lookup FROM wanted ORDER BY pack, start"
-        found = (
-            IndexedRecord(pack, PackEntry(*entry), key)
-            for pack, *entry, key in wanted.execute(query)
-        )
-        read = reader.read_places(found)
-        arrivals.add_all(checked for _, _, checked in read if checked)
-        return Pulled.of(arrivals, reader)
-
-
-class ReferencedPull:
-    """Copies rows with what they refer to; nothing is stored before what it refers to.
-
-    What the remote lacks is left out: it may come with another push.
+    Nothing is stored before what it refers to. What the remote lacks, or refers to rows which it
+    lacks, is left there: it may come with another push.
     """
 
     def __init__(
         self, store: Store, files: RemoteFiles, cache: IndexCache, listener: CopyListener
     ) -> None:
         self._store = store
-        self._files = files
         self._cache = cache
+        self._listener = listener
         self._reader = PackReader(files, cache, listener)
         self._seen: set[bytes] = set()
-        self._walked: set[bytes] = set()
-        """The nodes of the store whose references were followed."""
+        """The rows that were copied with what they refer to."""
         opened = ExitStack()
         self._arrivals = opened.enter_context(Arrivals.open(store))
         weakref.finalize(self, opened.close)
@@ -331,34 +268,30 @@ class ReferencedPull:
         ids = ids - self._seen
         return ids - self._store.find_present(table, ids)
 
+    def copy_all(self, missing: MissingIds) -> Pulled:
+        """Copy these rows, each pack read once.
+
+        Raises `RemoteError` for a pack that is damaged, and `StoreError` if a stored row has other
+        content.
+        """
+        self._listener.start(count_ids(missing))
+        for batch in split_records(self._reader.read_records(missing)):
+            self._arrivals.add(batch)
+        self._arrivals.finish()
+        return self.pulled
+
     def copy(self, table: str, ids: Iterable[bytes]) -> None:
-        """Copy rows of a table; raises `RemoteError` and `StoreError` as `pull_records`."""
+        """Copy rows of a table with what they refer to; raises as `copy_all`."""
         wanted = {table: set(ids)}
         while wanted:
             below = set[bytes]()
-            for name, others in wanted.items():
-                fresh = sorted(others - self._seen)
-                self._seen.update(fresh)
-                for batch in split_records(self._reader.read_records(name, fresh)):
-                    below.update(bytes.fromhex(id) for each in batch for id in each.references)
-                    self._arrivals.add(batch)
-            below |= self._find_below(below)
+            fresh = {name: b"".join(sorted(some - self._seen)) for name, some in wanted.items()}
+            self._seen.update(*wanted.values())
+            for batch in split_records(self._reader.read_records(fresh)):
+                below.update(bytes.fromhex(id) for each in batch for id in each.references)
+                self._arrivals.add(batch)
             wanted = dict(self._locate(below - self._seen))
         self._arrivals.finish()
-
-    def _find_below(self, ids: set[bytes]) -> set[bytes]:
-        """Return what the nodes of the store among these ids refer to, at any depth.
-
-        An interrupted pull may have stored a node without the nodes below it.
-        """
-        below: set[bytes] = set()
-        waiting = self._store.find_present("nodes", ids - self._walked)
-        while waiting:
-            self._walked |= waiting
-            found = find_below(self._store, waiting)
-            below |= found
-            waiting = self._store.find_present("nodes", found - self._walked)
-        return below
 
     def _locate(self, ids: set[bytes]) -> Iterator[tuple[str, set[bytes]]]:
         """Yield the tables in which the remote has these ids, without those of the store."""

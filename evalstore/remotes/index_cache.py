@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -48,7 +47,8 @@ from evalstore.remotes.packs import (
     PackEntry,
     read_index,
 )
-from evalstore.store.sqlite.connection import file_errors, harden, temporary_errors
+from evalstore.store.records import MissingIds, split_ids
+from evalstore.store.sqlite.connection import file_errors, harden, open_tables, temporary_errors
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import CACHES, is_database, is_folder, path_of
 from evalstore.workspace.settings.remotes import find_remote, folder_of, read_database, read_url
@@ -76,6 +76,13 @@ CREATE TABLE replaced (
     name TEXT NOT NULL, writer TEXT NOT NULL, is_known INTEGER NOT NULL, PRIMARY KEY (name, writer)
 ) WITHOUT ROWID;
 CREATE INDEX lookups ON records (lookup) WHERE lookup IS NOT NULL;
+"""
+
+_WANTED = """
+CREATE TABLE wanted (
+    pack INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL, start INTEGER NOT NULL,
+    length INTEGER NOT NULL, lookup BLOB NOT NULL
+);
 """
 
 
@@ -326,6 +333,23 @@ class IndexCache:
                 ],
             )
 
+    def iterate_places(self, ids: MissingIds) -> Iterator[IndexedRecord]:
+        """Yield these records that the remote has, pack by pack, though two indexes list one."""
+        first: dict[str, int] = {}
+        query = "SELECT digest, number FROM packs ORDER BY number"
+        numbers = {
+            number: first.setdefault(digest, number)
+            for digest, number in self._connection.execute(query)
+        }
+        with open_tables(_WANTED) as wanted:
+            for table, joined in ids.items():
+                for some in split_ids(joined):
+                    places = self.find_places(TABLE_NUMBERS[table], some)
+                    rows = ((numbers[place.pack], *place.entry, place.key) for place in places)
+                    wanted.executemany("INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?)", rows)
+            for pack, *entry, key in wanted.execute("SELECT * FROM wanted ORDER BY pack, start"):
+                yield IndexedRecord(pack, PackEntry(*entry), key)
+
     def find_places(self, table: int, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
         """Yield these records of a table that the remote has; `pack` is a number in the cache."""
         query = "SELECT pack, kind, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
@@ -436,16 +460,6 @@ def _open_file(path: Path, origin: Origin) -> sqlite3.Connection | None:
     return None
 
 
-def read_origin(path: Path) -> Origin | None:
-    """Return what the file of a cache is a copy of; None if it cannot be read."""
-    try:
-        with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection:
-            harden(connection)
-            return Origin(*connection.execute("SELECT * FROM origin").fetchone())
-    except (sqlite3.Error, TypeError):
-        return None
-
-
 def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
     """Return whether a cache is one of this remote, format and rules; makes an empty file one."""
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -499,27 +513,6 @@ def open_known(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache |
         return
     with IndexCache.open(path, address, rules) as cache:
         yield cache
-
-
-def iterate_former(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache]:
-    """Yield what is known of a remote at its former addresses, by its present rules.
-
-    Raises `EvalstoreError` for a remote that is not set.
-    """
-    name, settings = find_remote(workspace, remote)
-    rules = acceptance_of(workspace, name, settings)
-    folder = workspace.private / CACHES
-    pattern = re.compile(rf"{re.escape(name)}-[0-9a-f]{{8}}\.db")
-    paths = folder.iterdir() if folder.is_dir() else ()
-    for path in sorted(path for path in paths if pattern.fullmatch(path.name)):
-        origin = read_origin(path)
-        if (
-            origin
-            and path == cache_path(workspace, name, origin.address, rules)
-            and origin.address != absolute_address(workspace.root, settings.address)
-        ):
-            with IndexCache.open(path, origin.address, rules) as cache:
-                yield cache
 
 
 def absolute_address(root: Path, address: str) -> str:

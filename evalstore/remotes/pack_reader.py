@@ -37,7 +37,6 @@ from evalstore.remotes.packs import (
     LARGEST_INDEX,
     NO_KEY,
     TABLE_NAMES,
-    TABLE_NUMBERS,
     DamagedIndexError,
     DamagedPackError,
     IndexedPack,
@@ -47,7 +46,7 @@ from evalstore.remotes.packs import (
     read_record,
 )
 from evalstore.store.contents import find_unknown, not_readable
-from evalstore.store.records import CheckedRecord, CopyListener, check_record
+from evalstore.store.records import CheckedRecord, CopyListener, MissingIds, check_record
 from evalstore.store.sqlite.connection import open_tables
 
 _MOST_KEPT = 48 * 2**20
@@ -73,16 +72,13 @@ class PackReader:
         self.left = Counter[str]()
         """How many of the records that should be read are in these packs, by table."""
 
-    def read_records(self, table: str, ids: Sequence[bytes]) -> Iterator[CheckedRecord]:
-        """Yield the checked records of a table with these ids that the remote has.
+    def read_records(self, ids: MissingIds) -> Iterator[CheckedRecord]:
+        """Yield the checked records with these ids that the remote has, pack by pack.
 
         Raises as `read_places`.
         """
-        places = self._cache.find_places(TABLE_NUMBERS[table], ids)
-        for _, _, checked in self.read_places(
-            sorted(places, key=lambda place: (place.pack, place.entry.offset))
-        ):
-            assert checked  # this table is known
+        for _, _, checked in self.read_places(self._cache.iterate_places(ids)):
+            assert checked  # these tables are known
             yield checked
 
     def read_places(

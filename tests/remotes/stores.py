@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.remotes.collect_garbage import Collected, collect_garbage
-from evalstore.remotes.download import Pulled, pull_records
+from evalstore.remotes.download import Pull, Pulled
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, RemoteFiles, make_remote, require_remote
 from evalstore.remotes.packs import IndexHeader
@@ -91,7 +91,7 @@ def pull(
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
             missing = find_missing(indexes, ids)
-        return pull_records(store, files, indexes, missing, CopyListener())
+        return Pull(store, files, indexes, CopyListener()).copy_all(missing)
 
 
 def collect(
@@ -153,4 +153,4 @@ def pull_some(
     store: Store, files: RemoteFiles, cache: IndexCache, missing: dict[str, bytes]
 ) -> Pulled:
     """Pull some rows, by their ids."""
-    return pull_records(store, files, cache, missing, CopyListener())
+    return Pull(store, files, cache, CopyListener()).copy_all(missing)

@@ -50,30 +50,13 @@ def test_the_command_says_where_the_tests_are(
     assert "the tests are not in a remote: they come from your repository" in printed.err
     assert main(["-C", "our results", "log", "--oneline"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
-    (tmp_path / "c/our results/tests").mkdir()
     assert main(["clone", str(shared)]) == 2
     error = capsys.readouterr().err
     assert "error: 'our results' exists already and is not empty" in error
     assert f"'evalstore remote add origin {shared}' and 'evalstore pull'" in error
 
 
-@pytest.mark.parametrize("is_bundle", [False, True])
-def test_a_clone_that_was_killed_after_its_last_step_is_completed_by_the_same_command(
-    is_bundle: bool, finished: Path, full: Store, shared: Path, tmp_path: Path
-) -> None:
-    address = str(shared)
-    if is_bundle:
-        address = str(tmp_path / "all.bundle")
-        create_bundle(Location(finished), Path(address), with_failures=True)
-    for _ in range(2):
-        assert main(["clone", address, str(tmp_path / "copy")]) == 0
-        with stores.opened(tmp_path / "copy/.evalstore/store.db") as store:
-            assert stores.rows(store) == stores.rows(full)
-
-
-def test_a_workspace_that_is_no_clone_of_this_bundle_is_left_as_it_is(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_a_workspace_is_left_as_it_is(finished: Path, tmp_path: Path) -> None:
     create_bundle(Location(finished), tmp_path / "all.bundle")
     assert main(["init", "--bare", str(tmp_path / "copy")]) == 0
     assert main(["clone", str(tmp_path / "all.bundle"), str(tmp_path / "copy")]) == 2
@@ -100,8 +83,6 @@ def test_a_bundle_is_cloned_without_a_workspace(
     )
     with stores.opened(tmp_path / "our results/.evalstore/store.db") as store:
         assert stores.rows(store) == stores.rows(full)
-    assert main([*here, "clone", file.name]) == 0
-    (tmp_path / "our results/tests").mkdir()
     assert main([*here, "clone", file.name]) == 2
     assert f"'evalstore -C {tmp_path} pull {file}' gets the same results" in capsys.readouterr().err
     assert main(["-C", str(tmp_path / "our results"), "remote"]) == 0

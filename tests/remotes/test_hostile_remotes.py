@@ -12,7 +12,7 @@ import pytest
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.core.hashing import canonical_json, hash_content
 from evalstore.remotes import packs
-from evalstore.remotes.download import ReferencedPull
+from evalstore.remotes.download import Pull
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, index_name, make_remote, pack_name, sha256
 from evalstore.remotes.pack_reader import check_remote
@@ -411,7 +411,7 @@ def test_what_refers_to_rows_that_have_not_come_yet_stays_in_the_remote(
         stores.opened(tmp_path / "planned.db") as planned,
     ):
         cache.refresh(remote)
-        pull = ReferencedPull(planned, remote, cache, CopyListener())
+        pull = Pull(planned, remote, cache, CopyListener())
         for table in ("runs", "nodes", "evaluations"):
             wanted = [checked.record for checked in whole_records]
             pull.copy(table, [bytes.fromhex(row.id) for row in wanted if row.table == table])
@@ -449,7 +449,7 @@ def test_a_lookup_key_that_is_not_that_of_the_row_is_refused(
         stores.pull(empty, remote)
     with IndexCache.open(None, remote.address) as cache:
         cache.refresh(remote)
-        pull = ReferencedPull(empty, remote, cache, CopyListener())
+        pull = Pull(empty, remote, cache, CopyListener())
         with pytest.raises(RemoteError, match="its index has another lookup key"):
             pull.copy("runs", pull.find_newest_runs())
     problems = check_remote(remote, CopyListener()).problems

@@ -13,12 +13,10 @@ from evalstore.exchange.sync.pull import PullReport, pull_for_plan
 from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.planning.options import Location
 from evalstore.remotes import download, packs
-from evalstore.remotes.download import ReferencedPull
-from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, ListedFile
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.records import CheckedRecord, CopyListener, check_record
+from evalstore.store.records import CheckedRecord
 from tests.remotes import stores
 
 pytestmark = pytest.mark.extended
@@ -238,35 +236,6 @@ def test_packs_that_are_replaced_during_a_pull_are_found_again(
         assert len(rows) == len(expected) or copy is pull_for_plan
     assert 0 < at < MOST - 1
     assert complete > at // 2
-
-
-def test_a_plan_completes_what_an_interrupted_pull_has_begun(
-    full: Store, whole_records: list[CheckedRecord], tmp_path: Path
-) -> None:
-    root = tmp_path / "remote"
-    stores.push(full, FolderFiles(root))
-    nodes = [checked for checked in whole_records if checked.record.table == "nodes"]
-    for number, node in enumerate(nodes):
-        with (
-            stores.opened(tmp_path / f"{number}.db") as store,
-            IndexCache.open(None, str(root)) as cache,
-        ):
-            store.ensure_records([node])
-            cache.refresh(FolderFiles(root))
-            pull = ReferencedPull(store, FolderFiles(root), cache, CopyListener())
-            pull.copy("runs", pull.find_newest_runs())
-            newest = store.find_runs(limit=1)[0]
-            walk = {newest.snapshot, newest.results}
-            while walk:  # every node below the run is there
-                found = {id.hex() for _, id in stores.rows(store)}
-                assert walk <= found
-                below = store.load_records("nodes", walk)
-                walk = {
-                    id
-                    for record in below
-                    for id in check_record(record).references
-                    if id in {other.record.id for other in nodes}
-                }
 
 
 @pytest.fixture

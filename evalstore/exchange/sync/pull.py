@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError, RemoteError
@@ -42,7 +41,7 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result, compute_results
-from evalstore.remotes.download import Pulled, ReferencedPull, copy_records, pull_records
+from evalstore.remotes.download import Pull, Pulled, copy_records
 from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.layout import require_remote
 from evalstore.results.flips.regressions import has_case_without_verdict
@@ -140,7 +139,8 @@ def pull_missing(
         def copy() -> Pulled:
             with opened.store.snapshot_ids() as ids:
                 missing = find_missing(opened.cache, ids)
-            return pull_records(opened.store, opened.files, opened.cache, missing, listener)
+            pull = Pull(opened.store, opened.files, opened.cache, listener)
+            return pull.copy_all(missing)
 
         _copy(opened, report, copy)
     else:
@@ -208,10 +208,10 @@ def clone(
 ) -> CloneReport:
     """Make a workspace without tests, and copy all rows of a remote or a bundle into its store.
 
-    `directory` is a folder that does not exist yet, is empty or is a clone of the same address
-    (default: one with the last name of the address, without the suffix of a file, or that of the
-    database). A bundle becomes no remote. Warns of variables in the `.env` of the current folder
-    that have no effect. Raises `EvalstoreError`, and then no folder is created.
+    `directory` is a folder that does not exist yet, or is empty (default: one with the last name of
+    the address, without the suffix of a file, or that of the database). A bundle becomes no remote.
+    Warns of variables in the `.env` of the current folder that have no effect. Raises
+    `EvalstoreError`, and then no folder is created.
     """
     address = typed_address(location, address)
     bundle = Path(path_of(address)) if is_folder(address) else None
@@ -223,9 +223,8 @@ def clone(
         directory = Path((bundle.stem if bundle else Path(name).name) or "results")
     target = location.directory / directory
     is_used = any(target.iterdir()) if target.is_dir() else target.exists()
-    is_new = not target.is_symlink() and not is_used
-    if not is_new:
-        _require_cloned(target, directory, address, bundle)
+    if target.is_symlink() or is_used:
+        raise _exists_already(target, directory, address, bundle)
     warn_outside(location.directory, location.warn, is_database=database is not None)
     files = None if bundle or database else open_typed(address)
     if files:
@@ -246,12 +245,11 @@ def clone(
                 return pull_missing(typed, dry_run=False, listener=listener)
 
     try:
-        if is_new:
-            with _made_parents(target), temporary_folder(target) as folder:
-                _make(folder, None if bundle else address)
-                report = fill(folder)
-        else:
-            report = fill(target)
+        with _made_parents(target), temporary_folder(target) as folder:
+            init(folder, bare=True)
+            if not bundle:
+                write_remote(open_workspace(Location(folder)), DEFAULT_REMOTE, address)
+            report = fill(folder)
         if not bundle:
             allow_address(location, target, DEFAULT_REMOTE, address)
     except OSError as error:
@@ -262,42 +260,20 @@ def clone(
     return CloneReport(str(directory), report)
 
 
-def _make(folder: Path, address: str | None) -> None:
-    """Make a workspace without tests, with the address as its remote if there is one."""
-    init(folder, bare=True)
-    if address:
-        write_remote(open_workspace(Location(folder)), DEFAULT_REMOTE, address)
-
-
-def _require_cloned(target: Path, directory: Path, address: str, bundle: Path | None) -> None:
-    """Raise `EvalstoreError` unless a folder is as a clone of the same address has made it.
-
-    A clone that was killed may have been complete, and is repeated.
-    """
-    with TemporaryDirectory(prefix="evalstore-") as folder:
-        made = Path(folder).resolve()
-        _make(made, None if bundle else address)
-        is_same = target.is_dir() and _read_made(target) == _read_made(made)
-    if is_same and bundle:
-        lacking = pull(Location(target), str(bundle), dry_run=True).records
-        is_same = not any(lacking.values())
-    if is_same:
-        return
+def _exists_already(
+    target: Path, directory: Path, address: str, bundle: Path | None
+) -> EvalstoreError:
+    """Return the error for a place that is neither free nor an empty folder."""
     same = (
         f"'evalstore pull {address}' gets"
         if bundle
         else f"'evalstore remote add origin {address}' and 'evalstore pull' get"
     )
     reason = "is not empty" if target.is_dir() else "is not a folder"
-    raise EvalstoreError(
+    return EvalstoreError(
         f"'{directory}' exists already and {reason}",
         hint=f"name another folder; in a workspace, {same} the same results",
     )
-
-
-def _read_made(folder: Path) -> dict[str, bytes | None]:
-    """Return what is in a folder, with the contents of its files."""
-    return {path.name: path.read_bytes() if path.is_file() else None for path in folder.iterdir()}
 
 
 @contextmanager
@@ -342,7 +318,7 @@ def pull_for_plan(
         )
 
         def copy() -> Pulled:
-            pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
+            pull = Pull(opened.store, opened.files, opened.cache, listener)
             _pull(location, selection, opened, pull, baseline, is_searched=is_searched)
             return pull.pulled
 
@@ -376,7 +352,7 @@ def _pull(
     location: Location,
     selection: SelectionOptions,
     opened: OpenRemote,
-    pull: ReferencedPull,
+    pull: Pull,
     revision: str | None,
     *,
     is_searched: bool,
@@ -406,7 +382,7 @@ def _pull(
 
 
 def _pull_baseline(
-    project: Project, opened: OpenRemote, pull: ReferencedPull, revision: str
+    project: Project, opened: OpenRemote, pull: Pull, revision: str
 ) -> Baseline | None:
     """Copy the run that is the baseline if the remote has it; returns it.
 
@@ -436,7 +412,7 @@ def _pull_baseline(
 def _pull_older_runs(
     project: Project,
     opened: OpenRemote,
-    pull: ReferencedPull,
+    pull: Pull,
     plan: Plan,
     baseline: Baseline | None,
 ) -> None:
@@ -459,7 +435,7 @@ def _pull_older_runs(
         count *= 2
 
 
-def _pull_runs(project: Project, pull: ReferencedPull, ids: Collection[bytes]) -> None:
+def _pull_runs(project: Project, pull: Pull, ids: Collection[bytes]) -> None:
     """Copy those of these runs that the store lacks."""
     pull.copy(RUNS.name, set(ids) - project.store.find_present(RUNS.name, ids))
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.hashing import DigestMap, digest_of_value, subject_of
+from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
 from evalstore.planning.status_report import RemoteAnswers, RemoteJudgements
 
 if TYPE_CHECKING:
     from evalstore.planning.estimate import MeanCosts
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.plan import Plan, PlannedAsk
     from evalstore.planning.project import Project
     from evalstore.remotes.index_cache import IndexCache
     from evalstore.store import Store
@@ -32,45 +32,11 @@ class _Sums:
     by_mean: Counter[str] = field(default_factory=Counter)
     """Answers whose price is the mean of a candidate, by its id; they are not in the cost."""
     judgements: int = 0
-    waiting: int = 0
-    """Judgements of the answers whose own ones wait for trust."""
-    _left: DigestMap = field(default_factory=DigestMap)
-    """Of answers that several batches may have: how many judgements do not count yet, twice that
-    number, plus one if they are among those that wait."""
 
     def add(self, count: int, price: float | None) -> None:
         """Add items with the price of one."""
         self.total += count
         self.cost = None if price is None or self.cost is None else self.cost + count * price
-
-    def add_judgements(
-        self,
-        there: Counter[bytes],
-        wanted: Iterable[tuple[bytes, PlannedJudgement, float | None]],
-        waiting: Collection[bytes],
-        *,
-        are_shared: bool,
-    ) -> None:
-        """Add the judgements of a batch, of which there are so many by subject, each once.
-
-        Those `wanted` come with the price of one; the others wait for trust.
-        `are_shared`: other batches may have judgements of the same subjects.
-        """
-        before: dict[bytes, int] = {}
-        if are_shared:
-            numbers = ((each, self._left.get(digest_of_value(each))) for each in there)
-            before = {subject: number for subject, number in numbers if number is not None}
-            there.update({subject: (n >> 1) - there[subject] for subject, n in before.items()})
-        self.waiting -= sum(number >> 1 for number in before.values() if number & 1)
-        for subject, judgement, price in wanted:
-            if some := min(there[subject], judgement.count):
-                there[subject] -= some
-                self.add(some, price)
-        waits = {subject for subject, number in before.items() if number & 1}.union(waiting)
-        self.waiting += sum(there[subject] for subject in waits)
-        if are_shared:
-            for subject, count in there.items():
-                self._left.put(digest_of_value(subject), count << 1 | (subject in waits))
 
     def cost_with(self, means: MeanCosts) -> float | None:
         """Return the cost of all items, with these means; None when a price is not known."""
@@ -93,7 +59,6 @@ class RemoteSums:
         self._answers = {name: _Sums() for name in project.settings.remotes}
         """By remote; those that cannot be read are taken out."""
         self._judgements = {name: _Sums() for name in project.settings.remotes}
-        self._blocked = 0
 
     def add(
         self,
@@ -104,7 +69,7 @@ class RemoteSums:
     ) -> None:
         """Add a batch: its plan, its asks, and the prices of one answer and of one judgement each.
 
-        An index names what is judged, but not by what: so as many as there are count.
+        An index names what is judged, but not by what: so each may be of every judge.
         """
         if self._answers:
             waiting = ((ask, None) for ask in plan.waiting_asks)
@@ -139,13 +104,11 @@ class RemoteSums:
     def _add_judgements(self, plan: Plan, prices: Sequence[float | None]) -> None:
         by_models = [judgement for judgement in plan.judgements if judgement.judge]
         wanted = [
-            (bytes.fromhex(judgement.subject), judgement, price)
+            (bytes.fromhex(judgement.subject), judgement.count, price)
             for judgement, price in zip(by_models, prices, strict=True)
             if judgement.subject
         ]
-        waiting = waiting_subjects(plan)
-        self._blocked += plan.blocked_judgements
-        subjects = sorted({subject for subject, _, _ in wanted} | waiting)
+        subjects = sorted({subject for subject, _, _ in wanted})
         if not subjects:
             return
 
@@ -153,9 +116,9 @@ class RemoteSums:
             places = records.find_keys("evaluations", subjects)
             stored = self._project.store.find_present("evaluations", places.keys())
             there = Counter(key for id, key in places.items() if id not in stored)
-            earlier = plan.shared.earlier
-            are_shared = bool(earlier and earlier.shared)
-            sums.add_judgements(there, wanted, waiting, are_shared=are_shared)
+            for subject, most, price in wanted:
+                if some := min(there[subject], most):
+                    sums.add(some, price)
 
         self._read(self._judgements, count)
 
@@ -182,14 +145,10 @@ class RemoteSums:
 
     def judgements(self) -> tuple[RemoteJudgements, ...]:
         """Return the remotes that may have judgements of stored answers that models would make."""
-        totals = (
-            (name, sums.total + min(sums.waiting, self._blocked), sums)
-            for name, sums in self._judgements.items()
-        )
         return tuple(
-            RemoteJudgements(name, total, _rounded(sums.cost))
-            for name, total, sums in totals
-            if total
+            RemoteJudgements(name, sums.total, _rounded(sums.cost))
+            for name, sums in self._judgements.items()
+            if sums.total
         )
 
 

@@ -237,10 +237,6 @@ def test_it_is_shown_who_pushed_a_run(
     assert "from origin, pushed by Ann@desk\n" in there.stdout
     document = json.loads(evalstore("-C", str(clone), "show", session, "--json").stdout)
     assert document["push"]["writer"] == "Ann@desk"
-    settings = (shared / "evalstore.yaml").read_text()
-    edit(shared / "evalstore.yaml", "origin: shared", "origin: moved")
-    assert "from origin, pushed by Bob@desk\n" in evalstore("show", "@~1").stdout
-    (shared / "evalstore.yaml").write_text(settings)
     monkeypatch.setattr("platform.node", lambda: "laptop")
     first_pushes._own_name.cache_clear()
     assert evalstore("log", "--oneline").stdout.count("  from ") == 1  # not what Ann pushed before
@@ -715,7 +711,7 @@ def test_status_says_which_judgements_a_remote_may_have(
     assert "Nothing to do" in evalstore(*here).stdout
 
 
-def test_status_names_remotes_for_judgements_that_wait_for_trust(
+def test_status_names_unread_remotes_for_judgements_that_wait_for_trust(
     shared: Path, clone: Path, evalstore: Evalstore
 ) -> None:
     test = "# 👤\n\nOslo?\n\n---\n\n~~~checks\n- python: {file: ok.py, function: judge}\n~~~\n"
@@ -733,7 +729,5 @@ def test_status_names_remotes_for_judgements_that_wait_for_trust(
     with mock.patch.dict(os.environ, EVALSTORE_TRUST_FILE=str(clone.parent / "nothing")):
         assert evalstore(*here, "status").stdout.splitlines()[-1] == unread
         evalstore(*here, "pull", "-n")
-        may = f"origin may have 1 of the 1 verdict: {command} counts"
-        assert evalstore(*here, "status").stdout.splitlines()[-1] == may
         evalstore(*here, "pull", "--for-plan")
         assert "Nothing to do" in evalstore(*here, "status").stdout
