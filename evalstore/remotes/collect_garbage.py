@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evalstore.core.clock import now
-from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE, Acceptance
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import (
@@ -36,20 +35,19 @@ from evalstore.remotes.layout import (
     pack_name,
     read_time,
     require_remote,
-    sha256,
 )
 from evalstore.remotes.pack_reader import PackReader
 from evalstore.remotes.packs import (
-    LARGEST_INDEX,
     MOST_PACKS,
     MOST_RECORDS,
     MOST_REPLACED,
     MOST_TIMES,
     TABLE_NAMES,
-    DamagedIndexError,
     IndexedRecord,
     IndexHeader,
+    explaining_damage,
     is_small,
+    load_index,
     read_index,
     write_index,
 )
@@ -283,35 +281,23 @@ class RemoteSurvey:
             elif name in self.indexes:
                 found[name] = self.indexes[name]
             elif digest_of_index(name):
-                with suppress(MissingFileError), self._parsing(name):  # just deleted by another
+                with (
+                    suppress(MissingFileError),
+                    explaining_damage(self._files, name),
+                ):  # just deleted by another
                     data = self.read(name)
                     found[name] = SurveyedIndex(name, len(data), read_index(data)[0], file.modified)
         self.indexes = found
 
     def read(self, name: str) -> bytes:
         """Return the bytes of an index file."""
-        data = self._files.read(name, LARGEST_INDEX)
-        if sha256(data) != digest_of_index(name):
-            raise self._damaged(name, "it has changed since it was written")
-        return data
-
-    @contextmanager
-    def _parsing(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except DamagedIndexError as error:
-            raise self._damaged(name, str(error)) from error
+        with explaining_damage(self._files, name):
+            return load_index(self._files, name)
 
     def read_records(self, name: str) -> Iterator[IndexedRecord]:
         """Yield the records of an index."""
-        with self._parsing(name):
+        with explaining_damage(self._files, name):
             yield from read_index(self.read(name))[1]
-
-    def _damaged(self, name: str, problem: str) -> RemoteError:
-        return RemoteError(
-            f"the remote '{self._files.address}' is damaged: '{name}': {problem}",
-            hint="'evalstore fsck --remote' lists what is wrong; nothing was changed",
-        )
 
     def find_group(self, name: str) -> PushGroup | None:
         """Return the group of an index; None where that cannot be verified, or it does not count.

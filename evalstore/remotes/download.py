@@ -42,12 +42,8 @@ from evalstore.store.trees.tree_nodes import TreeSizes, load_case_parts
 
 _HELD = """
 CREATE TABLE held (
-    id BLOB PRIMARY KEY, kind TEXT NOT NULL, content TEXT NOT NULL, data BLOB,
-    lacking INTEGER NOT NULL
+    kind TEXT NOT NULL, id BLOB NOT NULL, content TEXT NOT NULL, data BLOB, PRIMARY KEY (kind, id)
 ) WITHOUT ROWID;
-CREATE INDEX complete ON held (lacking) WHERE lacking = 0;
-CREATE TABLE needs (target BLOB NOT NULL, id BLOB NOT NULL, PRIMARY KEY (target, id))
-WITHOUT ROWID;
 """
 _ROWS, _BYTES = 5_000, 16 * 2**20
 """The most rows, and roughly the most bytes, that are written in one transaction."""
@@ -60,7 +56,6 @@ class Arrivals:
         self._store = store
         self._connection = connection
         self._sizes = TreeSizes(store)
-        self._holds = False
         self.stored = Counter[str]()
         """How many rows were stored, by table."""
 
@@ -94,26 +89,29 @@ class Arrivals:
         absent = find_absent(self._store, set().union(*references.values()), below)
         complete = list[CheckedRecord]()
         for checked in batch:
-            lacking = references[checked.record.id] & absent
-            if lacking or checked.kind == "run":
-                self._hold(checked.record, lacking)
+            if references[checked.record.id] & absent or checked.kind == "run":
+                self._hold(checked.record)
             else:
                 complete.append(checked)
         self._write(complete)
-        stored = [checked.record.id for checked in complete]
-        while self._holds and stored:
-            stored = self._release(stored)
 
     def finish(self) -> None:
-        """Store the runs whose rows are all stored."""
-        complete: list[CheckedRecord] = []
+        """Store what waits only for rows that are stored; at last runs whose rows all are."""
+        before = -1
+        while self.stored.total() > before:
+            before = self.stored.total()
+            for table in COPIED_TABLES:
+                for held in self._take(table) if table != RUNS.name else ():
+                    self._add(held)
         known: set[bytes] = set()
-        for checked in self._take("kind = ?", RUNS.name, -1):
-            if self._is_complete({bytes.fromhex(id) for id in checked.references}, known):
-                complete.append(checked)
-            else:
-                self._hold(checked.record, set())
-        self._write(complete)
+        for held in self._take(RUNS.name):
+            complete: list[CheckedRecord] = []
+            for checked in held:
+                if self._is_complete({bytes.fromhex(id) for id in checked.references}, known):
+                    complete.append(checked)
+                else:
+                    self._hold(checked.record)
+            self._write(complete)
 
     def _is_complete(self, ids: set[bytes], known: set[bytes]) -> bool:
         """Return whether these rows, and all below them, are stored; those are added to `known`."""
@@ -155,41 +153,22 @@ class Arrivals:
             self._store.ensure_records(batch)
             self.stored[batch[0].record.table] += len(batch)
 
-    def _hold(self, record: StoredRecord, lacking: set[bytes]) -> None:
-        id = bytes.fromhex(record.id)
+    def _hold(self, record: StoredRecord) -> None:
         self._connection.execute(
-            "INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?, ?)",
-            (id, record.table, record.content, record.data, len(lacking)),
+            "INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?)",
+            (record.table, bytes.fromhex(record.id), record.content, record.data),
         )
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO needs VALUES (?, ?)", ((target, id) for target in lacking)
-        )
-        self._holds = True
 
-    def _release(self, stored: Sequence[str]) -> list[str]:
-        """Store what lacks nothing, now that these are stored; returns the ids."""
-        self._connection.executemany(
-            "UPDATE held SET lacking = lacking - 1 "
-            "WHERE id IN (SELECT id FROM needs WHERE target = ?)",
-            ((bytes.fromhex(id),) for id in stored),
-        )
-        released = list[str]()
-        while found := self._take("lacking = 0 AND kind <> ?", RUNS.name, batches.SMALL_SIZE):
-            for _, group in itertools.groupby(found, key=lambda checked: checked.record.table):
-                self._write(list(group))
-            released += [checked.record.id for checked in found]
-        return released
-
-    def _take(self, condition: str, table: str, most: int) -> list[CheckedRecord]:
-        """Return some of the rows that are held, which are so no longer."""
-        query = f"SELECT kind, id, content, data FROM held WHERE {condition} LIMIT ?"
-        found = self._connection.execute(query, (table, most)).fetchall()
-        statement = "DELETE FROM held WHERE id = ?"
-        self._connection.executemany(statement, ((id,) for _, id, *_ in found))
-        return [
-            check_record(StoredRecord(table, id.hex(), content, data))
-            for table, id, content, data in found
-        ]
+    def _take(self, table: str) -> Iterator[list[CheckedRecord]]:
+        """Yield the rows of a table that are held, some at a time; they are so no longer."""
+        query = "SELECT id, content, data FROM held WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
+        last = b""
+        while rows := self._connection.execute(query, (table, last, batches.SMALL_SIZE)).fetchall():
+            last = rows[-1][0]
+            self._connection.execute(
+                "DELETE FROM held WHERE kind = ? AND id BETWEEN ? AND ?", (table, rows[0][0], last)
+            )
+            yield [check_record(StoredRecord(table, id.hex(), *row)) for id, *row in rows]
 
 
 def split_records(records: Iterable[CheckedRecord]) -> Iterator[list[CheckedRecord]]:

@@ -36,15 +36,15 @@ from evalstore.remotes.layout import (
     sha256,
 )
 from evalstore.remotes.packs import (
-    LARGEST_INDEX,
     NO_KEY,
     TABLE_NAMES,
     TABLE_NUMBERS,
     DamagedIndexError,
     IndexedPack,
     IndexedRecord,
-    NewerIndexError,
     PackEntry,
+    explaining_damage,
+    load_index,
     read_index,
 )
 from evalstore.store.records import MissingIds, split_ids
@@ -170,14 +170,8 @@ class IndexCache:
         self, files: RemoteFiles, name: str, signature: ListedFile | None, version: str | None
     ) -> int:
         """Read an index file, and note what it lists if it counts; returns its bytes."""
-        data = files.read(name, LARGEST_INDEX)
-        if sha256(data) != digest_of_index(name):
-            raise RemoteError(
-                f"the remote '{files.address}' is damaged: '{name}' has changed since it was "
-                "written",
-                hint=f"'evalstore fsck --remote' lists what is wrong; remove '{name}', and "
-                "push again from a store that has its rows",
-            )
+        with explaining_damage(files, name):
+            data = load_index(files, name)
         try:
             header = read_index(data)[0]
         except DamagedIndexError:
@@ -189,15 +183,8 @@ class IndexCache:
             statement = "INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)"
             self._connection.execute(statement, row)
             return len(data)
-        try:
+        with explaining_damage(files, name):
             self.add(name, data, decision.writer)
-        except DamagedIndexError as error:
-            raise RemoteError(
-                f"the remote '{files.address}' is damaged: '{name}': {error}",
-                hint="install a newer version"
-                if isinstance(error, NewerIndexError)
-                else f"remove '{name}', and push again from a store that has its rows",
-            ) from error
         return len(data)
 
     def add(self, name: str, data: bytes, writer: str) -> None:

@@ -31,13 +31,15 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct, iter_unpack
 from typing import Any, NamedTuple
 
+from evalstore.core.errors import RemoteError
 from evalstore.core.hashing import canonical_json
-from evalstore.remotes.layout import digest_of_index, sha256
+from evalstore.remotes.layout import RemoteFiles, digest_of_index, sha256
 from evalstore.store.records import StoredRecord
 from evalstore.store.sqlite.connection import LARGEST_VALUE
 
@@ -357,6 +359,30 @@ def _columns(
 
 def _time_of(record: IndexedRecord, header: IndexHeader) -> int:
     return header.created if record.pushed is None else record.pushed
+
+
+def load_index(files: RemoteFiles, name: str) -> bytes:
+    """Return the bytes of an index file; raises `DamagedIndexError` and `RemoteError`."""
+    data = files.read(name, LARGEST_INDEX)
+    if sha256(data) != digest_of_index(name):
+        raise DamagedIndexError("it has changed since it was written")
+    return data
+
+
+@contextmanager
+def explaining_damage(files: RemoteFiles, name: str) -> Iterator[None]:
+    """Raise `RemoteError` with a hint in place of `DamagedIndexError`."""
+    try:
+        yield
+    except DamagedIndexError as error:
+        hint = (
+            f"'evalstore fsck --remote' lists what is wrong; remove '{name}', and push again from "
+            "a store that has its rows"
+        )
+        raise RemoteError(
+            f"the remote '{files.address}' is damaged: '{name}': {error}",
+            hint="install a newer version" if isinstance(error, NewerIndexError) else hint,
+        ) from error
 
 
 def read_index(data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:

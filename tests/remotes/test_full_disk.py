@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
 
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import download, index_cache, pack_reader
+from evalstore.remotes import index_cache
 from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
@@ -32,19 +32,23 @@ def team(full: Store, remote: FolderFiles, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("command", "module"), [("pull", download), ("fsck --remote", pack_reader)]
+    ("command", "schema"),
+    [
+        ("pull", "evalstore.remotes.index_cache._WANTED"),
+        ("fsck --remote", "evalstore.remotes.pack_reader._SCHEMA"),
+    ],
 )
 def test_of_temporary_files_it_is_said_where_they_are(
     team: Path,
     command: str,
-    module: Any,
+    schema: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     capsys.readouterr()
     with monkeypatch.context() as patch:
         patch.setenv("SQLITE_TMPDIR", str(team.parent))
-        patch.setattr(module, "_SCHEMA", _SMALL + module._SCHEMA + _FULL)
+        patch.setattr(schema, _SMALL + resolve_name(schema) + _FULL)
         assert main([*command.split(), "--quiet"]) == 6
     assert capsys.readouterr().err == (
         f"error: no space left for temporary files in '{team.parent}'\n"
