@@ -428,7 +428,7 @@ def test_fields_that_are_empty_are_left_out() -> None:
     bare = hashing.describe_test(TestVersion(TEST.messages, options=Options(seed=1)))
     options = Options(seed=1, stop=(), provider_options={})
     assert hashing.describe_test(TestVersion(TEST.messages, options=options)) == bare
-    judgement = hashing.describe_evaluation_result(replace(JUDGEMENT, latency=0.0))
+    judgement = hashing.describe_evaluation_result(JUDGEMENT._replace(latency=0.0))
     assert "latency" not in judgement
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -185,9 +184,12 @@ def _take_apart(definition: Json, line: int | None) -> _Parts:
     kind = find_kind(name)
     assert kind is not None
     arguments = CheckArguments(settings, line, _example(kind, name), _NESTED)
-    with _unknown_settings_first(name, kind, settings, line):
+    try:
         common = {} if kind.by_models else _read_common(arguments, kind, name)
         arguments.allow_empty = arguments.flag("allowEmpty")
+    except FileProblem:
+        _raise_unknown_setting(name, kind, settings, line)
+        raise
     return _Parts(name, kind, common, arguments)
 
 
@@ -199,33 +201,32 @@ def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
             f"the check '{name}' has an empty '{kind.main}'",
             "write 'allowEmpty: true' if this is intended",
         )
-    with _unknown_settings_first(name, kind, arguments.names(), arguments.line):
+    given = arguments.names()
+    try:
         own = kind.read(arguments)
         arguments.finish(name)
+    except FileProblem:
+        _raise_unknown_setting(name, kind, given, arguments.line)
+        raise
     return {"type": name, "revision": kind.revision, **own, **common}
 
 
-@contextmanager
-def _unknown_settings_first(
+def _raise_unknown_setting(
     name: str, kind: CheckType, given: Iterable[str], line: int | None
-) -> Iterator[None]:
+) -> None:
     """Raise the problem of an unknown name, if there is one, in place of another of the settings.
 
     A misspelt setting is usually the cause: the one it was meant to be is missing.
     """
-    try:
-        yield
-    except FileProblem:
-        from evalstore.checks.descriptions import common_settings, describe_check, is_described
+    from evalstore.checks.descriptions import common_settings, describe_check, is_described
 
-        own = [each.name for each in describe_check(name, kind).settings]
-        known = {*own, *(each.name for each in common_settings(kind))}
-        unknown = [each for each in given if each not in known and find_kind(each) is None]
-        if unknown and is_described(name, kind):
-            if name == PATH and nearest(unknown[0], known_kinds()):
-                known = set(known_kinds())
-            raise unknown_setting(name, unknown[0], known, line) from None
-        raise
+    own = [each.name for each in describe_check(name, kind).settings]
+    known = {*own, *(each.name for each in common_settings(kind))}
+    unknown = [each for each in given if each not in known and find_kind(each) is None]
+    if unknown and is_described(name, kind):
+        if name == PATH and nearest(unknown[0], known_kinds()):
+            known = set(known_kinds())
+        raise unknown_setting(name, unknown[0], known, line) from None
 
 
 _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)

@@ -23,6 +23,7 @@ import xxhash
 
 from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
+    NO_USAGE,
     AnswerRef,
     Case,
     CaseFile,
@@ -394,6 +395,8 @@ def _reply(reply: Reply) -> Description:
 
 
 def _usage(usage: Usage) -> Description:
+    if usage is NO_USAGE:
+        return {}
     described = {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,

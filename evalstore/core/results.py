@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from evalstore.core.values import Json, Question, Reply, ToolCall, Usage, Verdict, Word
+from evalstore.core.values import NO_USAGE, Json, Question, Reply, ToolCall, Usage, Verdict, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,7 @@ class Cost:
     """The price in force: USD for each token, call and hour, and where it came from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """One conversation held for a question: a sample under the question's id."""
 
     question: Question
@@ -57,8 +56,7 @@ class ComparedSession(NamedTuple):
     """The models that answered, as the provider named them, sorted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """One evaluator's judgement of a session under an evaluation version."""
 
     sessions: tuple[str, ...]
@@ -75,7 +73,7 @@ class Evaluation:
     reasoning: str = ""
     checks: tuple[Json, ...] = ()
     """The result of each check: `type`, `verdict`, `feedback`."""
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cost: Cost | None = None
     latency: float = 0.0
     """Seconds of the judge's call."""

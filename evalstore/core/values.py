@@ -339,6 +339,8 @@ class Usage:
     """How many of the input tokens were written into the provider's cache."""
 
 
+NO_USAGE = Usage()
+"""Is compared by identity where it saves time: most results of checks have it."""
 CUT = ("length", "max_tokens")
 """Why an answer ended, in the words of providers, when a token limit cut it off."""
 
@@ -352,7 +354,7 @@ class Reply:
     finish_reason: str | None = None
     """The provider's word: `stop`, `length`, `tool_calls`, `content_filter` …"""
     refusal: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     resolved_model: str | None = None
     """The model the provider says has answered."""
     request_id: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -315,7 +315,7 @@ def carry(id: str, judgement: Evaluation, evaluation: str) -> Evaluation:
 
     It has the time, the nonce and the cost of the first one, as any judgement that is used again.
     """
-    return replace(judgement, evaluation=evaluation, taken_from=judgement.taken_from or id)
+    return judgement._replace(evaluation=evaluation, taken_from=judgement.taken_from or id)
 
 
 def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json]:

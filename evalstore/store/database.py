@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
-from evalstore.store.contents import all_as_bytes, as_bytes, as_digits
+from evalstore.store.contents import all_as_bytes, as_digits
 from evalstore.store.driver import (
     Connection,
     Driver,
@@ -207,14 +207,12 @@ def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict
 
     A row may have its content `parsed`, which then is not parsed again.
     """
-    columns = [(name, name in table.ids) for name in table.columns]
-    values = [
-        tuple([as_bytes(row[name]) if is_id else row[name] for name, is_id in columns])
-        for row in rows.values()
-    ]
-    if not values:
+    if not rows:
         return 0
-    inserted = connection.insert(table, values)
+    columns = ([row[name] for row in rows.values()] for name in table.columns)
+    named = zip(table.columns, columns, strict=True)
+    values = [all_as_bytes(column) if name in table.ids else column for name, column in named]
+    inserted = connection.insert(table, [*zip(*values, strict=True)])
     if table.name in ROWS_OF:
         contents = (
             (bytes.fromhex(id), row.get("parsed") or json.loads(row["content"]))

@@ -173,8 +173,8 @@ class EvaluatorCaller:
     ) -> None:
         """`limit` is the token limit of a judgement; `python_checks` runs Python checks."""
         self._python_checks = python_checks
-        self._last_quick: tuple[str, int] | None = None
-        """The last evaluation version without slow checks, and the length of the answers."""
+        self._last_quick: tuple[str, Sequence[Session]] | None = None
+        """The last evaluation version without slow checks, and the sessions that it judges."""
         self._prepared: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
         """Verdicts of slow checks, until `make_checks` takes them."""
         self._endpoints = endpoints
@@ -256,7 +256,7 @@ class EvaluatorCaller:
             return False
         size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
         quick = all(self._is_quick(check, size) for check in checks)
-        self._last_quick = (evaluation, size) if quick else None
+        self._last_quick = (evaluation, sessions) if quick else None
         return not quick
 
     def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
@@ -300,8 +300,7 @@ class EvaluatorCaller:
     ) -> Evaluation:
         """Return the judgement of an evaluation version's checks on sessions judged together."""
         prepared = self._prepared.pop((ids, evaluation), None)
-        size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
-        run = run_check if self._last_quick == (evaluation, size) else run_within_limits
+        run = run_check if self._last_quick == (evaluation, sessions) else run_within_limits
         checked = prepared or judge_by_checks(*self._check_inputs(sessions, evaluation), run)
         return Evaluation(
             sessions=ids,

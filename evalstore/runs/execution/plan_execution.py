@@ -16,7 +16,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
@@ -51,8 +50,7 @@ class PlanExecution:
     def __init__(self, resources: RunResources, plan: Plan, bursts: BurstLimit) -> None:
         self._resources, self._accounting = resources, resources.accounting
         self._writer = resources.accounting.writer
-        self._leases = resources.leases
-        self._bursts = bursts
+        self._leases, self._bursts = resources.leases, bursts
         self._progress = PlanProgress(plan, resources.accounting.outcome, resources.failures)
         self._judgements = JudgementQueue(resources, self._progress)
         self._finished = asyncio.Event()
@@ -101,8 +99,7 @@ class PlanExecution:
 
     async def _stop(self, tasks: set[asyncio.Task[Any]]) -> None:
         """Cancel these tasks and those of the queues."""
-        for queue in self._queues.values():
-            queue.halt()
+        self.halt()
         tasks = tasks.union(*(queue.tasks for queue in self._queues.values()))
         for task in tasks:
             task.cancel()
@@ -141,8 +138,7 @@ class PlanExecution:
         sleeps = self._leases.count_sleeps()
         claimed = await self._resources.sharing.claim(items)
         self._resources.contents.add(claimed.contents)
-        asks = (item for item in claimed.items if isinstance(item, PlannedAsk))
-        self._resources.contents.read_evaluations(self._progress.other_evaluations(asks))
+        self._resources.contents.read_evaluations(self._progress.other_evaluations(claimed.items))
         jobs: list[Job] = []
         recorded: list[Job] = []
         for item in claimed.items:
@@ -175,21 +171,22 @@ class PlanExecution:
         slow: list[asyncio.Task[None]] = []
         # A run that stops at a failure stores an answer when the one before it is judged.
         waits = self._resources.stops_at is not None
+        take, newest = self._resources.candidates.take_recorded, self._progress.plan.newest
         try:
             for job in jobs:
-                self._leases.enter(job)
                 assert isinstance(job.item, PlannedAsk)
                 if self._resources.calls.is_halted():
                     break
-                if not await self._leases.is_ours():
+                if self._leases.may_be_lost(job) and not await self._leases.begin(job):
                     await self._claim_again(job)
                     continue
                 question = job.item.question_id
-                newest = self._progress.plan.newest.get(question, 0)
-                session = self._resources.candidates.take_recorded(job.item.question, newest)
-                is_quick = not self._judgements.may_take_time(question, session)
-                if is_quick or waits:
-                    await self._add_answer(question, session, is_quick=is_quick)
+                session = take(job.item.question, newest.get(question, 0))
+                if not self._judgements.may_take_time(question, session):
+                    id = self._accounting.add_session(question, session)
+                    self._judge_new(question, id, session)
+                elif waits:
+                    await self._add_answer(question, session)
                 else:
                     slow.append(asyncio.create_task(self._add_answer(question, session)))
             await asyncio.gather(*slow)
@@ -226,8 +223,7 @@ class PlanExecution:
 
     async def _work(self, job: Job) -> None:
         """Do one job, and queue the jobs that follow from it."""
-        self._leases.enter(job)
-        if not await self._leases.is_ours():
+        if not await self._leases.begin(job):
             await self._claim_again(job)
             return
         try:
@@ -254,25 +250,28 @@ class PlanExecution:
             model = self._resources.endpoints.candidates[ask.cell.candidate.id].model.id
             self._progress.fail(question)
             self._accounting.add_failure(failed, question=question, model=model)
+            self._finish_call(question)
         else:
             if ask.count == 1 and self._leases.has_slept_since(job):
                 # The answer is paid, so it is kept, but does not replace that of the other run.
                 started = max(self._resources.environment.now(), newest + 1)
-                self._accounting.add_surplus_session(replace(session, started=started))
+                self._accounting.add_surplus_session(session._replace(started=started))
                 await self._claim_again(job)
                 return
             try:
                 await self._bursts.wait()
             finally:  # the answer is paid, so it is stored even when the run is cancelled
                 await self._add_answer(question, session)
-            return
-        self._finish_call(question)
 
-    async def _add_answer(self, question: str, session: Session, *, is_quick: bool = False) -> None:
+    async def _add_answer(self, question: str, session: Session) -> None:
         """Store an answer, make its checks, and queue the judgements that are left to models."""
         id = self._accounting.add_session(question, session)
-        judgements = await self._judgements.judge_new(question, id, session, is_quick=is_quick)
-        self._put_unclaimed(judgements, session)
+        await self._judgements.prepare_new(question, id, session)
+        self._judge_new(question, id, session)
+
+    def _judge_new(self, question: str, id: str, session: Session) -> None:
+        """Make the checks of a new answer, except slow ones that are not prepared."""
+        self._put_unclaimed(self._judgements.judge_new(question, id, session), session)
         self._finish_call(question)
 
     async def _claim_again(self, job: Job) -> None:
@@ -590,17 +589,17 @@ class JudgementQueue:
             await self._accounting.writer.flush()
         return judgements
 
-    async def judge_new(
-        self, question: str, id: str, session: Session, *, is_quick: bool = False
-    ) -> list[PlannedJudgement]:
+    async def prepare_new(self, question: str, id: str, session: Session) -> None:
+        """Make the slow checks of a new answer."""
+        await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
+
+    def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
         """Make a new answer's checks; returns the judgements left to models.
 
-        Cells that need only some of the answers judge them later: see `judge_oldest`. With
-        `is_quick` none of the checks may be slow.
+        Slow ones are prepared before. Cells that need only some of the answers judge them later:
+        see `judge_oldest`.
         """
         self._progress.answers[id] = session
-        if not is_quick:
-            await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
         return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
 
     def may_take_time(self, question: str, session: Session) -> bool:

@@ -46,6 +46,8 @@ class PlanProgress:
         """Questions whose answers are judged together with others."""
         self._cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
+        self._single: dict[str, list[Cell]] = {}
+        """Question id -> those of them that judge its answers one by one."""
         self._most_required: dict[str, int] = {}
         """Question id -> the most answers that one of these cells needs."""
         for cell in plan.cells:
@@ -54,6 +56,8 @@ class PlanProgress:
                 self._most_required[question] = max(count, self._most_required.get(question, 0))
             if len(cell.questions) > 1:
                 self._grouped.update(cell.questions)
+            else:
+                self._single.setdefault(cell.questions[0], []).append(cell)
 
     # --- outstanding answers and judgements
 
@@ -102,15 +106,16 @@ class PlanProgress:
         """Return whether answers to a question are outstanding."""
         return question in self._outstanding
 
-    def other_evaluations(self, asks: Iterable[PlannedAsk]) -> Iterable[str]:
-        """Return the evaluation versions of other cells that share these questions."""
+    def other_evaluations(self, items: Iterable[Item]) -> Iterable[str]:
+        """Return the evaluation versions of other cells that share the questions among these."""
+        asks = (item for item in items if isinstance(item, PlannedAsk))
         both = ((cell, ask.cell) for ask in asks for cell in self._cells[ask.question_id])
         others = (cell.case.evaluation for cell, own in both if cell is not own)
         return dict.fromkeys(filter(None, others))
 
-    def single_cells(self, question: str) -> list[Cell]:
+    def single_cells(self, question: str) -> Sequence[Cell]:
         """Return the cells that judge the answers to a question one by one."""
-        return [cell for cell in self._cells[question] if len(cell.questions) == 1]
+        return self._single.get(question, ())
 
     def cells_requiring_all(self, question: str) -> list[Cell]:
         """Return the cells among them that judge every answer."""
@@ -122,15 +127,18 @@ class PlanProgress:
 
         These are the oldest answers, which are known only when all have arrived.
         """
-        new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
-        stored = len(self.plan.sessions.get(question, ()))
+        new = self.outcome.sessions.get(question, ())
         most = self._most_required[question]
-        oldest = [
-            NewAnswer(cell, sample.id, self.answers[sample.id])
-            for cell in self.single_cells(question)
-            if cell.required_answers != most
-            for sample in new[: max(cell.required_answers - stored, 0)]
-        ]
+        some = [cell for cell in self.single_cells(question) if cell.required_answers != most]
+        oldest = []
+        if some:
+            stored = len(self.plan.sessions.get(question, ()))
+            first = sorted(new, key=lambda sample: sample[:2])
+            oldest = [
+                NewAnswer(cell, sample.id, self.answers[sample.id])
+                for cell in some
+                for sample in first[: max(cell.required_answers - stored, 0)]
+            ]
         for sample in new:
             del self.answers[sample.id]
         return oldest

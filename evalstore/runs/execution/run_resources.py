@@ -89,13 +89,19 @@ class JobLeases:
         """Return a job for an item, which was claimed after so many sleeps, or just now."""
         return Job(item, self.count_sleeps() if sleeps is None else sleeps, session)
 
-    def enter(self, job: Job) -> None:
-        """Set the job of the current task."""
+    async def begin(self, job: Job) -> bool:
+        """Set the job of the current task, and return whether it `is_ours`."""
         _current_job.set(job)
+        return await self.is_ours()
 
     def has_slept_since(self, job: Job) -> bool:
         """Return whether this process slept so long that another run may have taken over a job."""
         return job.sleeps != self._sharing.presence.count_sleeps()
+
+    def may_be_lost(self, job: Job) -> bool:
+        """Return whether this process has slept, so that `is_ours` must tell."""
+        sleeps = self._sharing.presence.count_sleeps()
+        return sleeps != job.sleeps or (self.may_go_on is not None and sleeps != self._asked_at)
 
     async def is_ours(self) -> bool:
         """Return whether no other run took over the current job while this process slept."""

@@ -91,6 +91,7 @@ class RowBuilder:
         for place, (part, first) in enumerate(zip(content.get("parts", ()), firsts, strict=False)):
             yield PARTS, (id, place, _id(part), first)
         kinds, kind, last = self._kinds.copy(), b"", None
+        names, numbers = set[str](), set[int]()
         for number, case in enumerate(content.get("cases", ())):
             described = {name: value for name, value in case.items() if name not in _OF_CASES}
             if described != last:  # most cases are like the one before
@@ -99,19 +100,20 @@ class RowBuilder:
                 if kind not in kinds:
                     kinds.add(kind)
                     yield from self._kind(kind, content_of_kind, described)
-            evaluation = case.get("evaluation")
+            evaluation, tests = case.get("evaluation"), _joined(case["tests"])
+            names.update((case["key"], case.get("row", "")))
+            numbers.update(
+                number_of(tests[at : at + ID_BYTES]) for at in range(0, len(tests), ID_BYTES)
+            )
             yield (
                 CASE_ROWS,
                 (
                     *(id, number, _text(case["key"]), _text(case.get("row"))),
-                    _joined(case["tests"]),
+                    tests,
                     *(evaluation and _id(evaluation), kind),
                 ),
             )
-        cases = content.get("cases", ())
-        names = {name for case in cases for name in (case["key"], case.get("row", ""))}
-        tests = {test for case in cases for test in case["tests"]}
-        for name in sorted({*map(hash_name, names), *map(number_of, map(_id, tests))}):
+        for name in sorted(numbers.union(map(hash_name, names))):
             yield CASE_NAMES, (name, id)
 
     def _kind(self, id: bytes, text: str, content: Json) -> Iterator[tuple[TableColumns, Row]]:
