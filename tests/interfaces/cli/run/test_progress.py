@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.progress import TerminalProgress, make_bars
 
 if TYPE_CHECKING:
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
 
     from evalstore.interfaces.cli.copy_progress import Mode
     from tests.interfaces.cli.conftest import Evalstore
+
+
+@pytest.fixture(autouse=True)
+def _not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the last command in this process was told stays until the next one."""
+    monkeypatch.setattr(output, "quiet", False)
 
 
 def lines_at(
