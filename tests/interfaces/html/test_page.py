@@ -449,11 +449,14 @@ def test_a_phone_shows_the_cause_of_a_break_on_its_first_screen_and_the_rest_on_
     parts = [shown.format(part) for part in (".broke li", "#candidates tbody tr", ".interval-cell")]
     listed = [page.value(part) for part in parts]
     end = page.value("document.querySelector('.broke li').getBoundingClientRect().bottom")
+    page.call("Emulation.setEmulatedMedia", media="print")
+    printed = [page.value(part) for part in parts]
+    page.call("Emulation.setEmulatedMedia", media="")
     page.value("document.querySelectorAll('.rest').forEach(it => { it.open = true; })")
     opened = [page.value(part) for part in parts]
     page.call("Emulation.clearDeviceMetricsOverride")
     assert listed == [cases, candidates, 0 if width == 390 else 6]
-    assert opened == [7, 6, 6]
+    assert opened == printed == [7, 6, 6]
     assert end < 844 or width > 390
 
 
