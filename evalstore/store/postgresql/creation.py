@@ -120,8 +120,8 @@ def create_store(connection: PostgreSQLConnection, address: DatabaseAddress) -> 
         connection.raw.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
     query = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename = 'alembic_version'"
     if not connection.count(query, address.schema):
-        for statement in statements():
-            connection.execute(statement)
+        # In one message: each would be waited for.
+        connection.raw.execute(";\n".join(statements()).encode())
     connection.execute("COMMIT")
 
 
