@@ -5,13 +5,11 @@ Judgements differ by a label, another evaluator, or neither.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
-from evalstore.checks.aggregation import judge_so_far
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import (
     Candidates,
@@ -23,10 +21,8 @@ from evalstore.comparison.version_diff import (
     differ_candidates,
     nowhere,
 )
-from evalstore.core.results import Vote
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile, Json
-from evalstore.planning.plan import CHECKS
 from evalstore.planning.project import VersionReader
 from evalstore.planning.reasons import (
     TOKEN_LIMIT,
@@ -46,8 +42,6 @@ if TYPE_CHECKING:
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
 LABELLED = "labelled by "
-ALSO = "also "
-"""Begins what is said of a label on a result that an edit alone changes to the same verdict."""
 AS_LABEL = "as a label"
 NO_LONGER, AGAIN = "no longer counts", "counts again"
 """End what is said of labels that nobody changed: of answers, instructions or checks that were
@@ -67,8 +61,7 @@ def judgement_changes(
     Empty for further judgements by the same evaluators, and left out for those of checks alone. A
     label that is gone was only removed if the same answers are judged by the same instructions and
     checks; else it no longer counts. Else one from before `since`, when the run of the first side
-    started, was not given in between: it counts again. A label comes last and is `also labelled by
-    Ada` where checks and models have the same verdict on what was edited.
+    started, was not given in between: it counts again.
 
     To `shown_questions` those are added of which a judge is shown more than the answer.
     """
@@ -88,7 +81,6 @@ def judgement_changes(
     sides = {(was.evaluations, now.evaluations): (was, now) for was, now in differing}
     known: dict[tuple[_Makers, _Makers, _Makers, bool], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
-    labelled: list[tuple[Judgements, Judgements]] = []
     for (was, now), (older, newer) in sides.items():
         is_same = (older.sessions, older.evaluation) == (newer.sessions, newer.evaluation)
         lost = frozenset(makers[id] for id in was if id in makers and id not in now)
@@ -108,21 +100,7 @@ def judgement_changes(
             is_of_judges = is_same and bool(was and now) and not labels
             others = _evaluators(versions, evaluators, lost, gained, with_rest=is_of_judges)
             known[key] = [*labels, *others]
-        changes[was, now] = words = known[key]
-        is_edited = not is_same or len(words) > 1
-        if is_edited and older.verdict != newer.verdict and words and words[0].startswith(LABELLED):
-            labelled.append((was, now))
-    votes = found | store.find_judgements({id for _, now in labelled for id in now} - found.keys())
-    for was, now in labelled:
-        newer = sides[was, now][1]
-        judged_by = (versions.find("evaluation", newer.evaluation) or {}).get("judgedBy")
-        others = defaultdict[str, list[Vote]](list)
-        for judgement in (votes[id] for id in now if id in votes):
-            others[judgement.subject] += [] if judgement.vote.human else [judgement.vote]
-        judged = (judge_so_far(it, judged_by or ("models",), CHECKS) for it in others.values())
-        if {it and it.verdict for it in judged} == {newer.verdict}:
-            label, *rest = changes[was, now]
-            changes[was, now] = [*rest, ALSO + label]
+        changes[was, now] = known[key]
     return changes
 
 

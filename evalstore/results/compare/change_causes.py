@@ -35,7 +35,6 @@ from evalstore.results.answer.judgements import (
 )
 from evalstore.results.compare.compared_side import Side
 from evalstore.results.judgement_changes import (
-    ALSO,
     NO_LONGER,
     judging_causes,
     label_cause,
@@ -61,8 +60,6 @@ Evaluations = tuple[str | None, str | None]
 class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
-    flips: dict[Pair, Pair] = field(default_factory=dict)
-    """Pairs -> the two results in between at which the verdict flipped, in both directions."""
     questions: Mapping[PairIds, str] = field(default_factory=dict)
     """Sessions of both sides -> how their questions differ, apart from test and prompt.
 
@@ -109,17 +106,7 @@ class PairReasons:
         return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
 
     def _changes(self, pair: Pair) -> list[str]:
-        """Return what explains a pair: what changed at its flip, if all of that still differs.
-
-        Then a label that the flip did not need.
-        """
-        changes, flip = self._between(pair), self.flips.get(pair)
-        at_flip = self._between(flip) if flip else []
-        if not at_flip or not {*at_flip} <= {*changes}:
-            return changes
-        return list(dict.fromkeys([*at_flip, *(it for it in changes if it.startswith(ALSO))]))
-
-    def _between(self, pair: Pair) -> list[str]:
+        """Return what explains a pair."""
         was, now = pair.was, pair.now
         if was is None or now is None:
             return ["new" if was is None else "gone"]

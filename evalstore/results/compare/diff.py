@@ -25,17 +25,15 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.comparison.version_diff import Difference, evaluation_parts
 from evalstore.core.batches import in_batches
-from evalstore.core.display import WORKSPACE, plural_is, short
+from evalstore.core.display import plural_is, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.files.temporary_list import TemporaryMapping
-from evalstore.planning.earlier_results import EarlierRuns, find_in_runs
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
-from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import find_feedback
 from evalstore.planning.selection import Selection
@@ -51,7 +49,7 @@ from evalstore.results.compare.change_causes import (
     selection_notes,
     shown_decisions,
 )
-from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
+from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
     compare_sides,
@@ -83,7 +81,6 @@ from evalstore.results.names import (
 )
 from evalstore.results.value_text import answer_text
 from evalstore.store import Store
-from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.tree_nodes import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
@@ -116,14 +113,12 @@ class PairDetails:
 class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
-    def __init__(
-        self, project: Project, details: PairDetails, flips: FlipFinder, filled: Side, since: int
-    ) -> None:
+    def __init__(self, project: Project, details: PairDetails, filled: Side, since: int) -> None:
         """`since` is when the run of the first side started, which is `filled` by earlier runs."""
         self._questions = QuestionChanges(project)
         self.reasons = PairReasons(questions=self._questions.words)
         """What explains the pairs that were sorted."""
-        self._project, self._details, self._flips = project, details, flips
+        self._project, self._details = project, details
         self._filled, self._since = filled, since
         self._pairs = SortedPairs()
 
@@ -150,12 +145,7 @@ class PairSorter:
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
-        on_both, flips = of_group(*_FLIPS), self._flips.find(of_group("broke", "fixed"))
-        if self._flips.is_cut:  # not some of the pairs alone
-            self.reasons.flips.clear()
-        self.reasons.flips.update(flips)
-        self.reasons.flips.update((pair.swapped(), flip.swapped()) for pair, flip in flips.items())
-        explained = [*on_both, *flips.values()]
+        explained = of_group(*_FLIPS)
         sides = [
             side
             for pair in explained
@@ -186,7 +176,7 @@ class PairSorter:
             )
             self.reasons.judgements.update({ids: words for ids, words in changes.items() if words})
         self.reasons.shown_questions.update(dict.fromkeys(shown, True))
-        self._details.read([*on_both, *of_group("new", "gone")])
+        self._details.read([*explained, *of_group("new", "gone")])
         return groups
 
     def _read_criteria(self, pairs: Iterable[Pair]) -> None:
@@ -229,59 +219,6 @@ def find_pair_edits(location: Location, pair: Pair) -> list[Difference]:
         names = PromptNames(location)
         names.expect((side.prompt, side.prompt_number) for side in (pair.was, pair.now))
         return list(differ_results(pair.was, pair.now, versions.find, names))
-
-
-# --- the two results between which a compared verdict flipped, where other runs lie between
-
-
-_MOST_CELLS = 20_000
-"""The most results that are looked for in the runs between; with more, no pair has a flip."""
-
-
-class FlipFinder:
-    """Looks for pairs in the runs between both sides, newest first, as a history does."""
-
-    def __init__(self, store: Store, folder: str, was: Side, now: Side, finder: CaseFinder) -> None:
-        """`folder` is that of the test files. Nothing lies between if the first side is newer."""
-        self._store, self._folder, self._now, self._finder = store, folder, now, finder
-        self._left = _MOST_CELLS
-        self._newest = None if now.name == WORKSPACE else store.load_run(now.name)
-        newer = enumerate(store.find_recent_runs(before=self._newest))
-        self._count = next((count for count, run in newer if run.id == was.name), 0)
-        """How many runs lie between."""
-        self.is_cut = False
-        """Whether more results would have to be looked for than are."""
-
-    def find(self, pairs: Sequence[Pair]) -> dict[Pair, Pair]:
-        """Return the results at the last change from or to a pass, for pairs with such a change.
-
-        Both are of runs that judged the case one after the other. Those are left out that changed
-        between just the two sides, and all of them beyond a limit.
-        """
-        results = (
-            [pair.now for pair in pairs if pair.now] if self._count and not self.is_cut else []
-        )
-        if not results:
-            return {}
-        prompts = SidePrompts(self._now, self._finder, results)
-        waiting: dict[Pair, tuple[Result, Iterable[str | None]]] = {
-            pair: (pair.now, PromptsOfCase(prompts, pair.now)) for pair in pairs if pair.now
-        }
-        paths, found = {result.file for result in results}, dict[Pair, Pair]()
-        history = PathHistory(self._store, self._folder, self._now.nodes, self._now.files)
-        runs = EarlierRuns(self._store, history).before(self._newest, paths, limit=self._count)
-        for _, matches in find_in_runs(RowResults(self._store), runs, waiting, paths):
-            self._left -= len(matches)
-            if self._left < 0:
-                self.is_cut = True
-                return {}
-            for pair, was in matches:
-                if was and (was.result.verdict == "pass") == (pair.either.verdict == "pass"):
-                    waiting[pair] = was
-                elif was:
-                    found[pair] = Pair(was.result, waiting.pop(pair)[0])
-        rest = ((pair, Pair(pair.was, result)) for pair, (result, _) in waiting.items())
-        return found | {pair: flip for pair, flip in rest if flip != pair}
 
 
 def diff(
@@ -339,8 +276,7 @@ def diff(
         )
         attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
         details = PairDetails(store, attempts)
-        flips = FlipFinder(store, folder, filled, now, finder)
-        sorter = PairSorter(project, details, flips, filled, runs[0].started)
+        sorter = PairSorter(project, details, filled, runs[0].started)
         comparison = sorter.sort(pairing, real_path)
         comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.

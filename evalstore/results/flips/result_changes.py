@@ -28,7 +28,6 @@ from evalstore.results.answer.judgements import (
     read_attempts,
 )
 from evalstore.results.judgement_changes import (
-    ALSO,
     differ_evaluators,
     is_shown_question,
     judgement_changes,
@@ -211,7 +210,7 @@ def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
     pair = Pair(was.result, now.result)
     changes = judgement_changes(store, VersionReader(store), [pair], was.run.started)
     words = changes.get((was.result.evaluations, now.result.evaluations), [])
-    return next((word for word in words if word.removeprefix(ALSO).startswith("label")), "")
+    return next((word for word in words if word.startswith("label")), "")
 
 
 # --- the votes and the attempts of results that are read with their runs and cases

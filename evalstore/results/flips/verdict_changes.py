@@ -42,7 +42,6 @@ from evalstore.planning.project import VersionReader
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
-    ALSO,
     AS_LABEL,
     LABELLED,
     is_judged_otherwise,
@@ -365,7 +364,7 @@ class _Comparer:
         ]
         explained = [it for it in others if self._has_labels or not it.has_same_verdict]
         differences = judgement_changes(self._store, self._versions, explained, since)
-        texts = (text.removeprefix(ALSO) for words in differences.values() for text in words)
+        texts = chain.from_iterable(differences.values())
         self._changes.labels.update(text for text in texts if text.startswith("label"))
         for pair in others:
             assert pair.was

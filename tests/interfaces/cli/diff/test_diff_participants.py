@@ -12,7 +12,6 @@ import pytest
 
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.compare import diff
 from evalstore.results.judgement_changes import with_all_candidates
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER, Echo, Evalstore
@@ -145,26 +144,6 @@ def test_a_label_is_why_a_verdict_changed_whatever_else_did(
     assert "  fail -> pass  (labelled by Ada)" in evalstore("diff", "@~1", "@").stdout
 
 
-def test_an_edit_that_alone_breaks_a_case_is_said_before_the_label_on_it(
-    echo: Echo, evalstore: Evalstore
-) -> None:
-    write("10 euros")
-    evalstore("run", "-q")
-    write("20 euros")
-    evalstore("run", "-q")
-    evalstore("label", "tests/t.md", "fail", "--as", "Ada")
-    both = "pass -> fail  (test changed, also labelled by Ada)"
-    assert both in evalstore("diff", "@~1").stdout
-    evalstore("run", "-q")
-    assert both in evalstore("diff", "@~2", "@").stdout
-    assert history(evalstore, "tests/t.md")[2:4] == ["what changed in between:", "  test changed"]
-    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
-    write("30 euros")
-    evalstore("run", "-q")
-    evalstore("label", "tests/t.md", "pass", "--as", "Ada")
-    assert "fail -> pass  (labelled by Ada)" in evalstore("diff", "@~1").stdout
-
-
 def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
     workspace: Path, evalstore: Evalstore
 ) -> None:
@@ -189,25 +168,6 @@ def test_a_pending_result_names_the_edit_of_its_model(
     model = workspace / "models/one.yaml"
     model.write_text(model.read_text() + "extraIdentifier: new\n")
     assert "pass -> pending  (model changed)" in evalstore("diff").stdout
-
-
-def test_a_flip_is_explained_by_the_edit_before_it_and_not_by_later_ones(
-    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evalstore("run", "-q")
-    edit(workspace / "tests/weather.md", "must be warm", "must be short")
-    evalstore("run", "-q")
-    edit(workspace / "models/one.yaml", "Cold.", "Chilly.")
-    edit(workspace / "models/one.yaml", "provider:", "extraIdentifier: new\nprovider:")
-    evalstore("run", "-q")
-    of_oslo = "[city=Oslo]  scripted/one  fail -> pass"
-    for sides in (("@~2", "@"), ("@~2",)):
-        assert f"{of_oslo}  (instructions changed)" in evalstore("diff", *sides).stdout
-    assert "pass -> fail  (instructions changed)" in evalstore("diff", "@work", "@~2").stdout
-    assert "  instructions changed" in history(evalstore, "@:tests/weather.md::city=Oslo")
-    monkeypatch.setattr(diff, "_MOST_CELLS", 0)
-    both = "(instructions changed, model changed)"
-    assert f"{of_oslo}  {both}" in evalstore("diff", "@~2", "@").stdout
 
 
 def test_runs_of_single_candidates_are_completed_by_reading_the_history_once(
