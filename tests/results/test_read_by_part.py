@@ -10,7 +10,7 @@ import pytest
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import URGENCY, Case, CaseFile, Json, Verdict
-from evalstore.results.log.log import PENDING, VerdictHistory, Words
+from evalstore.results.log.log import PENDING, VerdictHistory
 from evalstore.results.show.show import find_urgent_results, result_to_json
 from evalstore.store import Store
 from evalstore.store.results import describe_cell, iterate_entries
@@ -78,7 +78,7 @@ def test_verdicts_differ_from_the_last_ones_as_in_a_dictionary_of_all(
     prompts: tuple[str | None, ...] = chance.choice([(None,), (f"{1:032x}", f"{2:032x}")])
     cells = draw_cells(chance, models, len(prompts))
     cases = [case_of(number, prompts) for number in range(200)]
-    drawn: list[tuple[str, bool]] = []
+    drawn: list[str] = []
     for _ in range(12):
         edit = chance.randrange(6)
         places = list(cells)
@@ -96,26 +96,27 @@ def test_verdicts_differ_from_the_last_ones_as_in_a_dictionary_of_all(
         if edit == 4 and drawn:
             drawn.append(chance.choice(drawn))
             continue
-        is_long = bool(chance.random() < 0.8)
-        drawn.append((store_results(store, cases, kept), is_long))
-    read: dict[str, Words] = {}
-    for leaf, _ in drawn:
+        drawn.append(store_results(store, cases, kept))
+    read: dict[str, dict[tuple[str, int, str], str]] = {}
+    for leaf in drawn:
         read[leaf] = {
             (result.row, result.prompt_number, result.model): result.verdict or PENDING
             for batch in iterate_entries(store, {"t": leaf})
             for result, _ in batch
         }
-    read_before = {leaf: read[leaf] for leaf, is_long in drawn if not is_long}
-    history = VerdictHistory(store, read_before, read.keys() - read_before.keys())
-    known: Words = {}
-    for leaf, _ in drawn:
-        now = read[leaf]
-        differs = any(known.get(place) != word for place, word in now.items())
-        assert bool(history.find_former(leaf)) == differs
-        history.add(leaf)
-        known |= now
-        expected = Counter((model, word) for (_, _, model), word in now.items())
-        assert history.counts(leaf) == expected
+    for labels in (None, {"row 7"}):
+        history = VerdictHistory(store, dict.fromkeys(drawn, labels))
+        known: dict[tuple[str, int, str], str] = {}
+        for leaf in drawn:
+            now = {
+                place: word for place, word in read[leaf].items() if place[0] in (labels or place)
+            }
+            differs = any(known.get(place) != word for place, word in now.items())
+            assert bool(history.find_former(leaf)) == differs
+            history.add(leaf)
+            known |= now
+            expected = Counter((model, word) for (_, _, model), word in now.items())
+            assert history.counts(leaf) == expected
 
 
 def run_with(store: Store, leaves: dict[str, str]) -> Run:

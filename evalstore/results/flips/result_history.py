@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
 from evalstore.checks.aggregation import judge_so_far
-from evalstore.comparison.comparison import CellIndex
+from evalstore.comparison.comparison import CellIndex, numbers_now
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Verdict
@@ -394,7 +394,7 @@ def read_recent_verdicts(
     """
     folder = open_workspace(location).settings.paths["tests"]
     history: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
-    prompts: dict[tuple[str, str, str], Sequence[str | None]] = {}
+    prompts: dict[tuple[str, str, str], tuple[str | None, ...]] = {}
     with open_store(location) as store:
         newest = [resolve_run(store, run)] if run is not None else store.find_runs(limit=1)
         entries = [find_entries(it.results, files, store.load_nodes) for it in newest]
@@ -414,9 +414,9 @@ def read_recent_verdicts(
 
 def _add(
     history: dict[tuple[str, str, str], dict[str | None, list[str]]],
-    newest: dict[tuple[str, str, str], Sequence[str | None]],
+    newest: dict[tuple[str, str, str], tuple[str | None, ...]],
     file: str,
-    leaves: list[str],
+    leaves: Iterable[str],
     store: Store,
     most: int,
 ) -> int:
@@ -425,37 +425,21 @@ def _add(
     `leaves` are the newest first. Each leaf is read once; after `most` results, none is read.
     `newest` gets the system prompts of each case in the newest of them.
     """
-    known: dict[str, tuple[list[tuple[Result, Case]], CellIndex]] = {}
-    followed: list[tuple[list[str], Result, Sequence[str | None]]] = []
-    """The verdicts on each cell, its oldest result so far, and the system prompts of its case."""
+    known: dict[str, list[tuple[Result, Case]]] = {}
     for leaf in leaves:
-        if leaf not in known and sum(len(cells) for cells, _ in known.values()) >= most:
-            break
         if leaf not in known:
-            cells = []
-            for batch in iterate_entries(store, {leaf: leaf}):
-                for result, case in batch:
-                    newest.setdefault((file, result.row, result.model), case.prompts)
-                    cells.append((result._replace(file=file), case))
-            known[leaf] = cells, CellIndex(cells)
-        (cells, index), met = known[leaf], set()
-        is_full = bool(cells)
-        for number, (words, newer, prompts) in enumerate(followed):
-            if match := index.find(newer, prompts):
-                met.add(match[0].cell)
-                followed[number] = words, match[0], match[1].prompts
-                if match[0].verdict and len(words) < VERDICTS_LISTED:
-                    words.append(match[0].verdict)
-                is_full = is_full and len(words) == VERDICTS_LISTED
-        for result, case in cells:
-            if result.cell not in met:
-                is_full, words = False, [result.verdict] if result.verdict else []
-                followed.append((words, result, case.prompts))
-                place = file, result.row, result.model
-                history.setdefault(place, {}).setdefault(result.prompt, words)
-        if is_full:
-            break
-    return sum(len(cells) for cells, _ in known.values())
+            if sum(map(len, known.values())) >= most:
+                break
+            known[leaf] = [*chain.from_iterable(iterate_entries(store, {leaf: leaf}))]
+        for result, case in known[leaf]:
+            place = file, result.row, result.model
+            prompts = newest.setdefault(place, case.prompts)
+            number = numbers_now(case.prompts, prompts).get(result.prompt)
+            if number is not None:
+                words = history.setdefault(place, {}).setdefault(prompts[number], [])
+                if result.verdict and len(words) < VERDICTS_LISTED:
+                    words.append(result.verdict)
+    return sum(map(len, known.values()))
 
 
 # --- the newest run after a given one, and the newest result of a case in later runs

@@ -33,7 +33,7 @@ from evalstore.results.judgement_changes import ParticipantHistory
 from evalstore.results.names import PromptNames, prompts_of
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
-from evalstore.store.results import SourcesReader, iterate_entries, results_of
+from evalstore.store.results import SourcesReader
 from evalstore.store.revisions import (
     RunInProgressError,
     RunTag,
@@ -44,15 +44,14 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
+from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import (
     CaseFinder,
     RowIndex,
-    StoredCases,
     find_entry,
     find_leaves,
-    long_parts_of,
     read_tree,
 )
 from evalstore.workspace.git.status import name_of_user
@@ -322,18 +321,16 @@ def find_logged_changes(
         seen = seen[first:]
     is_row = find_row is not None
     versions = list(_group(seen, files, removed, is_row=is_row))
-    long = {
-        leaf
+    rows = {
+        leaf: labels if is_row else None
         for version in versions
-        if isinstance(files[version.node].cases, StoredCases)
-        for _, leaf in version.results
+        for leaf, labels in version.rows.items()
     }
-    words = _read_words(store, versions, long, is_row=is_row)
+    history = VerdictHistory(store, rows)
     if is_row:
         for version in versions:
             if files[version.node].cases:
-                version.results = [result for result in version.results if words[result[1]]]
-    history = VerdictHistory(store, words, long)
+                version.results = [each for each in version.results if history.counts(each[1])]
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, finder, names, removed)
@@ -509,27 +506,6 @@ def _without_labels(file: CaseFile) -> CaseFile:
     return replace(file, cases=cases)
 
 
-def _read_words(
-    store: Store, versions: Iterable[_Version], long: Collection[str], *, is_row: bool
-) -> dict[str, Words]:
-    """Return the verdicts in each leaf of results; with `is_row`, those of the only row.
-
-    Those of `long` leaves are left out.
-    """
-    rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
-    words: dict[str, Words] = {leaf: {} for leaf in rows if leaf not in long}
-    if is_row:
-        for leaf, results in results_of(store, "", rows).items():
-            for result in results:
-                words[leaf]["", result.prompt_number, result.model] = result.verdict or PENDING
-        return words
-    for batch in iterate_entries(store, {leaf: leaf for leaf in words}):
-        for result, _ in batch:
-            place = result.row, result.prompt_number, result.model
-            words[result.file][place] = result.verdict or PENDING
-    return words
-
-
 def _find_edits(
     store: Store,
     versions: list[_Version],
@@ -559,25 +535,20 @@ def _find_edits(
         yield tuple(differences or [Difference("no change in content")])
 
 
-# --- compares the verdicts that runs have of a test file, reading the parts of long files that di
+# --- compares the verdicts that runs have of a test file, reading only parts that differ
 
 
 PENDING = "pending"
-Words = dict[tuple[str, int, str], str]
-"""The verdict of each result of a file, by row, number of the system prompt, and candidate."""
 
 
 class VerdictHistory:
     """Knows the last verdict on each case of a file, leaf by leaf, from the oldest one on."""
 
-    def __init__(self, store: Store, known: Mapping[str, Words], long: Iterable[str]) -> None:
-        """`known` are the verdicts of leaves that were read; those of `long` leaves are not."""
-        self._store, self._known = store, known
-        self._parts: dict[str, Sequence[str]] = {leaf: [leaf] for leaf in known}
-        for leaf in long:
-            (root,) = store.load_leaves([leaf]).values()
-            self._parts[leaf] = long_parts_of(root, store.load_leaves) or [leaf]
-        self._counts: dict[str, Counter[tuple[str, str]]] = {}
+    def __init__(self, store: Store, rows: Mapping[str, Collection[str] | None]) -> None:
+        """`rows` are the leaves, each with the labels of the row that counts; None: all rows."""
+        self._store, self._rows = store, rows
+        self._parts = {leaf: [part.id for part in store.find_result_leaves(leaf)] for leaf in rows}
+        self._counts: dict[str, VerdictCounts] = {}
         """The counts of each part that was read."""
         self._last: dict[int, str] = {}
         """The last verdict on each case in the leaves that were added, by the hash of its place."""
@@ -588,20 +559,16 @@ class VerdictHistory:
 
     def counts(self, leaf: str) -> Counter[tuple[str, str]]:
         """Return how many results a leaf has by candidate and verdict."""
-        total: Counter[tuple[str, str]] = Counter()
-        for part in self._parts[leaf]:
-            if part not in self._counts:
-                self._counts[part] = self._count(part)
-            total.update(self._counts[part])
+        parts, total = self._parts[leaf], Counter[tuple[str, str]]()
+        if self._rows[leaf] is not None:
+            total.update((model, word) for (_, _, model), word in self._words(leaf, parts))
+            return total
+        unknown = [part for part in parts if part not in self._counts]
+        self._counts |= self._store.count_by_candidate(unknown)
+        for part in parts:
+            for (model, verdict), count in self._counts.get(part, {}).items():
+                total[model, verdict or PENDING] += count
         return total
-
-    def _count(self, part: str) -> Counter[tuple[str, str]]:
-        if part in self._known:
-            return Counter((model, word) for (_, _, model), word in self._known[part].items())
-        found: Counter[tuple[str, str]] = Counter()
-        for (model, verdict), count in self._store.count_results(part).items():
-            found[model, verdict or PENDING] += count
-        return found
 
     def add(self, leaf: str) -> None:
         """Go on to the next leaf."""
@@ -617,16 +584,15 @@ class VerdictHistory:
         """Return the verdicts in the parts that the leaf before lacks: no other can differ."""
         if self._read[0] != leaf:
             parts = sorted({*self._parts[leaf]} - {*self._newest})
-            words = {place: word for part in parts for place, word in self._words(part)}
+            words = {hash(place): word for place, word in self._words(leaf, parts)}
             self._read = leaf, words
         return self._read[1]
 
-    def _words(self, part: str) -> list[tuple[int, str]]:
-        """Return the verdicts in a part, by the hashes of their places."""
-        if part in self._known:
-            return [(hash(place), word) for place, word in self._known[part].items()]
-        return [
-            (hash((result.row, result.prompt_number, result.model)), result.verdict or PENDING)
-            for batch in iterate_entries(self._store, {part: part})
-            for result, _ in batch
-        ]
+    def _words(self, leaf: str, parts: Iterable[str]) -> Iterator[tuple[tuple[str, int, str], str]]:
+        """Yield the verdicts in parts of a leaf, with their rows, system prompts and candidates."""
+        labels = self._rows[leaf]
+        for row, prompt, model, verdict in self._store.find_verdicts(parts):
+            if labels is None:
+                yield (row, prompt, model), verdict or PENDING
+            elif row in labels:
+                yield ("", prompt, model), verdict or PENDING

@@ -283,6 +283,16 @@ class RowQueries(NodeQueries):
             counts.setdefault(as_digits(leaf), Counter())[model, VERDICT_OF.get(verdict)] = count
         return counts
 
+    def find_verdicts(
+        self, leaves: Iterable[str]
+    ) -> Iterator[tuple[str, int, str, Verdict | None]]:
+        """Yield row, number of the system prompt, candidate and verdict of the results in nodes."""
+        statement = (
+            f"SELECT coalesce(c.row, ''), r.prompt, r.model, r.verdict {_OF_LEAVES} WHERE r.leaf IN"
+        )
+        for row, prompt, model, verdict in self._select_each(statement, leaves):
+            yield row, prompt, model, VERDICT_OF.get(verdict)
+
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
         """Yield of each of these nodes how many of its cases have how many results."""
         statement = (
