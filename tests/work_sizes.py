@@ -74,7 +74,6 @@ FIXED = {
     "exchange.importers.lve.test_writer._FEW": "which of two forms a written file has",
     "core.notebook_tables.MOST_ROWS": "how much a notebook shows",
     "interfaces.html.report.MOST_ROWS": "how much a page shows without JavaScript",
-    "results.edits.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
     "runs.run._MOST_ROWS": "whether rows or files are named",
     "results.table.cases.KEPT": "how many lines the browser keeps",
     "results.table.cases.MANY": "from here on the browser keeps some lines",

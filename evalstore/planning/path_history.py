@@ -294,11 +294,6 @@ class SourceChanges:
     given_up: tuple[str, ...] = ()
     """What the newer version does not use any more."""
 
-    @property
-    def data(self) -> list[str]:
-        """Return the data file, if it was edited: `rows of` its path."""
-        return [name for name in self.edited if name.startswith(ROWS)]
-
     def names_of(self, kind: str) -> list[str]:
         """Return the names of what was edited of a kind, such as `system prompt `."""
         return [name.removeprefix(kind) for name in self.edited if name.startswith(kind)]

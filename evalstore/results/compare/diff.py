@@ -64,7 +64,7 @@ from evalstore.results.compare.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
-from evalstore.results.edits.edited_sources import RENAMED, EditedSources, Versions, find_edits
+from evalstore.results.edits.edited_sources import RENAMED, find_edits, name_by_bytes
 from evalstore.results.judgement_changes import (
     differ_participants,
     judgement_changes,
@@ -301,10 +301,7 @@ def diff(
             ).items()
             if differences
         }
-        sources = EditedSources(finder, project.versions, names)
-        listed = sources.find(
-            {path: Versions(path, *edited[path], changes[path]) for path in edits}
-        )
+        listed = {path: name_by_bytes(path, changes[path]) for path in edits}
         for path, old in filled.former.items():
             if path in now.nodes and path != old and selected.covers_file(path):
                 renamed = Difference(RENAMED, old, path)

@@ -35,7 +35,6 @@ from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
 from evalstore.results.edits.edited_sources import (
     CASES,
     RENAMED,
-    EditedSources,
     Versions,
     name_by_bytes,
     pair_prompts,
@@ -200,9 +199,7 @@ class FileHistory:
         return _Edits(renamed, sorted(new.keys() - renamed.keys()), removed, pairs)
 
 
-def _find_sources(
-    store: Store, edits: Sequence[_Edits], sources: EditedSources, names: PromptNames
-) -> None:
+def _find_sources(store: Store, edits: Sequence[_Edits], names: PromptNames) -> None:
     """Find out what was edited: the files, system prompts, or what else the files use."""
     pairs: dict[tuple[int, str], tuple[str, str]] = {}
     for number, each in enumerate(edits):
@@ -217,12 +214,10 @@ def _find_sources(
         (number, path): Versions(path, files[was], files[now], edits[number].changes[path])
         for (number, path), (was, now) in pairs.items()
     }
-    for (number, path), found in sources.find(versions).items():
-        each, file = edits[number], versions[number, path]
+    for (number, path), file in versions.items():
+        each, found = edits[number], name_by_bytes(path, file.changes)
         moved = [*_find_exchanges(file, names)]
-        if path in found:
-            found += sources.find_prompts(file)
-        elif moved and any(name.startswith(_PROMPT) for name in found):
+        if path not in found and moved and any(name.startswith(_PROMPT) for name in found):
             each.exchanged |= dict.fromkeys(text for text, _ in moved)
             edited = {f"{_PROMPT}{name}" for _, edited in moved for name in edited}
             found = tuple(name for name in found if not name.startswith(_PROMPT) or name in edited)
@@ -248,7 +243,6 @@ def find_run_edits(
     names = PromptNames(location)
     before = find_runs_since(store, runs[-1], is_partial) if runs else ()
     history = FileHistory(store, open_workspace(location).settings.paths["tests"])
-    sources = EditedSources(CaseFinder(store), VersionReader(store), names)
     edits: dict[str, _Edits] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
     if every and is_partial(every[0]):  # what the first run of all left out is new in later ones
@@ -262,7 +256,7 @@ def find_run_edits(
             run.id: history.step(before_it, run, next(leaves), next(leaves))
             for before_it, run in pairs
         }
-        _find_sources(store, [*found.values()], sources, names)
+        _find_sources(store, [*found.values()], names)
         edits |= found
     of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
     return [
@@ -654,10 +648,6 @@ def _shown(case: Case) -> tuple[object, ...]:
 # --- finds the test files that differ from the snapshot of a run
 
 
-_MOST_COMPARED = 50
-"""The most edited files of which it is found out whether they were edited themselves."""
-
-
 class FileChanges:
     """Finds the test files that differ from a run, from the plans of all cells, batch by batch."""
 
@@ -733,12 +723,11 @@ class FileChanges:
         compared = {
             path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited
         }
-        sources = self._find_sources(compared)
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
                 change = self._edited[path].describe(self._was_run, compared[path])
-                change = replace(change, edited=sources[path])
+                change = replace(change, edited=name_by_bytes(path, compared[path]))
                 if narrows:  # nothing is known of the cases that were not selected
                     change = replace(change, settled=0, used_again=0)
             workspace = self._project.workspace
@@ -760,17 +749,3 @@ class FileChanges:
                 if change.file in self._busy or change.new or change.asked or change.judged
             ]
         return sorted(changes, key=lambda change: (change.file, change.code))
-
-    def _find_sources(
-        self, changes: Mapping[str, SourceChanges | None]
-    ) -> dict[str, tuple[str, ...]]:
-        """Return what was edited, by test file; of many, what of it has other bytes."""
-        project = self._project
-        files = {
-            path: Versions(path, it.was, it.now, changes[path]) for path, it in self._edited.items()
-        }
-        if len(files) > _MOST_COMPARED:
-            return {path: name_by_bytes(path, it.changes) for path, it in files.items()}
-        versions = VersionReader(project.store, project.reading.contents, project.contents)
-        finder = CaseFinder(project.store)
-        return EditedSources(finder, versions, project.name_of_version).find(files)

@@ -69,21 +69,14 @@ def test_a_label_counts_on_its_answer_after_prompts_changed_places(
 def test_prompts_that_exchange_their_contents_are_the_only_edit(
     prompted: Path, evalstore: Evalstore
 ) -> None:
-    tree(prompted, {"tests/data/cities.jsonl": '{"city": "Bonn", "id": "b"}\n'})
-    values, path = "replacements:\n  city: [Oslo, Rome]", "dataset: {path: data/cities.jsonl}"
-    edit(prompted / "tests/weather.md", values, path)
-    evalstore("run", "--yes")
-    edit(prompted / "tests/data/cities.jsonl", '"b"', '"bonn"')
     tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "Be brief.\n"})
     said = "system prompts brief and kind exchanged"
     assert f"    =   tests/weather.md  {said}\n" in evalstore("status").stdout
     edited = "\n    system prompts brief and kind\n        contents exchanged\n"
     assert evalstore("diff").stdout.count(edited) == 1
-    assert "cities" not in evalstore("diff").stdout
     evalstore("run", "--yes")
     assert f"    edit: {said}\n" in evalstore("log", "-n", "1").stdout
     assert f"    edit: {said}\n" in evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert "cities" not in evalstore("log", "-n", "1").stdout
 
 
 def test_prompts_that_exchange_their_contents_with_an_edit_are_both_told(
@@ -133,7 +126,8 @@ def test_an_edited_prompt_is_told_beside_an_edit_of_its_test_file(
     evalstore("run", "--yes")
     edited = "brief" if brief == "quick" else "kind"
     newest = evalstore("log", "-n", "1").stdout
-    assert f"    edit: system prompt {edited} changed\n" in newest
+    both = "system prompts brief, kind" if texts == ("kind", "quick") else f"system prompt {edited}"
+    assert f"    edit: {both} changed\n" in newest
     assert "    edit: tests/weather.md changed\n" in newest
     of_file = evalstore("log", "tests/weather.md", "-n", "1").stdout
     assert f"    edit: system prompt {edited}: line 1: Be " in of_file

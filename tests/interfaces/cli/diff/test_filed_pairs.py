@@ -10,7 +10,6 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.core import batches
-from evalstore.results.edits import edited_sources
 from evalstore.store import results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -73,7 +72,6 @@ def test_a_comparison_needs_little_memory_for_a_row(
     for module, name, number in (
         (batches, "SIZE", 20),
         (results, "_MOST_KEPT", 20),
-        (edited_sources, "_MOST_ROWS", 20),
         (batches, "SMALL_SIZE", 20),
     ):
         monkeypatch.setattr(module, name, number)

@@ -10,7 +10,6 @@ import pytest
 
 from evalstore.interfaces.cli.render import status
 from evalstore.planning import cells, planner
-from evalstore.results.edits import edited_files
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
@@ -86,10 +85,7 @@ def test_the_lines_of_an_edited_prompt_are_printed_once(
     assert printed.count("+ Be very brief") == 1
 
 
-def test_of_many_files_the_data_is_named_whose_bytes_differ(
-    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(edited_files, "_MOST_COMPARED", 0)
+def test_the_data_is_named_whose_bytes_differ(workspace: Path, evalstore: Evalstore) -> None:
     test = "---\ndataset: rows.csv\n---\n# User\n\nIs {{city}} old?\n\n---\n\nIt says so.\n"
     tree(workspace, {"tests/old.md": test, "tests/rows.csv": "city\nRome\nBern\n"})
     evalstore("run", "-q")
