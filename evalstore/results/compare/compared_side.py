@@ -228,11 +228,7 @@ class _Filler:
             files=was.files | files,
             earlier=EarlierResults(results, sum(kept), self._runs, [*self._past]),
             earlier_runs=self._past,
-            earlier_sources={
-                path: of_run
-                for path, of_run in self._sources.items()
-                if nodes.get(path) not in (None, was.nodes.get(path))
-            },
+            earlier_sources=self._sources,
         )
 
 

@@ -301,7 +301,7 @@ def diff(
             ).items()
             if differences
         }
-        listed = {path: name_by_bytes(path, changes[path]) for path in edits}
+        listed = {path: name_by_bytes(path, it) for path, it in changes.items() if it}
         for path, old in filled.former.items():
             if path in now.nodes and path != old and selected.covers_file(path):
                 renamed = Difference(RENAMED, old, path)
