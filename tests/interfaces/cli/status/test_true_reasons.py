@@ -477,7 +477,10 @@ def test_status_diff_and_log_name_a_row_with_another_id(
     tree(workspace, {"tests/t.md": ROWS, "tests/d.csv": "n,q\n1,cold\n2,warm\n"})
     evalstore("run", "-q")
     edit(workspace / "tests/d.csv", "2,warm", "two,warm")
-    assert "    =   tests/t.md  1 row renamed\n\nNothing to do: " in evalstore("status").stdout
+    assert (
+        "    =   tests/t.md  1 row renamed (rows of tests/d.csv)\n\nNothing to do: "
+        in evalstore("status").stdout
+    )
     assert "        row renamed: n=2 -> n=two\n" in evalstore("diff").stdout
     evalstore("run", "-q")
     log = evalstore("log", "tests/t.md", "-n", "1").stdout
