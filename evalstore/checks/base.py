@@ -349,13 +349,6 @@ class CheckArguments:
         self.allow_empty = False
         """Whether an empty text among several is allowed."""
 
-    def with_values(self, settings: Mapping[str, Json]) -> CheckArguments:
-        """Return the settings of the check with other values, keeping the names taken so far."""
-        other = CheckArguments(settings, self.line, self._example, self._nested)
-        other._known = self._known.copy()
-        other.allow_empty = self.allow_empty
-        return other
-
     def problem(self, message: str, hint: str | None = None) -> FileProblem:
         """Return a problem with a setting, at the line of the check."""
         return FileProblem(message, self.line, hint=hint)
@@ -373,10 +366,6 @@ class CheckArguments:
         """Take the value of a setting of any type."""
         self._known.append(name)
         return self._settings.pop(name, default)
-
-    def names(self) -> list[str]:
-        """Return the settings that are given and have not been taken yet."""
-        return list(self._settings)
 
     def is_empty(self, name: str) -> bool:
         """Return whether a setting that is not taken yet is an empty text, list or mapping."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from evalstore.checks.base import (
     ANYWHERE,
@@ -147,39 +146,6 @@ def read_check(definition: Json, line: int | None = None) -> dict[str, Json]:
     It is written as `type: value`, with or without further settings, as `{type: …, …}`, or as
     the type alone.
     """
-    parts = _take_apart(definition, line)
-    return _put_together(parts, parts.arguments)
-
-
-class WrittenCheck:
-    """A check that is read for many rows with different values of its own settings.
-
-    The settings that all checks have are read once.
-    """
-
-    def __init__(self, definition: Json, line: int | None) -> None:
-        """Raise `FileProblem` for an invalid check."""
-        self._parts = _take_apart(definition, line)
-        self.settings = self._parts.arguments.take_rest()
-        """The settings of its type; the value of `type: value` is under the name of its setting."""
-
-    def read(self, settings: Mapping[str, Json]) -> dict[str, Json]:
-        """Return the canonical form with these values of its own settings; raises `FileProblem`."""
-        return _put_together(self._parts, self._parts.arguments.with_values(settings))
-
-
-class _Parts(NamedTuple):
-    """A check whose settings common to all checks have been read."""
-
-    name: str
-    kind: CheckType
-    common: dict[str, Json]
-    """The settings that all checks have, in canonical form."""
-    arguments: CheckArguments
-    """The settings of its type."""
-
-
-def _take_apart(definition: Json, line: int | None) -> _Parts:
     name, settings = split(definition, line)
     kind = find_kind(name)
     assert kind is not None
@@ -187,26 +153,15 @@ def _take_apart(definition: Json, line: int | None) -> _Parts:
     try:
         common = {} if kind.by_models else _read_common(arguments, kind, name)
         arguments.allow_empty = arguments.flag("allowEmpty")
-    except FileProblem:
-        _raise_unknown_setting(name, kind, settings, line)
-        raise
-    return _Parts(name, kind, common, arguments)
-
-
-def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
-    """Return the canonical form of a check with these values of its own settings."""
-    name, kind, common, _ = parts
-    if kind.main and not arguments.allow_empty and arguments.is_empty(kind.main):
-        raise arguments.problem(
-            f"the check '{name}' has an empty '{kind.main}'",
-            "write 'allowEmpty: true' if this is intended",
-        )
-    given = arguments.names()
-    try:
+        if kind.main and not arguments.allow_empty and arguments.is_empty(kind.main):
+            raise arguments.problem(
+                f"the check '{name}' has an empty '{kind.main}'",
+                "write 'allowEmpty: true' if this is intended",
+            )
         own = kind.read(arguments)
         arguments.finish(name)
     except FileProblem:
-        _raise_unknown_setting(name, kind, given, arguments.line)
+        _raise_unknown_setting(name, kind, settings, line)
         raise
     return {"type": name, "revision": kind.revision, **own, **common}
 

@@ -12,7 +12,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
@@ -297,19 +297,6 @@ def _is_text(value: Json) -> bool:
     return True
 
 
-_glance = json.JSONDecoder().raw_decode
-"""Reads a value without strict checks, which is much faster."""
-
-
-def _has_only(text: str, known: Set[str]) -> bool:
-    """Return whether a line is an object with only known keys, valid or not."""
-    try:
-        value, _ = _glance(text, _skip(text, 0))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and value.keys() <= known
-
-
 class JsonLines:
     """A file with an object on each line; it is read twice, and not loaded into memory."""
 
@@ -319,10 +306,9 @@ class JsonLines:
     def columns(self) -> dict[str, str]:
         """Map the keys of all rows, in the order of appearance, to the names as written."""
         keys: dict[str, str] = {}
-        known = keys.keys()
-        for record in self._records(known):
+        for record in self.records():
             if isinstance(record, Record):
-                keys.update({key: key for key in record.values if key not in known})
+                keys.update({key: key for key in record.values if key not in keys})
                 if len(keys) > MOST_COLUMNS:
                     message = f"the rows have more than {MOST_COLUMNS:,} different keys"
                     raise self._source.problem(message, record.line)
@@ -330,17 +316,13 @@ class JsonLines:
 
     def records(self) -> Iterator[Record | BadRow]:
         """Yield the rows in order, and the problems of unreadable ones."""
-        return self._records(None)
-
-    def _records(self, known: Set[str] | None) -> Iterator[Record | BadRow]:
-        """Yield the rows; with `known`, only those that may have other keys."""
         reader = ValueReader(self._source)
         text = ""
         with self._source.open() as lines:
             while True:
                 try:
                     text = next(lines).rstrip(_SPACE)
-                    if not text or (known is not None and _has_only(text, known)):
+                    if not text:
                         continue
                     value, end = reader.read(text, _skip(text, 0), lines.number)
                     if end != len(text):

@@ -25,12 +25,9 @@ from evalstore.files.access import (
 from evalstore.files.fields import suggest_beside
 from evalstore.files.yaml12 import read_yaml
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
-from evalstore.workspace.index import SUFFIXES, Stamp, walk
+from evalstore.workspace.index import NO_STAMP, SUFFIXES, Stamp, walk
 from evalstore.workspace.settings.settings import FILE, Settings, read_settings
 from evalstore.workspace.trust import PrivateFiles, WorkspaceBoundary
-
-_NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
-"""The stamp of a link to a place outside the workspace; no regular file has it."""
 
 
 class WorkspaceFolder:
@@ -156,7 +153,7 @@ class WorkspaceFolder:
         walk(str(folder), "" if prefix == "." else prefix + "/", SUFFIXES[kind], stamps, links)
         for name in links:
             if not self.boundary.contains(os.path.realpath(self.root / name)):
-                stamps[name] = _NOT_TO_BE_READ
+                stamps[name] = NO_STAMP
         return dict(sorted(stamps.items()))
 
     def read_bytes(self, name: str, largest: int) -> bytes:

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from array import array
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
@@ -51,6 +50,10 @@ _FORMAT = [5, __version__]
 
 Stamp = tuple[int, int, int, int]
 """Size, modification time, change time (nanoseconds), inode."""
+
+
+NO_STAMP: Stamp = (0, 0, 0, 0)
+"""No regular file has it."""
 
 
 def file_stamp(status: os.stat_result) -> Stamp:
@@ -260,13 +263,40 @@ def walk(
     stamps: dict[str, Stamp],
     links: list[str] | None = None,
 ) -> None:
-    """Add the files below a folder to `stamps`; hidden ones and linked folders are ignored.
+    """Add the files below a folder to `stamps`, and to `links` those that are links.
 
-    Those that are links are added to `links`, too.
+    Their paths begin with `prefix`. Hidden files and linked folders are ignored. Files that cannot
+    be accessed, or are not regular ones, have `NO_STAMP`.
     """
-    for under, files in scan_files(folder, prefix, suffixes, links):
-        for name, *stats in files:
-            stamps[under + name] = (stats[0], stats[1], stats[2], stats[3])
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
+    for entry in entries:
+        name, path = entry.name, prefix + entry.name
+        is_folder = entry.is_dir(follow_symlinks=False)
+        is_file = not is_folder and name.endswith(suffixes) and name != "README.md"
+        if name[0] == "." or not (is_folder or is_file):
+            continue
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            shown = path.encode(errors="backslashreplace").decode()
+            raise EvalstoreError(f"the file name '{shown}' is not UTF-8") from None
+        if is_folder:
+            walk(f"{folder}/{name}", f"{path}/", suffixes, stamps, links)
+            continue
+        stamps[path] = NO_STAMP  # reading it will tell why
+        with suppress(OSError):
+            status = entry.stat()
+            if S_ISREG(status.st_mode):
+                stamps[path] = file_stamp(status)
+            elif S_ISDIR(status.st_mode):  # a linked folder
+                del stamps[path]
+            if links is not None and entry.is_symlink():
+                links.append(path)
 
 
 Seen = tuple[str, int, int, int, int]
@@ -284,60 +314,3 @@ def see(name: str) -> Seen:
 def see_mentioned(name: str) -> Seen:
     """Return the target of a path, with its stamp."""
     return see(os.path.realpath(name))
-
-
-def scan_files(
-    folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
-) -> Iterator[tuple[str, list[Seen]]]:
-    """Yield the files of a folder and of all folders below it.
-
-    Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
-    Folders are opened by descriptor, which is faster. The paths of files that are links are
-    added to `links`.
-    """
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
-    files: list[Seen] = []
-    folders: list[str] = []
-    try:
-        with os.scandir(descriptor) as entries:
-            for entry in entries:
-                name = entry.name
-                if name[0] == ".":
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(name)
-                elif name.endswith(suffixes) and name != "README.md":
-                    try:
-                        seen = entry.stat()
-                    except OSError:  # reading it will report why
-                        files.append((name, 0, 0, 0, 0))
-                        continue
-                    if S_ISREG(seen.st_mode):
-                        files.append((name, *file_stamp(seen)))
-                    elif not S_ISDIR(seen.st_mode):  # such as a pipe: reading it will tell
-                        files.append((name, 0, 0, 0, 0))
-                    if links is not None and entry.is_symlink():
-                        links.append(prefix + name)
-    finally:
-        os.close(descriptor)
-    try:
-        "".join([*(file[0] for file in files), *folders]).encode()
-    except UnicodeEncodeError:
-        _refuse_names(prefix, [*(file[0] for file in files), *folders])
-    yield prefix, files
-    for name in folders:
-        yield from scan_files(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
-
-
-def _refuse_names(prefix: str, names: list[str]) -> None:
-    for name in names:
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            shown = name.encode(errors="backslashreplace").decode()
-            raise EvalstoreError(f"the file name '{prefix}{shown}' is not UTF-8") from None

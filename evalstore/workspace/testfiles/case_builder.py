@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from evalstore.checks.base import BLOCK
 from evalstore.checks.parser import (
-    COMMON,
     Place,
-    WrittenCheck,
     fill_in,
     find_kind,
     implied_checks,
@@ -471,9 +469,6 @@ class _CheckTemplate:
         """The texts that the row fills, with their places in the check as it is written."""
         self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
         """The texts that are filled when there is an answer."""
-        self._own_texts = _in_own_settings(entry.definition, self._texts, settings)
-        self._written: WrittenCheck | None = None
-        """The check into which `_own_texts` are filled."""
         self._columns = filler.used_columns
         """The columns of the data that the test file uses; complete when all texts are compiled."""
         names = () if texts or self.type != "expr" else self._need_names(filler)
@@ -525,12 +520,10 @@ class _CheckTemplate:
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
         """Read the check with the values of a row, in canonical form."""
-        if self._own_texts is None:
-            check = read_check(fill_in(self._definition, _values_of(self._texts, row)), self._line)
-        else:
-            values = _values_of(self._own_texts, row)
-            written = self._written = self._written or WrittenCheck(self._definition, self._line)
-            check = written.read(fill_in(written.settings, values))
+        written = self._definition
+        if self._texts:
+            written = fill_in(written, _values_of(self._texts, row))
+        check = read_check(written, self._line)
         return self._name_versions(check, project)
 
     def _name_versions(self, check: dict[str, Json], project: FillContext) -> dict[str, Json]:
@@ -603,21 +596,6 @@ class _CheckTemplate:
 
 def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[tuple[Place, Json]]:
     return [(place, template.value(row.lookup, row.typed)) for place, template in texts]
-
-
-def _in_own_settings(
-    definition: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
-) -> list[tuple[Place, Template]] | None:
-    """Return the texts by their places in the check's own settings.
-
-    None when one is in a setting that all checks have; the check is then read for each row.
-    """
-    templates = {value_at(definition, place): template for place, template in texts}
-    own_texts = [
-        (place, templates[text]) for place, text in templates_in(settings) if text in templates
-    ]
-    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in own_texts)
-    return None if is_common else own_texts
 
 
 def _matching_all(path: str, line: int) -> Problem:

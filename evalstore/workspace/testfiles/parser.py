@@ -7,11 +7,10 @@ so data cannot change the structure. Other files are not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from evalstore.checks.parser import fill_in, places_as_written, read_check, split, templates_in
 from evalstore.checks.types.judge import JUDGE
@@ -435,7 +434,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         is_cut=separator is not None,
         readable=bool(runs and replacements is not None and is_dataset_read and block),
     )
-    collector.problems += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
+    collector.problems += _find_conflicts(test)
     if test.checks and test.checks.judge and not test.instructions:
         collector.attempt(test.checks.require_criteria, None)
     implies_checks = test.schema or not {"_json_mode", "_tools_only"}.isdisjoint(test.tags)
@@ -478,54 +477,33 @@ def _find_unopened(body: str, collector: Collector | None = None) -> None:
             return
 
 
-class _Rule(NamedTuple):
-    """A combination of fields that is not allowed."""
-
-    is_broken: Callable[[TestFile], object]
-    message: str
-    """A format string with the test file as `test`."""
-    hint: str
-    field: str = ""
-    """The field whose line is reported; empty: the line of the checks."""
-
-    def problem(self, test: TestFile) -> FileProblem:
-        """Return the problem of a test file that breaks the rule."""
-        line = test.checks.line if test.checks and not self.field else test.line_of(self.field)
-        return FileProblem(self.message.format(test=test), line, hint=self.hint)
-
-
-_RULES = (
-    _Rule(
-        lambda test: test.tools and test.schema,
-        "'availableTools' and 'structuredResponseSchema' cannot be combined",
-        "remove one of them",
-        "structuredResponseSchema",
-    ),
-    _Rule(
-        lambda test: (
-            test.tools and any(turn.name is not None for run in test.runs for turn in run.turns)
-        ),
-        "'availableTools' and turns that the candidate fills cannot be combined",
-        "tools are not executed, so the conversation cannot continue after a call",
-        "availableTools",
-    ),
-    _Rule(
-        lambda test: "_evaluator" in test.tags,
-        "the tag '_evaluator' marks judge prompts, not tests",
-        "remove it, or move the file to the prompts folder",
-        "tags",
-    ),
-    _Rule(
-        lambda test: (
-            test.checks
-            and test.checks.when != "on_pass"
-            and not test.instructions
-            and not test.checks.judge
-        ),
-        "'evaluator: {test.checks.when}', but there are no instructions for a judge",
-        "write them beside the block, or remove the field",
-    ),
-)
+def _find_conflicts(test: TestFile) -> Iterator[FileProblem]:
+    """Yield the problems of fields that cannot be combined."""
+    if test.tools and test.schema:
+        yield FileProblem(
+            "'availableTools' and 'structuredResponseSchema' cannot be combined",
+            test.line_of("structuredResponseSchema"),
+            hint="remove one of them",
+        )
+    if test.tools and any(turn.name is not None for run in test.runs for turn in run.turns):
+        yield FileProblem(
+            "'availableTools' and turns that the candidate fills cannot be combined",
+            test.line_of("availableTools"),
+            hint="tools are not executed, so the conversation cannot continue after a call",
+        )
+    if "_evaluator" in test.tags:
+        yield FileProblem(
+            "the tag '_evaluator' marks judge prompts, not tests",
+            test.line_of("tags"),
+            hint="remove it, or move the file to the prompts folder",
+        )
+    checks = test.checks
+    if checks and checks.when != "on_pass" and not test.instructions and not checks.judge:
+        yield FileProblem(
+            f"'evaluator: {checks.when}', but there are no instructions for a judge",
+            checks.line,
+            hint="write them beside the block, or remove the field",
+        )
 
 
 def _conversations(
