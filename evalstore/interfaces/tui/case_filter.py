@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import widest
 from evalstore.core.results import Result
 from evalstore.core.values import URGENCY
-from evalstore.interfaces.tui.grid_columns import ShortenedNames
 from evalstore.planning.participants import matches_any
 from evalstore.results.table.cases import (
     BROKE,
@@ -177,7 +176,6 @@ class FilteredCases:
             **{label: (fold(label),) for label in labels},
             **{id: (fold(name), id or "no prompt") for id, name in cases.prompts.items()},
         }
-        self.names = CaseNames(cases.rows, files)
 
     @cached_property
     def words(self) -> list[frozenset[str]]:
@@ -297,43 +295,26 @@ class FilteredCases:
             return "No case has this name; searching answers, feedback and tests …"
         return NO_MATCH
 
-
-def _urgency(row: CaseRow) -> int:
-    """Return how soon a reader wants to see a row, by its worst verdict."""
-    return min((URGENCY.index(word) for word in row.words if word), default=9)
-
-
-# --- the names of cases in a table, with their widths
-
-
-class CaseNames:
-    """The names of files and rows; what takes a while is computed when it is first used.
-
-    Nothing here refers to itself, so that rows that do not match a filter are freed at once.
-    """
-
-    def __init__(self, rows: Sequence[CaseRow], files: Sequence[str]) -> None:
-        """`files` are those of the rows, each once."""
-        self._rows = rows
-        self.file_width = widest(files)
-        self.of_files = ShortenedNames(lambda _: files)
-        self.of_rows = ShortenedNames(
-            lambda file: [it.label for it in rows if it.file == file and it.label]
-        )
+    # --- how much room their names take; computed when it is first used
 
     def measure(self) -> None:
         """Compute all, in the thread that reads."""
-        _ = self.row_width, self.stem_width, self.file_sizes
+        _ = self.file_width, self.row_width, self.stem_width, self.file_sizes
+
+    @cached_property
+    def file_width(self) -> int:
+        """Return how wide the names of files are."""
+        return widest(self._listed["file"])
 
     @cached_property
     def row_width(self) -> int:
         """Return how wide the names of rows are."""
-        return widest([row.label for row in self._rows])
+        return widest([row.label for row in self._cases.rows])
 
     @cached_property
     def unnamed_files(self) -> frozenset[str]:
         """Return the files whose only row has no name."""
-        return frozenset(row.file for row in self._rows if not row.row)
+        return frozenset(row.file for row in self._cases.rows if not row.row)
 
     @cached_property
     def stem_width(self) -> int:
@@ -343,7 +324,12 @@ class CaseNames:
     @cached_property
     def file_sizes(self) -> Counter[str]:
         """Return the number of rows of each file."""
-        return Counter(row.file for row in self._rows)
+        return Counter(row.file for row in self._cases.rows)
+
+
+def _urgency(row: CaseRow) -> int:
+    """Return how soon a reader wants to see a row, by its worst verdict."""
+    return min((URGENCY.index(word) for word in row.words if word), default=9)
 
 
 def stem(file: str) -> str:

@@ -66,8 +66,6 @@ class CaseListing:
         self._folded: set[str] = set()
         self.matching: Sequence[CaseRow] = ()
         """The cases that match the filter, also those of folded groups."""
-        self._matched: Sequence[CaseRow] = ()
-        """Those that matched when the cases were read before."""
         self._marked: set[tuple[str, ...]] = set()
         """The keys of marked cases, also of those that the filter hides."""
         self._query: Query | None = None
@@ -77,14 +75,11 @@ class CaseListing:
         """Take cases that were read again."""
         self.cases, self.filtered = cases, filtered
         self.total = count_cases(cases.rows) if cases.total is None else cases.total
-        self._matched = self.matching
 
     def clear(self) -> None:
         """Free the cases of a page that was left, which would stay until garbage is collected."""
-        if self.filtered:
-            self.filtered.names.of_rows.forget()
         self.cases = self.filtered = self._query = None
-        self.lines, self.matching, self._matched = [], (), ()
+        self.lines, self.matching = [], ()
 
     @property
     def is_limited(self) -> bool:
@@ -102,12 +97,6 @@ class CaseListing:
         self._was_sought = True
         words = " ".join(f'"{part}"' for part in start.row.split('"') if part.strip())
         return f'file:"{start.file}" {words}'.strip()
-
-    def count_lost(self) -> int:
-        """Return how many cases no longer match the filter, though they are still there."""
-        rows = self.cases.rows if self.cases and not self.is_limited else ()
-        matching = set(map(line_key, self.matching))
-        return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
 
     def fold(self, group: CaseGroup) -> None:
         """Fold a group, or unfold it."""
@@ -130,24 +119,27 @@ class CaseListing:
     def arrange(self, query: Query, matches: LookedUp, cursor: int | None) -> int:
         """List what matches the filter; returns where the cursor is, at the same line if it can.
 
-        When that line no longer matches the same filter, it is at the next one that does. Without
-        a cursor it is at the first.
+        When that line no longer matches the same filter, it is at the one in its place. Without a
+        cursor it is at the first.
         """
         assert self.filtered is not None
-        before, is_same = self.lines, query is self._query
-        self._query = query
+        at, is_same = cursor or 0, cursor is not None and query is self._query
+        before = line_key(self.lines[at]) if cursor is not None and at < len(self.lines) else None
         self.matching = rows = self.filtered.select(query, self.order, matches)
         self.lines = [*rows]
         if self.grouping:
             by_name = self.order != "verdict"
             self.lines = list(group_cases(rows, self.grouping, self._folded, by_name=by_name))
-        cursor = find_line(self.lines, before, cursor, or_next=is_same)
+        places = [n for n, line in enumerate(self.lines) if line_key(line) == before]
+        first = 1 if self.grouping and len(self.lines) > 1 else 0
+        near = min(at, len(self.lines) - 1) if is_same else first
+        cursor = min(places, key=lambda n: abs(n - at), default=near)
+        self._query = query
         if self._start:
-            cursor = next((n for n, row in enumerate(rows) if self._start.is_of(row)), None)
-            if cursor is not None or not self._was_sought:
+            start = next((n for n, row in enumerate(rows) if self._start.is_of(row)), None)
+            cursor = first if start is None else start
+            if start is not None or not self._was_sought:
                 self._start = None
-        if cursor is None:
-            cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.case_count = count_cases(rows)
         is_cut = self.cases is not None and self.cases.is_cut
         self.only_file = "" if is_cut else only_file(row.file for row in rows)
@@ -239,41 +231,6 @@ def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
     if isinstance(line, CaseGroup):
         return (line.name,)
     return line.file, line.row, line.prompt
-
-
-def find_line(
-    lines: Sequence[CaseRow | CaseGroup],
-    before: Sequence[CaseRow | CaseGroup],
-    number: int | None,
-    *,
-    or_next: bool,
-) -> int | None:
-    """Find where a line is now by its number before; None if it is not there any more.
-
-    With `or_next`, the next line that is still there stands for it, or else the last one before it.
-    A case with several lines is found in the same group if it is still there.
-    """
-    if number is None or number >= len(before):
-        return None
-    other = number
-    key = line_key(before[number])
-    place = next((at for at, line in enumerate(lines) if line_key(line) == key), None)
-    if place is None and or_next:
-        known = {line_key(line) for line in lines}
-        others = (*range(number + 1, len(before)), *range(number - 1, -1, -1))
-        other = next((at for at in others if line_key(before[at]) in known), number)
-        key = line_key(before[other])
-        place = next((at for at, line in enumerate(lines) if line_key(line) == key), None)
-    above = (before[at] for at in range(other, -1, -1))
-    group = next((line.name for line in above if isinstance(line, CaseGroup)), None)
-    if place is None or group is None:
-        return place
-    name = None
-    for at, line in enumerate(lines):
-        name = line.name if isinstance(line, CaseGroup) else name
-        if name == group and line_key(line) == key:
-            return at
-    return place
 
 
 def group_cases(

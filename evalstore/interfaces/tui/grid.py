@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evalstore.core.display import StyledSpan
 from evalstore.interfaces.tui.grid_columns import (
     Column,
     LineStyle,
@@ -62,13 +61,6 @@ _CSS = """
         }
     }
     """
-
-
-def _title_cell(title: str) -> StyledCell:
-    """Return a title of a column; what stands behind it in brackets is grey."""
-    text, bracket, rest = title.partition(" (")
-    parts = (StyledSpan(text), StyledSpan(f"{bracket}{rest}", "faint")) if bracket else ()
-    return StyledCell(title, parts=parts)
 
 
 @dataclass
@@ -137,15 +129,12 @@ class Grid(ScrollView, can_focus=True):
         self._can_open = True
         self.opens: Callable[[int], bool] = lambda _row: True
         """Whether a row can be opened; else the key for it is not offered."""
-        self._head_lines = 1
+        self.head_lines = 1
         """The lines of the titles."""
         self._fits = False
         """Whether all its rows are shown at once."""
-        self._gains_focus = False
-        """Whether the focus has come just now."""
-        self._brings_focus = False
-        """Whether the click under way has brought the focus: it only does that and selects."""
         self._was_clicked = False
+        """Whether a double click may open a row: its first half did not open the page."""
 
     # --- what is shown
 
@@ -206,7 +195,7 @@ class Grid(ScrollView, can_focus=True):
     @property
     def _height(self) -> int:
         """Return the number of rows that can be seen below the titles."""
-        return max(1, self.scrollable_content_region.height - self._head_lines)
+        return max(1, self.scrollable_content_region.height - self.head_lines)
 
     @property
     def seen_rows(self) -> slice:
@@ -247,11 +236,11 @@ class Grid(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         room, first = width - self._blank, self._visible.first
         self._visible = fit_columns(self._columns, room, self._picked, first)
-        self._head_lines = self._visible.head_lines
+        self.head_lines = self._visible.head_lines
         if self._fits:
-            most = self.row_count + self._head_lines + self.gutter.height
+            most = self.row_count + self.head_lines + self.gutter.height
             self.styles.max_height = None if self._is_beside else most
-        self.virtual_size = Size(width, self.row_count + self._head_lines)
+        self.virtual_size = Size(width, self.row_count + self.head_lines)
 
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text again: the scrollbar takes room from it."""
@@ -267,12 +256,12 @@ class Grid(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw a line: the titles stay at the top."""
         width = self.scrollable_content_region.width
-        row = y - self._head_lines + self.scroll_offset.y
-        if y < self._head_lines:
+        row = y - self.head_lines + self.scroll_offset.y
+        if y < self.head_lines:
             titles = (self._visible.title(number, y) for number in range(len(self._columns)))
-            cells: Sequence[StyledCell] = [*map(_title_cell, titles)]
+            cells: Sequence[StyledCell] = [*map(StyledCell, titles)]
             base = self.get_component_rich_style("grid--header")
-            style = LineStyle(base, self._colour, is_title=True)
+            style = LineStyle(base, self._colour)
         elif row >= self.row_count:
             return Strip.blank(width, self.rich_style)
         else:
@@ -351,49 +340,29 @@ class Grid(ScrollView, can_focus=True):
 
     # --- the mouse
 
-    def on_focus(self) -> None:
-        """Remember for the press that may have brought the focus, which is handled next."""
-        self._gains_focus = True
-        self.call_later(setattr, self, "_gains_focus", False)
-
-    def on_mouse_down(self) -> None:
-        """Begin a click."""
-        self._brings_focus = self._gains_focus
-
-    def _opens_by(self, click: events.Click, *, is_selected: bool, is_heading: bool) -> bool:
-        """Return whether a click on a row opens it.
-
-        Where a panel shows the selected row, a click selects and one on the selected row opens;
-        elsewhere, and on a heading, every click opens. The second half of a double click does not,
-        where the first one has opened the page.
-        """
-        was_clicked, self._was_clicked = self._was_clicked, True
-        if click.chain > 1 and not was_clicked:
-            return False
-        if is_heading or not any(panel.display for panel in self.screen.query(".detail")):
-            return click.chain == 1
-        return is_selected and not self._brings_focus
-
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse is, also into the column of a candidate.
 
-        The row is opened if it is selected, or shown nowhere. On a title, the column is taken.
+        The row is opened if it is selected already, or is shown nowhere but here; on a title,
+        only the column is taken.
         """
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        if offset.y < self._head_lines:
+        if offset.y < self.head_lines:
             self._take_column(offset.x)
             return
-        row = offset.y - self._head_lines + self.scroll_offset.y
+        row = offset.y - self.head_lines + self.scroll_offset.y
         if row < self.row_count:
+            was_clicked, self._was_clicked = self._was_clicked, True
             is_title = is_heading(self._cells(row), self._columns)
             is_selected = row == self.cursor
             if not is_title:
                 is_selected = not self._take_column(offset.x) and is_selected
-            opens = self._opens_by(event, is_selected=is_selected, is_heading=is_title)
             self.move_to(row)
-            if opens and self.opens(row):
+            has_details = any(panel.display for panel in self.screen.query(".detail"))
+            opens = is_selected if has_details and not is_title else event.chain == 1
+            if opens and (was_clicked or event.chain == 1) and self.opens(row):
                 self.action_choose()
 
     def _take_column(self, x: int) -> bool:

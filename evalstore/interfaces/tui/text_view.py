@@ -5,7 +5,6 @@ Its colours can be read in every theme: they get the contrast that WCAG 2 asks f
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
@@ -193,8 +192,6 @@ TEXT_STYLES = {
     "code-name": ("text-accent", ""),
 }
 """What has a style of its own."""
-_COMPARED_AROUND = 10
-"""Lines in each direction by which equal lines are told apart."""
 
 
 class TextView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -232,12 +229,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines: Sequence[StyledLine] = ()
         self._written: Sequence[StyledLine] = ()
         self._wrapped: list[tuple[StyledSpan, ...]] = []
-        self._starts: list[int] = []
-        """The number of the first row of each line."""
-        self._revealed: tuple[str, int] | None = None
-        """The colour that was scrolled to, and the line from which on it is searched."""
-        self._revealed_at = 0
-        """The row at the top after scrolling there."""
+        self._revealed = ""
+        """The colour that was scrolled to."""
 
     def show(
         self,
@@ -248,35 +241,23 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     ) -> None:
         """Show these lines, from the top unless it is to `stay` where it is.
 
-        With `stay` the first line on the screen remains the first one, also when lines are
-        inserted above it. Copied and saved are the `written` lines when they differ, as those of
-        Markdown do.
+        Copied and saved are the `written` lines when they differ, as those of Markdown do.
         """
-        before, top = self._lines, self.scroll_offset.y if stay and self._lines else 0
-        number = bisect_right(self._starts, top) - 1 if top else 0
-        row = top - self._starts[number] if top else 0
         self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
-        self._revealed = None
+        self._revealed = ""
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
-        elif top and (same := find_same_line(before, number, self._lines)) is not None:
-            self.scroll_to(y=self._starts[same] + row, animate=False, immediate=True)
         self.refresh()
 
-    def reveal(self, colour: str, number: int) -> None:
-        """Scroll to the first part of this colour from a line on, unless it is on the screen.
-
-        Until something is scrolled it is on the screen, also when the room for the text changes.
-        """
-        rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
-        coloured = (row for row in rows if colour in [it.colour for it in self._wrapped[row]])
-        row = next(coloured, 0)
-        height = self.scrollable_content_region.height
+    def reveal(self, colour: str) -> None:
+        """Scroll to the first part of this colour, unless it is on the screen."""
+        rows = (n for n, row in enumerate(self._wrapped) if colour in [it.colour for it in row])
+        row, height = next(rows, 0), self.scrollable_content_region.height
+        self._revealed = colour
         if not 0 <= row - self.scroll_offset.y < height:
             self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
-        self._revealed, self._revealed_at = (colour, number), self.scroll_offset.y
 
     @property
     def text(self) -> str:
@@ -295,10 +276,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _wrap(self) -> None:
         width = self.text_width
-        self._wrapped, self._starts = [], []
-        for line in self._lines:
-            self._starts.append(len(self._wrapped))
-            self._wrapped += wrap_line(_drawn(line), width)
+        self._wrapped = [row for line in self._lines for row in wrap_line(_drawn(line), width)]
         self.virtual_size = Size(width, len(self._wrapped))
 
     def action_half(self, by: int) -> None:
@@ -309,12 +287,12 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text to the room that it has now: the scrollbar takes some from it."""
         self._wrap()
-        if self._revealed and self.scroll_offset.y == self._revealed_at:
-            self.reveal(*self._revealed)
+        if self._revealed:
+            self.reveal(self._revealed)
 
     def on_resize(self) -> None:
         """Fit the text again."""
-        self.watch_show_vertical_scrollbar()
+        self._wrap()
 
     def _style(self, colour: str) -> Style:
         """Return the style of a name, or of the two colours of a piece of an image."""
@@ -338,37 +316,6 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 def indented_text(lines: Iterable[StyledLine]) -> str:
     """Return lines as one text, each as far to the right as it is shown."""
     return "\n".join((" " * line.indent + line.text).rstrip() for line in lines)
-
-
-def find_same_line(
-    before: Sequence[StyledLine], number: int, after: Sequence[StyledLine]
-) -> int | None:
-    """Return the number that a line of a text has in another version of it; None without it.
-
-    Among equal lines it is the one with the most equal lines around it, then the nearest one.
-    """
-    line = before[number]
-    equal = (at for at, other in enumerate(after) if other == line)
-    return max(
-        equal,
-        key=lambda at: (_count_equal_around(before, number, after, at), -abs(at - number)),
-        default=None,
-    )
-
-
-def _count_equal_around(
-    before: Sequence[StyledLine], number: int, after: Sequence[StyledLine], at: int
-) -> int:
-    """Return how many lines next to a line are equal in both texts, in both directions."""
-    count = 0
-    for step in (-1, 1):
-        for offset in range(step, step * (_COMPARED_AROUND + 1), step):
-            left, right = number + offset, at + offset
-            is_inside = 0 <= left < len(before) and 0 <= right < len(after)
-            if not is_inside or before[left] != after[right]:
-                break
-            count += 1
-    return count
 
 
 def _printable(line: StyledLine) -> StyledLine:

@@ -632,15 +632,10 @@ def skipped_text(skipped: Sequence[object]) -> str:
 # --- runs in progress
 
 
-def in_progress_text(run: RunInProgress) -> str:
-    """Return what is known of a run in progress, with the command that takes part in it."""
-    return in_progress_texts(run)[0]
+def in_progress_text(run: RunInProgress, *, brief: bool = False) -> str:
+    """Return what is known of a run in progress, with the command that takes part in it.
 
-
-def in_progress_texts(run: RunInProgress) -> tuple[str, ...]:
-    """Return what is known of a run in progress in ever fewer words, and how far it is in all.
-
-    What is left out first is the command that takes part in it, last is when it began.
+    In `brief`, who began it and how far it is.
     """
     by = f" by {safe(run.author)}" if run.author else ""
     answers = _done(run.asked, run.to_ask, "answer")
@@ -657,23 +652,7 @@ def in_progress_texts(run: RunInProgress) -> tuple[str, ...]:
         text = f"Run {id}, {begun}, has no live program"
         whole = f"{text}: {done}; {join} continues it."
     state = "" if run.programs else ", no live program"
-    return (
-        whole,
-        f"{text}: {done}.",
-        f"run {id}{by}, {age}{state}: {done}",
-        f"{id}{by}, {age}{state}: {numbers}",
-        f"{id}{by}, {_brief_age(run.seconds)}{state}: {numbers}",
-        f"{id}{by}{state}: {numbers}",
-        f"{id}{state}: {numbers}",
-    )
-
-
-def _brief_age(seconds: int) -> str:
-    """Return how long ago something was with the symbol of the unit, such as `3 h ago`."""
-    for size, symbol in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {symbol} ago"
-    return f"{seconds} s ago"
+    return f"{id}{by}{state}: {numbers}" if brief else whole
 
 
 def _done(count: int, planned: int | None, word: str) -> str:

@@ -100,7 +100,7 @@ def test_what_a_label_broke_since_the_last_run_is_listed(workspace: Path) -> Non
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 90, 1)
     rome = "tests/weather.md [city=Rome] scripted/one"
-    assert line.text == f"broken      {rome} (since the last run)  last 10 runs"
+    assert line.text == f"broken      {rome} (since the last run)"
     main(["run", "--quiet"])
     assert broken(workspace) == [rome]
 
@@ -310,7 +310,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[1] == " passing now 33.3% of 6  95% interval 6.1 to 79.2%"
-        assert lines[2].startswith(" pending     ask for 2 answers and give 2 verdicts, about $")
+        assert lines[2].startswith(" pending     2 to ask, 2 to judge, about $")
         assert lines[3].startswith(" broken      tests/weather.md [city=Oslo] scripted/two (")
         assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
         assert lines[6].split()[:2] == ["run", "when"]
@@ -320,11 +320,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
         assert lines[2].split()[:2] == ["run", "when"]
         await resized(pilot, 200, 60)
         lines = screen(pilot).splitlines()
-        assert "100% ┤" in lines[1]
-        assert "0% ┤" in lines[3]
-        assert lines[4].startswith(" edited      1 test file: tests/new.md ")
-        assert "● pass rate 33%" in lines[3] or "● pass rate 33%" in lines[2]
-        assert lines[4].endswith(" ago") or lines[4].endswith(" now")
+        assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
         await resized(pilot, 19, 5)
 
     drive(scenario, size=(80, 24))
@@ -334,7 +330,7 @@ def test_one_line_has_what_broke_or_else_what_is_pending(workspace: Path) -> Non
     (workspace / "tests/new.md").write_text(NEW)
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 80, 1)
-    assert line.text.startswith("pending     ask for 2 answers and give 2 verdicts, about $")
+    assert line.text.startswith("pending     2 to ask, 2 to judge, about $")
     release(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
     main(["run", "--quiet"])
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
@@ -351,16 +347,15 @@ def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path)
     (workspace / "tests/new.md").write_text(NEW)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        line = " edited      system prompt brief; 1 test file: tests/new.md "
-        assert screen(pilot).splitlines()[4].startswith(line)
         await press(pilot, "home")
         details = pilot.app.screen.query_one("#details", TextView).text
         assert "edited since the last run\nsystem prompt brief\ntests/new.md" in details
         await asyncio.to_thread(main, ["run", "--quiet"])
         brief.write_text("Be brief.\n")
         await show_changes(pilot)
-        line = " edited      system prompt brief (reverted) "
-        assert screen(pilot).splitlines()[4].startswith(line)
+        assert "edited since the last run\nsystem prompt brief (reverted)" in (
+            pilot.app.screen.query_one("#details", TextView).text
+        )
 
     drive(scenario, size=(200, 60))
 
@@ -374,8 +369,6 @@ def test_an_edited_data_file_is_named_and_not_the_test_file_that_uses_it(workspa
     data.write_text("city\nOslo\nRome\nLima\n")
 
     async def scenario(pilot: Pilot[None]) -> None:
-        line = " edited      rows of tests/cities.csv "
-        assert screen(pilot).splitlines()[4].startswith(line)
         await press(pilot, "home")
         details = pilot.app.screen.query_one("#details", TextView).text
         assert "edited since the last run\nrows of tests/cities.csv\n\n" in details
@@ -397,7 +390,6 @@ def test_the_trend_ends_with_now_unless_results_are_pending(workspace: Path) -> 
     passing, *_, trend = shown(120)
     assert passing.startswith("passing now 0.0% of 2 ")
     assert "50.0% ▅▅ 50.0%  (0% to 100%)" in trend
-    assert [text.count("●") for text in shown(200)[1:3]] in ([2, 0], [0, 2])
 
 
 def test_it_follows_the_store(workspace: Path) -> None:
@@ -457,7 +449,7 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
         assert source.readings == 1
         await press(pilot, "escape")
         assert source.readings == 2
-        assert "ask for 2 answers" in dashboard_texts(pilot)[1]
+        assert "2 to ask" in dashboard_texts(pilot)[1]
 
     drive(scenario, source=source, revision="@")
 
@@ -558,10 +550,8 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
     broken = tuple(BrokenCase(name, f"{time}", time) for name, time in times.items())
     for width, names in {
-        100: "a, b (1 hour ago), c (2 hours ago), d (3 hours ago)  from the last 10 runs",
-        66: "a, b (1 hour ago), 2 more  from the last 10 runs",
-        50: "a (1 hour ago), 3 more  last 10 runs",
-        12: "a (1 hour ago), 3 more",
+        100: "4 from the last 10 runs: a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
+        66: "4 from the last 10 runs: a, b (1 hour ago), c (2 hour…",
     }.items():
         lines = dashboard_lines(Dashboard(broken=broken), (), width, 3)
         assert [*lines][2].text == f"broken      {names}"
@@ -582,13 +572,8 @@ def test_the_browser_starts_without_what_reads_its_figures(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_during_a_run_the_state_says_what_that_does_in_the_words_that_fit() -> None:
-    texts = ("asking 1/20, judging 1/20; so far 1 ✓ pass", "asking 1/20, judging 1/20", "running")
-
-    def line(width: int, height: int) -> str:
-        lines = dashboard_lines(Dashboard(), (), width, height, running=texts)
-        return [line.text for line in lines][min(1, height - 1)]
-
+def test_during_a_run_the_state_says_what_that_does() -> None:
+    text = "asking 1/20, judging 1/20; so far 1 ✓ pass"
     for height in (1, 4):
-        shown = [line(width, height) for width in (80, 50, 30)]
-        assert shown == [f"running     {it}" for it in texts]
+        lines = [*dashboard_lines(Dashboard(), (), 80, height, running=text)]
+        assert lines[min(1, height - 1)].text == f"running     {text}"

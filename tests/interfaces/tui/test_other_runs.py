@@ -90,7 +90,7 @@ def test_runs_of_other_programs_are_named_until_they_have_ended(
 
     async def scenario(pilot: Pilot[None]) -> None:
         await look(pilot)
-        assert ": 20 of 60 answers and 20 of 60 verdicts so far" in shown(pilot)
+        assert ": 20/60 asked, 20/60 judged" in shown(pilot)
         assert "in progress in other programs" in screen(pilot)
         await resized(pilot, 60, 15)
         assert shown(pilot).endswith("20/60 asked, 20/60 judged")
@@ -129,7 +129,7 @@ def test_a_run_whose_programs_were_killed_is_said_to_have_none(
         # The other one is not a child of this process: the signal may still be on its way.
         wait_until(lambda: not any(start_time(each.pid) for each in runners))
         await look(pilot)
-        assert "no live program: 20 of 60 answers and 20 of 60 verdicts so far" in shown(pilot)
+        assert "no live program: 20/60 asked, 20/60 judged" in shown(pilot)
         assert "' continues it." in " ".join(screen(pilot).split())
 
     drive(scenario, source=source)

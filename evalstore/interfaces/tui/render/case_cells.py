@@ -17,7 +17,7 @@ from evalstore.core.display import (
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
-from evalstore.interfaces.tui.grid_columns import GAP, NEVER, Column, ShortenedNames, StyledCell
+from evalstore.interfaces.tui.grid_columns import GAP, NEVER, Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING, TitlePart
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import result_cell, verdict_cell
@@ -25,16 +25,12 @@ from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import verdict_counts
 
-_LONGEST = 14
-"""Characters of a candidate's name that is shown whole beside its pass rate."""
 _FILE, _ROW = 17, 20
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
 _LAST_VERDICTS = 9
 """The width of the last verdicts."""
 _VERDICT, _MARKED = 6, 11
 """The least width of a candidate's column; that with a short name, or signs behind verdicts."""
-_NAMED = 18
-"""The width up to which the column of a candidate grows for its name."""
 
 
 def case_title(
@@ -97,31 +93,30 @@ def case_columns(
     listed cases, by number; None: all.
     """
     short = [one_line(name) for name in short_names(cases.models)]
-    levels = _heads(cases.models, short, rates, whole)
-    names = ShortenedNames(lambda _group: short)
+    figures = _figures(rates, whole) if len(rates) == len(short) else [""] * len(short)
+    heads = [f"{name}\n{text}".rstrip() for name, text in zip(short, figures, strict=True)]
     models = [
         replace(
-            _model_column(cases, filtered, number, heads),
-            head_names=names,
+            _model_column(cases, filtered, number, head),
             is_empty=answered is not None and number not in answered,
         )
-        for number, heads in enumerate(levels)
+        for number, head in enumerate(heads)
     ]
-    row_width = max(filtered.names.row_width, filtered.names.stem_width * by_file)
-    unnamed = filtered.names.unnamed_files
+    row_width = max(filtered.row_width, filtered.stem_width * by_file)
+    unnamed = filtered.unnamed_files
     if only_file:
         unnamed &= {only_file}
     beside = [min(_ROW, row_width), *(model.least for model in models if not model.is_empty)]
-    beside += [] if by_file else [min(_FILE, filtered.names.file_width)]
+    beside += [] if by_file else [min(_FILE, filtered.file_width)]
     history = sum(width + GAP for width in (*beside, _LAST_VERDICTS)) if with_history else NEVER
     return [
         Column(
             "file",
             9,
             grows=True,
-            most=filtered.names.file_width,
+            most=filtered.file_width,
             since=NEVER if by_file else 24,
-            names=filtered.names.of_files,
+            is_name=True,
         ),
         Column(
             "row",
@@ -129,8 +124,8 @@ def case_columns(
             grows=True,
             most=row_width,
             since=0 if by_file else 35,
-            names=filtered.names.of_rows,
-            heads=("case",) if by_file and unnamed else (),
+            is_name=True,
+            head="case" if by_file and unnamed else "",
         ),
         *models,
         Column(
@@ -138,91 +133,43 @@ def case_columns(
             _LAST_VERDICTS,
             since=history,
             is_saved=False,
-            heads=_history_heads(short, picked, levels),
-            head_names=names,
+            head=f"last runs\n{short[picked]}" if 1 < len(short) > picked else "",
         ),
     ]
 
 
-def _history_heads(
-    short: Sequence[str], picked: int, levels: Sequence[Sequence[str]]
-) -> tuple[str, ...]:
-    """Return the texts above the last verdicts, which name the candidate if there are several."""
-    if len(short) < 2 or picked >= len(short):
-        return ()
-    *some, _ = zip(*levels, strict=True)
-    gaps = ["\n" if any("\n" in head for head in level) else ": " for level in some]
-    return tuple(f"last runs{gap}{short[picked]}" for gap in (*gaps, "\n"))
-
-
-def _model_column(
-    cases: Cases, filtered: FilteredCases, number: int, heads: Sequence[str]
-) -> Column:
+def _model_column(cases: Cases, filtered: FilteredCases, number: int, head: str) -> Column:
     """Return the column of a candidate; narrow, it has room for its verdicts and its pass rate."""
     model = cases.models[number]
     verdict = max([_VERDICT, *(columns_of(verdict_cell(it).text) for it in filtered.words[number])])
     # With room for the sign of a person, and for a number of attempts:
     marked = verdict + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
-    name, *figures = heads[-1].split("\n")
+    name, *figures = head.split("\n")
     named = columns_of(name) if columns_of(name) <= _MARKED else 0
     least = max([verdict, named, min(marked, _MARKED), *map(columns_of, figures)])
-    width = max(least, marked, min(_NAMED, len(model)))
-    return Column(model, width, picks=True, least=least, heads=tuple(heads))
+    width = max(least, marked, columns_of(name))
+    return Column(model, width, picks=True, grows=True, most=width, least=least, head=head)
 
 
-def _heads(
-    models: Sequence[str], short: Sequence[str], rates: Sequence[Rate], every: Sequence[Rate]
-) -> list[list[str]]:
-    """Return the texts above each candidate, its name with its rate and interval.
+def _figures(rates: Sequence[Rate], whole: Sequence[Rate]) -> list[str]:
+    """Return for each candidate its pass rate with its interval in percent: `64% 50-80`.
 
-    Both are in one line where there is room for it, else in two. All candidates have as many texts,
-    those with the whole names before those with the `short` ones.
+    A `~` is in front of that of a candidate with fewer verdicts than another. If verdicts or words
+    have chosen the cases, it is how many of them pass, and the rate in all: `10 of 50 (64%)`.
     """
-    known = rates if len(rates) == len(models) else ()
-    most = max((rate.judged for rate in known), default=0)
-    figures = [_figures(rate, is_partial=rate.judged < most) for rate in known]
-    if len(every) == len(known):
-        figures = [_counts(rate, of_all) for rate, of_all in zip(known, every, strict=True)]
-    whole = [one_line(model) for model in models]
-    if not any(map(any, figures)):
-        return [[*texts] for texts in zip(whole, short, short, strict=True)]
-    full, shorter, brief = zip(*figures, strict=True)
-    listed = [whole, short] if all(len(model) <= _LONGEST for model in models) else [short]
-    forms = [(gap, names, full) for gap in (" ", "\n") for names in listed]
-    levels = [
-        [f"{name}{gap}{text}".rstrip() for name, text in zip(names, texts, strict=True)]
-        for gap, names, texts in [*forms, ("\n", short, shorter), ("\n", short, brief)]
-    ]
-    return [[*texts] for texts in zip(*levels, strict=True)]
-
-
-def _counts(rate: Rate, of_all: Rate) -> tuple[str, str, str]:
-    """Return how many of the cases that were chosen by verdicts or words pass, and the rate of all.
-
-    The second text names that rate alone, and the third leaves it out.
-    """
-    counts = f"{rate.passed:,} of {rate.judged:,}" if rate.judged else ""
-    share = "" if of_all.rate is None else f"{whole_percent(of_all.rate)})"
-    full, brief = (f"{counts}{share and start}{share}".strip() for start in (" (all ", " ("))
-    return full, brief, counts
-
-
-def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str, str]:
-    """Return a pass rate with its interval in percent, and the same in short twice.
-
-    That of a candidate with fewer verdicts than another has their number, in short a `~`. Both are
-    empty without a verdict.
-    """
-    if rate.rate is None:
-        return "", "", ""
-    if rate.interval is None:
-        return (f"{rate.passed:,} of {rate.judged:,}",) * 3
-    low, high = rate.interval
-    share, interval = whole_percent(rate.rate), f"{100 * low:.0f}-{100 * high:.0f}"
-    if is_partial:
-        brief = f"~{share} {interval}"
-        return f"{share} of {rate.judged:,} {interval}", brief, brief
-    return (f"{share} {interval}",) * 3
+    if len(whole) == len(rates):
+        shares = ("" if it.rate is None else f" ({whole_percent(it.rate)})" for it in whole)
+        counts = (f"{it.passed:,} of {it.judged:,}" if it.judged else "" for it in rates)
+        return [f"{count}{share}".strip() for count, share in zip(counts, shares, strict=True)]
+    most, figures = max((rate.judged for rate in rates), default=0), []
+    for rate in rates:
+        text = "" if rate.rate is None else f"{rate.passed:,} of {rate.judged:,}"
+        if rate.rate is not None and rate.interval is not None:
+            low, high = rate.interval
+            partial = "~" if rate.judged < most else ""
+            text = f"{partial}{whole_percent(rate.rate)} {100 * low:.0f}-{100 * high:.0f}"
+        figures.append(text)
+    return figures
 
 
 def case_cells(
@@ -244,7 +191,7 @@ def case_cells(
     if by_file and not label:
         name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))
     else:
-        name = StyledCell(label, group=line.file)
+        name = StyledCell(label)
     return (
         StyledCell(line.file),
         name,

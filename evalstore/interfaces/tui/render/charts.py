@@ -24,12 +24,11 @@ _COLOURS = {"no reply": "error", "answered": "faint"}
 
 
 class Series(NamedTuple):
-    """Shares in the order of time, the oldest first, with the texts of both ends, and the times."""
+    """Shares in the order of time, the oldest first, with the texts of both ends."""
 
     values: Sequence[float]
     first: str
     last: str
-    times: Sequence[str] = ()
 
 
 def bar(share: float, width: int) -> str:

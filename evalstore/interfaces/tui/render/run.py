@@ -219,19 +219,17 @@ def progress_lines(progress: BackgroundRun, width: int) -> Iterator[StyledLine]:
         yield from text_lines("c once more stops at once, without waiting.", "faint")
 
 
-def run_texts(progress: BackgroundRun) -> tuple[str, ...]:
-    """Return what a run does in a line, in ever fewer words."""
+def run_text(progress: BackgroundRun) -> str:
+    """Return what a run does in a line."""
     if not progress.is_planned:
-        return ("reading and planning …",)
+        return "reading and planning …"
     calls = ", ".join(
         f"{label} {progress.done[kind]:,}/{total:,}"
         for kind, label in (("asked", "asking"), ("judged", "judging"))
         if (total := progress.totals[kind])
     )
     verdicts = "".join(span.text for span in verdict_spans(progress.verdict_counts, SIGNS))
-    so_far = f"so far {verdicts}" if verdicts else ""
-    texts = "; ".join(filter(None, (calls, so_far))), calls, "running"
-    return tuple(filter(None, texts))
+    return "; ".join(filter(None, (calls, f"so far {verdicts}" * bool(verdicts)))) or "running"
 
 
 # --- the result

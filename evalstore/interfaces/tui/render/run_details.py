@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from evalstore.comparison.statistics import Rate
 from evalstore.core.display import (
     BLANK,
     LAST_RUNS,
-    NEWEST_RUNS,
     STILL_BROKEN,
     StyledLine,
     StyledSpan,
@@ -29,23 +27,18 @@ from evalstore.core.display import (
     simulated,
     status_word,
     text_lines,
-    whole_percent,
 )
 from evalstore.core.runs import SIMULATED, shared_cost_text
 from evalstore.interfaces.tui.grid_columns import (
     GAP,
     NEVER,
     Column,
-    ShortenedNames,
     StyledCell,
+    shorten_name,
 )
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.charts import (
-    PlottedLine,
-    PlottedPoint,
     Series,
-    beside,
-    plot_lines,
     series_line,
     verdict_strip,
 )
@@ -59,7 +52,6 @@ from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_text import run_counts_text
 from evalstore.runs.status.status_text import (
     in_progress_text,
-    in_progress_texts,
     pending_text,
     remote_texts,
 )
@@ -81,7 +73,6 @@ STAR = "*"
 """The sign of a change in points that does not show all that differs."""
 FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
-_NAMED = "the previous run of all cases,"
 _LISTED = 20
 """What was edited, of which more are only counted."""
 
@@ -200,24 +191,16 @@ def run_lines(
         yield from text_lines(f"arguments: {selection}", "faint")
 
 
-def run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
-    """Return the previous run of all cases that judged some."""
-    earlier = (run for run in runs[number + 1 :] if not run.is_partial)
-    return next((run for run in earlier if run.rate is not None), None)
-
-
 def _difference_lines(
     runs: Sequence[RunLine], number: int, find: Callable[[str], RunDifferences | None]
 ) -> Iterator[StyledLine]:
     """Yield what was edited, what differs from the last verdicts before, and why a star."""
-    run, before = runs[number], run_before(runs, number)
+    run = runs[number]
     if run.edits:
         yield from text_lines(f"edits: {'; '.join(run.edits)}", "faint")
     is_whole = run.rate is not None and not run.is_partial
     differences = find(run.id)
     new = differences.first_judged if differences else 0
-    if is_whole and before and (basis := other_basis(run, before, new)):
-        yield from text_lines(f"{STAR} {basis}", "faint")
     if is_whole and new:
         text = f"{new:,} of {plural(run.counted, 'result')} had no verdict before"
         yield from text_lines(f"{STAR} {text}: the change leaves them out", "faint")
@@ -231,34 +214,7 @@ def _difference_lines(
             yield from text_lines(f"… {more:,} more", "faint", 2)
 
 
-def other_basis(run: RunLine, before: RunLine, new: int) -> str:
-    """Return how the basis of the rates of two runs differs, but for `new` results; else empty."""
-    differences = []
-    if set(run.models) != set(before.models):
-        differences.append("had other candidates")
-    if run.counted - new != before.counted:
-        differences.append(f"judged {plural(before.counted, 'result')}, not {run.counted:,}")
-    if not differences:
-        return ""
-    return f"{_NAMED} {short(before.id)}, {' and '.join(differences)}"
-
-
-# --- the runs in progress of other programs, each in a line as far as there is room for them
-
-
-_SIGN = "▶ "
-
-
-def other_run_texts(runs: Sequence[RunInProgress], width: int, height: int) -> list[str]:
-    """Return a line of this width for each run; at most `height`, the last one counts the rest."""
-    shown, room = runs if len(runs) <= height else runs[: height - 1], width - len(_SIGN)
-    forms = map(in_progress_texts, shown)
-    fitting = (next((it for it in form if columns_of(it) <= room), form[-1]) for form in forms)
-    texts = [_SIGN + clip(text, room) for text in fitting]
-    if left := len(runs) - len(shown):
-        noun = "more run" if shown else "run"
-        texts.append(clip(f"{_SIGN}{plural(left, noun)} in progress", width))
-    return texts
+# --- the runs in progress of other programs
 
 
 def other_run_lines(runs: Sequence[RunInProgress]) -> Iterator[StyledLine]:
@@ -277,8 +233,6 @@ _STRIP, _LONG_STRIP = 10, 20
 """Cells of a strip, and those where there is room."""
 _ROOMY = 66
 """The width of a line from which on there is room for a long strip."""
-_COLUMN = 58
-"""The least width of a column of files beside another."""
 _GAP = 2
 _FEWEST = 3
 """Lines with files that there are in any case: a short text is scrolled."""
@@ -291,18 +245,9 @@ def file_lines(run: RunFiles | None, width: int, height: int) -> Iterator[Styled
     yield BLANK
     yield heading("verdicts by file")
     rows = max(_FEWEST, height - 2)
-    columns = max(1, width // _COLUMN)
     total = len(run.files) + run.more
-    if total > rows * columns:
-        rows = max(_FEWEST, rows - 1)
-    shown = run.files[: rows * columns]
-    per_column = -(-len(shown) // columns)
-    lines = list(_strips(shown, width // columns - _GAP * (columns > 1)))
-    blocks = [lines[at : at + per_column] for at in range(0, len(lines), per_column)]
-    listed = blocks[0]
-    for number, block in enumerate(blocks[1:], 1):
-        listed = list(beside(listed, block, number * (width // columns)))
-    yield from listed
+    shown = run.files[: rows if total <= rows else max(_FEWEST, rows - 1)]
+    yield from _strips(shown, width)
     if more := total - len(shown):
         yield from text_lines(f"and {more:,} more", "faint", _GAP)
 
@@ -316,11 +261,10 @@ def _strips(files: Sequence[FileVerdicts], width: int) -> Iterator[StyledLine]:
         figures.append(f"{each.verdicts.get('pass', 0):,}/{judged:,}" if judged else "-")
     marks = [plural(it.new_failures, "new failure") if it.new_failures else "" for it in files]
     counted, marked = max(map(len, figures)), max(map(len, marks))
-    names = ShortenedNames(lambda _group: [each.file for each in files])
     needed = max(columns_of(each.file) for each in files)
     room = min(needed, max(_STRIP, width - 4 * _GAP - cells - counted - marked))
     for each, figure, mark in zip_longest(files, figures, marks):
-        name = names.shorten(each.file, room)
+        name = shorten_name(each.file, room)
         strip = verdict_strip(each.verdicts, cells)
         used = sum(columns_of(span.text) for span in strip)
         yield StyledLine(
@@ -467,8 +411,7 @@ def change_cell(
     if run.counted == new or differences is None or differences.is_first:
         return StyledCell("")
     points = round(100 * (differences.fixed - differences.broke) / (run.counted - new), 1)
-    before = run_before(runs, number)
-    star = STAR * (differences.is_hidden or bool(before and other_basis(run, before, new)))
+    star = STAR * differences.is_hidden
     if not points:
         return StyledCell(f"0.0{star}", "faint")
     return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")
@@ -479,11 +422,8 @@ def change_cell(
 
 _LABEL = 12
 _BAR = 20
-_TREND_GAP = 3
 _MOST_POINTS = 60
 """Runs that a trend shows."""
-_WIDE, _FIGURES = 140, 100
-"""The width from which on the trend stands beside the figures, and their width at most."""
 
 
 def dashboard_lines(
@@ -493,41 +433,29 @@ def dashboard_lines(
     height: int,
     *,
     note: str = "",
-    running: Sequence[str] = (),
+    running: str = "",
 ) -> Iterator[StyledLine]:
     """Yield the pass rate, pending work, what is broken and the trend, in `height` lines.
 
     `runs` are the newest first. In one line is what broke, or else what is pending. Figures that
     are old are faint, and the `note` says so. In place of pending work is what a run does that is
-    `running`, in ever fewer words.
+    `running`.
     """
-    is_wide = width >= _WIDE
-    room = min(_FIGURES, width // 2) if is_wide else width
     now = dashboard.rate if dashboard and not dashboard.verdicts.get("pending") else None
-    trend = rate_series(runs, now)
-    left = [*_figure_lines(dashboard, runs, room, note)]
+    lines = [*_figure_lines(dashboard, runs, width, note)]
     if note:
-        left = [
+        lines = [
             line._replace(spans=tuple(span._replace(colour="faint") for span in line.spans))
-            for line in left
+            for line in lines
         ]
     if running:
-        left_room = room - _LABEL
-        text = next((text for text in running if columns_of(text) <= left_room), running[-1])
-        left[1] = _line("running", StyledSpan(clip(text, left_room), "pending"))
+        lines[1] = _line("running", StyledSpan(clip(running, width - _LABEL), "pending"))
     if height < 2:
         is_broken = dashboard is not None and bool(dashboard.broken) and not running
-        yield left[0 if note else 2 if is_broken else 1]
-    elif not is_wide:
-        yield from left[:3]
-        yield _line("trend", *series_line(trend, width - _LABEL).spans)
-    elif trend.values:
-        points = [PlottedPoint(number, rate) for number, rate in enumerate(trend.values)]
-        plotted = PlottedLine("pass rate", points, whole_percent(trend.values[-1]))
-        plot = plot_lines([plotted], trend.times, width - room - _TREND_GAP, height)
-        yield from beside(left, list(plot), room + _TREND_GAP)
+        yield lines[0 if note else 2 if is_broken else 1]
     else:
-        yield from left
+        yield from lines
+        yield _line("trend", *series_line(rate_series(runs, now), width - _LABEL).spans)
 
 
 def rate_series(runs: Sequence[RunLine], now: Rate | None = None) -> Series:
@@ -538,15 +466,15 @@ def rate_series(runs: Sequence[RunLine], now: Rate | None = None) -> Series:
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
     judged = judged[:_MOST_POINTS][::-1]
-    rates, times = [run.rate or 0.0 for run in judged], [when(run.started) for run in judged]
+    rates = [run.rate or 0.0 for run in judged]
     if not rates:
         return Series((), "", "no run of all cases yet")
     if now is not None and now.rate is not None:
-        rates, times = [*rates, now.rate], [*times, "now"]
+        rates = [*rates, now.rate]
     first, last = percent(rates[0]), percent(rates[-1])
     if len(rates) < 2:
         last = f"{last} in one run of all cases"
-    return Series(rates, first, last, times)
+    return Series(rates, first, last)
 
 
 def _figure_lines(
@@ -574,15 +502,6 @@ def _figure_lines(
         yield _line("broken", StyledSpan("unknown until the settings can be read", "faint"))
     else:
         yield _line("broken", *_broken_spans(dashboard.broken, runs, room))
-    if status := dashboard.status:
-        text = "no test file since the last run" if status.last_run else ""
-        if status.changes or status.edits:
-            files, used = edited_files(status.changes), used_by_files(status.changes)
-            names = [", ".join(used)] if used else []
-            names += [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
-            edits = "; ".join([*names, *(str(each.edit) for each in status.edits)])
-            text = clip(edits, room)
-        yield _line("edited", StyledSpan(text))
 
 
 def _line(label: str, *spans: StyledSpan) -> StyledLine:
@@ -608,11 +527,7 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     if status is None:
         return ()
     has_work = status.is_any or bool(status.untrusted or status.labels)
-    long, brief = pending_text(status), pending_text(status, brief=True)
-    remotes = remote_texts(status, brief=True)
-    unmarked = pending_text(replace(status, is_simulated=False), brief=True)
-    texts = ("; ".join([long, *remotes]), "; ".join([brief, *remotes]), long, brief)
-    text = next((text for text in texts if columns_of(text) <= room), unmarked)
+    text = "; ".join([pending_text(status, brief=True), *remote_texts(status, brief=True)])
     return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
 
 
@@ -636,31 +551,14 @@ def used_by_files(changes: Sequence[FileChange]) -> list[str]:
 def _broken_spans(
     broken: Sequence[BrokenCase], runs: Sequence[RunLine], room: int
 ) -> tuple[StyledSpan, ...]:
-    """Return the names of cases, as many as fit, when they broke and, with room, in which runs."""
+    """Return the names of cases, those of each run with its time, and how many there are."""
     if not broken:
         text = f"none {LAST_RUNS}" if len(runs) > 1 else "no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
-    windows = [StyledSpan(f"  {text}", "faint") for text in (LAST_RUNS, f"last {NEWEST_RUNS} runs")]
-    count = len(broken)
-    while count > 1 and columns_of(StyledLine((*_named(broken, count), windows[0])).text) > room:
-        count -= 1
-    name, *rest = _named(broken, count)
-    for window in windows:
-        if columns_of(StyledLine((name, *rest, window)).text) <= room:
-            return name, *rest, window
-    if count == 1:
-        left = room - columns_of(StyledLine((*rest,)).text)
-        name = name._replace(text=clip(name.text, max(8, left)))
-    return name, *rest
-
-
-def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
-    """Yield the first cases, those of each run with its time, and how many there are besides."""
-    separator = ""
-    for started, cases in groupby(broken[:count], key=lambda case: case.started):
-        names = ", ".join(safe(case.name) for case in cases)
-        yield StyledSpan(f"{separator}{names}", "fail")
-        yield StyledSpan(f" ({when(started) if started else 'since the last run'})", "faint")
-        separator = ", "
-    if count < len(broken):
-        yield StyledSpan(f", {len(broken) - count:,} more", "faint")
+    total = f"{len(broken):,} {LAST_RUNS}: " if len(broken) > 1 else ""
+    texts = []
+    for started, cases in groupby(broken[:_LISTED], key=lambda case: case.started):
+        since = when(started) if started else "since the last run"
+        texts.append(f"{', '.join(case.name for case in cases)} ({since})")
+    names = clip(", ".join(texts), max(1, room - columns_of(total)))
+    return StyledSpan(total, "faint"), StyledSpan(names, "fail")

@@ -113,10 +113,8 @@ def problem_text(problem: EvalstoreError) -> str:
 # --- the judgements on a case: the feedback of judges and the labels of people, by candidate
 
 
-MOST_OF_FEEDBACK = 160
-"""Columns of the feedback on an answer that is one of several, where room is scarce."""
-ROOMY_FEEDBACK = 2_000
-"""Columns of it where there is room; on the page of the answer there is all."""
+MOST_OF_FEEDBACK = 2_000
+"""Columns of the feedback on an answer that is one of several; its page has all of it."""
 
 
 def case_judgement_lines(
@@ -141,11 +139,10 @@ def candidate_lines(
     number: int,
     feedback: Mapping[Decision, str],
     history: Callable[[Result], Sequence[str]] = lambda _result: (),
-    most: int = MOST_OF_FEEDBACK,
 ) -> Iterator[StyledLine]:
     """Yield the verdict on one candidate with its reasons; nothing when it lacks the case.
 
-    The reasons have at most so many columns. Labels have lines of their own.
+    Labels have lines of their own.
     """
     result = case.results[number]
     if result is None:
@@ -161,7 +158,7 @@ def candidate_lines(
     labels = cases.labels.of(result)
     is_labelled = any(label.id in result.evaluations for label in labels)
     if not is_labelled and (reasons := feedback.get(result.decision)):
-        yield from text_lines(clip(reasons, most), indent=2)
+        yield from text_lines(clip(reasons, MOST_OF_FEEDBACK), indent=2)
     yield from _label_lines(labels, result)
 
 

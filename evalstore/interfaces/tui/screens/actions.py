@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static
 
-from evalstore.core.display import case_name, plural, safe, short
+from evalstore.core.display import case_name, columns_of, plural, safe, short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.answer import Exported, ExportedTable, save, suffixes
-from evalstore.interfaces.tui.render.run_details import other_run_texts
 from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import Page, PanelPage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
@@ -489,17 +487,15 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-_LINES, _FEW_LINES = 3, 1
-"""The most lines, and those in a terminal of few lines."""
-
-
 class OtherRuns(Static):
-    """The runs of other programs; not there while there are none."""
+    """The runs of other programs, a line for each; not there while there are none."""
 
     DEFAULT_CSS = """
     OtherRuns {
-        height: auto; padding: 0 1; display: none; color: $text-primary; text-wrap: nowrap;
+        height: auto; max-height: 3; padding: 0 1; display: none; color: $text-primary;
+        text-wrap: nowrap; text-overflow: ellipsis;
     }
+    .-short > OtherRuns { max-height: 1; }
     """
 
     class Changed(Message):
@@ -508,28 +504,33 @@ class OtherRuns(Static):
     def __init__(self, runs: tuple[RunInProgress, ...]) -> None:
         super().__init__(markup=False)
         self.runs = runs
-        self.display = bool(runs)
+        self._texts: list[str] = []
+
+    def on_resize(self) -> None:
+        """Show them in the words that the width has room for."""
+        self._draw()
 
     def show(self, runs: tuple[RunInProgress, ...]) -> None:
-        """Show these runs, drawn again only where their words are other ones."""
+        """Show these runs."""
         was, self.runs = self.runs, runs
-        self.display = bool(runs)
+        self._draw()
         if [*map(in_progress_text, was)] != [*map(in_progress_text, runs)]:
-            self.refresh(layout=len(was) != len(runs))
             self.post_message(self.Changed())
 
-    def _text(self, width: int) -> str:
-        is_short = self.screen.has_class("-short")
-        return "\n".join(other_run_texts(self.runs, width, _FEW_LINES if is_short else _LINES))
+    def on_mount(self) -> None:
+        """Show the runs that were known when the page was made."""
+        self._draw()
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return a line for each run that is named."""
-        del container, viewport
-        return self._text(width).count("\n") + 1
-
-    def render(self) -> Content:
-        """Draw them in the words that the width has room for."""
-        return Content(self._text(self.content_size.width))
+    def _draw(self) -> None:
+        width, texts = self.app.size.width, []
+        for run in self.runs:
+            text = f"▶ {in_progress_text(run)}"
+            has_room = columns_of(text) <= width - 2
+            texts.append(text if has_room else f"▶ {in_progress_text(run, brief=True)}")
+        self.display = bool(texts)
+        if texts != self._texts:
+            self._texts = texts
+            self.update(Content("\n".join(texts)))
 
 
 def show_other_runs(app: App[None], runs: tuple[RunInProgress, ...]) -> None:

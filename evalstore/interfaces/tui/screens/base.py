@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -25,8 +25,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.case_listing import CaseNavigator, CasePlace
-from evalstore.interfaces.tui.data_source import Among, BackgroundRun, Models, WorkspaceSource
+from evalstore.interfaces.tui.data_source import BackgroundRun, WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import (
     READING,
@@ -35,7 +34,7 @@ from evalstore.interfaces.tui.page_lines import (
     TitleLine,
     TitlePart,
 )
-from evalstore.interfaces.tui.render.run import run_texts
+from evalstore.interfaces.tui.render.run import run_text
 from evalstore.interfaces.tui.render.verdicts import problem_text
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.cases import CaseRow
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from evalstore.runs.run import PlanPreview
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
 _ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 _NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
@@ -135,7 +133,7 @@ class BrowserApp(App[None]):
         else:
             gc.collect()
 
-    def open(self, page: Callable[P, Page], *args: P.args, **options: P.kwargs) -> None:
+    def open(self, page: Callable[..., Page], *args: Any, **options: Any) -> None:
         """Open a page with the arguments of its class.
 
         A page without arguments, such as that of pending work, is not opened above itself.
@@ -154,43 +152,16 @@ class BrowserApp(App[None]):
 class Pages(NamedTuple):
     """What makes the screens that others open, which do not know their modules."""
 
-    answer: Callable[[CaseNavigator], Page]
-    cases: MakesCases
-    compare: MakesComparison
-    pending: Callable[[], Page]
-    plan: MakesPlan
-    quit: Callable[[BackgroundRun], Page]
-    run: Callable[[BackgroundRun], Page]
-    search: Callable[[str], Page]
-    stats: Callable[[str | None], Page]
-    versions: Callable[[str, str, str], Page]
-
-
-class MakesCases(Protocol):
-    """The cases of a run, or of the workspace."""
-
-    def __call__(
-        self, revision: str | None, typed: str = "", place: CasePlace | None = None
-    ) -> Page:
-        """Return the page, with a filter and the cursor on a case."""
-
-
-class MakesComparison(Protocol):
-    """A comparison of two runs, or of two candidates or prompts of one."""
-
-    def __call__(
-        self, was: str | None, now: str | None, models: Models = None, among: Among = None
-    ) -> Page:
-        """Return the page."""
-
-
-class MakesPlan(Protocol):
-    """What a run would do."""
-
-    def __call__(
-        self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None
-    ) -> Page:
-        """Return the page; `read` makes the request, `edit` opens the file that was edited."""
+    answer: Callable[..., Page]
+    cases: Callable[..., Page]
+    compare: Callable[..., Page]
+    pending: Callable[..., Page]
+    plan: Callable[..., Page]
+    quit: Callable[..., Page]
+    run: Callable[..., Page]
+    search: Callable[..., Page]
+    stats: Callable[..., Page]
+    versions: Callable[..., Page]
 
 
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
@@ -550,11 +521,11 @@ class BrowserRuns:
         return f"▶ {progress}" + (" stopping" if shown.stops else "")
 
     @property
-    def texts(self) -> Sequence[str]:
-        """Return what the run does in ever fewer words; empty without a run."""
+    def text(self) -> str:
+        """Return what the run does in a line; empty without a run."""
         if self.runner is None or self.runner.shown.is_over:
-            return ()
-        return run_texts(self.runner.shown)
+            return ""
+        return run_text(self.runner.shown)
 
     def draw(self) -> None:
         """Draw what all screens show of the run, as it is at this moment.
@@ -565,7 +536,7 @@ class BrowserRuns:
             return
         before = self._drawn
         self.runner.shown = self.runner.copy()
-        self._drawn = self.progress_text, *self.texts
+        self._drawn = self.progress_text, self.text
         for page in self._app.open_pages:
             if self._drawn != before:
                 for line in page.query(TitleLine):

@@ -35,7 +35,6 @@ from evalstore.interfaces.tui.render.answer import (
 )
 from evalstore.interfaces.tui.render.verdicts import (
     MOST_OF_FEEDBACK,
-    ROOMY_FEEDBACK,
     candidate_lines,
     case_judgement_lines,
     history_spans,
@@ -197,7 +196,7 @@ class TextFilter:
         window = CaseWindow(wants, report) if query.conditions else CaseWindow(report=report)
         cases = self._page.source.cases(self.run, window)
         filtered = FilteredCases(cases)
-        filtered.names.measure()
+        filtered.measure()
         matches: LookedUp | None = None
         with suppress(EvalstoreError):  # it is searched again, and shown then
             matches = filtered.look_up(query, store)
@@ -278,10 +277,10 @@ class TextFilter:
         self._show_progress()
 
 
-_USER, _ANSWER = (12, 1_500), (300, 10_000)
-"""How many lines and characters of a message and of an answer are shown."""
-_BRIEF_LINES = 3
-"""Lines of a message in a pane of few lines."""
+_LINES, _CHARACTERS = 300, 10_000
+"""How much of an answer is shown."""
+_QUESTION_LINES = 3
+"""Lines of the message that was answered."""
 
 
 Lines: TypeAlias = "Sequence[StyledLine]"
@@ -291,8 +290,7 @@ def _shortened(
     block: TextBlock, images: Mapping[str, Sequence[StyledLine]], cut_note: str, rendered: bool
 ) -> Iterator[StyledLine]:
     """Yield the beginning of a block; a note says how much is left out."""
-    lines, characters = _ANSWER if block.by_candidate else _USER
-    start = "\n".join(block.text[:characters].split("\n")[:lines])
+    start = "\n".join(block.text[:_CHARACTERS].split("\n")[:_LINES])
     yield BLANK
     yield from block_lines(block._replace(text=start), images, rendered=rendered)
     if left := len(block.text) - len(start):
@@ -305,8 +303,6 @@ def _shortened(
 
 _READING_PAUSE = 0.06
 """An answer is read when the cursor has stayed on its case for so long."""
-_FEW_LINES = 20
-"""Fewer lines of a reader are few: the reasons for a verdict stand above the answer."""
 _FEEDBACK = "feedback"
 """The id of the widget, and the group of its readings."""
 _CUT = ": {list.open} shows all of it"
@@ -323,8 +319,8 @@ class CaseReader(TextView):
         self._shown: tuple[str, str, str, int] | None = None
         """The case and the candidate that are shown."""
         self._show_again: Callable[[], None] = self.clear
-        self._fit: tuple[bool, bool] | None = None
-        """For which measures of the pane the answer was prepared."""
+        self._has_room: bool | None = None
+        """Whether the answer was prepared for a pane in which images have room."""
 
     @property
     def _page(self) -> Page:
@@ -333,7 +329,7 @@ class CaseReader(TextView):
     def clear(self) -> None:
         """Show nothing."""
         self._page.end_pause(_FEEDBACK)
-        self._fit = None
+        self._has_room = None
         self._shown = None
         self.show(())
 
@@ -358,18 +354,13 @@ class CaseReader(TextView):
 
     def refresh_ages(self) -> None:
         """Show the answer again, where the reader is in it."""
-        if self._fit is not None and _FEEDBACK not in self._page.pauses:
+        if self._has_room is not None and _FEEDBACK not in self._page.pauses:
             self._show_again()
 
     def on_resize(self) -> None:
-        """Show the answer again if the new size of the pane has room for more, or for less."""
-        if self._fit is not None and self._fit != self._measure():
+        """Show the answer again if the new width of the pane has room for images, or none."""
+        if self._has_room not in (None, self.text_width > IMAGE_WIDTH):
             self._show_again()
-
-    def _measure(self) -> tuple[bool, bool]:
-        """Return whether the pane has few lines, and whether images have room in it."""
-        height = self.scrollable_content_region.height
-        return height < _FEW_LINES, self.text_width > IMAGE_WIDTH
 
     def _texts(
         self,
@@ -380,28 +371,27 @@ class CaseReader(TextView):
         view: AnswerView,
         feedback: Mapping[Decision, str],
         *,
-        is_brief: bool,
         shows_images: bool,
     ) -> tuple[Lines, Lines]:
         """Return the text of a case as it is shown, and as it is written.
 
-        `feedback` has the reasons for the verdicts on the other candidates. With `is_brief`, where
-        the verdicts may not be seen below the answer, the reasons are above it, and the message of
-        the user has three lines at most.
+        `feedback` has the reasons for the verdicts on the other candidates.
         """
         result = case.results[picked]
         assert result
         read = page.source.files_of_test
-        images = render_images(view, read) if shows_images and not is_brief else {}
+        images = render_images(view, read) if shows_images else {}
         mixed = cases.mixed.get(result.evaluations)
         place = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
-        place += reason_lines(view) if is_brief else ()
-        most = MOST_OF_FEEDBACK if is_brief else ROOMY_FEEDBACK
-        below = [*lack_lines(view, result, page.with_keys(MISSING)), *verdict_lines(view, most)]
+        place += reason_lines(view)  # the verdicts in full may not be seen below the answer
+        below = [
+            *lack_lines(view, result, page.with_keys(MISSING)),
+            *verdict_lines(view, MOST_OF_FEEDBACK),
+        ]
         if spans := tuple(history_spans(self.history(result))):
             below.append(StyledLine(spans))
         for number in range(len(case.results)):
-            lines = list(candidate_lines(cases, case, number, feedback, self.history, most))
+            lines = list(candidate_lines(cases, case, number, feedback, self.history))
             if number != picked and lines:
                 below += [BLANK, *lines]
         blocks = list(zip(conversation(view), view.conversation, strict=True))
@@ -410,10 +400,12 @@ class CaseReader(TextView):
 
         def exchange(*, rendered: bool) -> Iterator[StyledLine]:
             for block in (*users[-1:], *answers):
-                if is_brief and not block.by_candidate:
-                    yield from question_lines(block.text, _BRIEF_LINES)
-                else:
+                if block.by_candidate:
                     yield from _shortened(block, images, page.with_keys(_CUT), rendered)
+                else:
+                    yield from question_lines(block.text, _QUESTION_LINES)
+                    for line in (line for id in block.files for line in images.get(id, ())):
+                        yield line._replace(indent=2)
 
         shown, written = ([*exchange(rendered=rendered)] for rendered in (True, False))
         return [*place, *shown, *below], [*place, *written, *below]
@@ -423,8 +415,8 @@ class CaseReader(TextView):
         result = case.results[picked] if picked < len(case.results) else None
         others = [other for number, other in enumerate(case.results) if other and number != picked]
         decisions = [other.decision for other in others]
-        self._fit = is_brief, has_room = self._measure()
-        shows_images = not page.app.no_color and has_room
+        self._has_room = self.text_width > IMAGE_WIDTH
+        shows_images = not page.app.no_color and self._has_room
 
         def read() -> tuple[Lines, Lines]:
             source = page.source
@@ -434,8 +426,7 @@ class CaseReader(TextView):
                 return lines, lines
             shown = result.sessions[cases.shown_attempt(result)] if result.sessions else None
             view = source.answer(result, shown, cases.run)
-            how = {"is_brief": is_brief, "shows_images": shows_images}
-            return self._texts(page, cases, case, picked, view, feedback, **how)
+            return self._texts(page, cases, case, picked, view, feedback, shows_images=shows_images)
 
         def show(texts: tuple[Lines, Lines]) -> None:
             if place == self._shown:

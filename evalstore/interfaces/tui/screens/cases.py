@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from evalstore.comparison.statistics import Rate
-from evalstore.core.display import plural, short
+from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FIELDS, ORDERS, Query, help_lines
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
 several system prompts has a line for each. The title counts the cases, and the verdicts of all
-lines. The head of a column has the pass rate in the listed cases with its 95 % interval; 'of 8' or
-~ marks a candidate with fewer verdicts than others. With a filter by verdict or words it has '10 of
-50', and the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate of
+lines. The head of a column has the pass rate in the listed cases with its 95 % interval; ~ marks a
+candidate with fewer verdicts than others. With a filter by verdict or words it has '10 of 50', and
+the rate in all cases in brackets. 'last runs' has the last eight verdicts on the candidate of
 the selected column, the oldest first (✓ pass, ✗ fail), for files with up to 3,000 cases. The case
 under the cursor, with its question, answer and verdicts, is below the table, or at its right in a
 wide terminal; {panel.next} moves the focus there.
@@ -99,9 +99,8 @@ _ASK_ANOTHER = "list another one in 'candidates' of evalstore.yaml, and {page.ru
 _SEE_NEWER = "{case.newest} opens the newest run"
 _LARGE_FILE = 3_000
 """Cases of a file whose earlier verdicts are not read: that would take seconds."""
-_MANY = 5_000
-"""Listed cases whose rates are read only after a pause in typing."""
-_PAUSE_SECONDS = 0.15
+_PAUSE_SECONDS = 0.05
+"""From what is listed to the reading of its rates: more may be typed."""
 _RATES = "rates"
 
 
@@ -177,7 +176,7 @@ class CasesPage(DatedPage):
         self.fetch(lambda: self.filter.read(query), self.show_cases)
 
     def show_cases(self, read: ReadCases) -> None:
-        """Show cases that were read; say how many of those listed no longer match the filter."""
+        """Show cases that were read."""
         self.listing.load(read.cases, read.filtered)
         self.filter.load(read, self.listing, self.reload)
         self.history.renew(read.cases.run)
@@ -186,9 +185,6 @@ class CasesPage(DatedPage):
         self._pick(self._first_model)
         self._first_model = ""
         self.show_matches()
-        if not self.filter.progress and (lost := self.listing.count_lost()):
-            verb = "matches" if lost == 1 else "match"
-            self.notify(f"{plural(lost, 'case')} no longer {verb} the filter.", markup=False)
         self.look_for_newer(read.cases.run)
 
     def open_newer(self, newer: NewerRun) -> None:
@@ -256,10 +252,8 @@ class CasesPage(DatedPage):
         self.end_pause(_RATES)
         if listing.cases.is_cut:  # the rates of some would be taken for those of all
             self._show_rates(())
-        elif len(listing.matching) > _MANY:
-            self.pause(_RATES, _PAUSE_SECONDS, self._read_rates)
         else:
-            self.call_after_refresh(self._read_rates)
+            self.pause(_RATES, _PAUSE_SECONDS, self._read_rates)
 
     def _read_rates(self) -> None:
         cases, rows = self.listing.cases, self.listing.matching
@@ -406,7 +400,7 @@ class CasesPage(DatedPage):
         """Read the last verdicts of what is seen: the list is laid out after the cursor moved."""
         seen, filtered = self.listing.lines[self.grid.seen_rows], self.listing.filtered
         files = dict.fromkeys(line.file for line in seen if not isinstance(line, CaseGroup))
-        sizes = filtered.names.file_sizes if filtered else {}
+        sizes = filtered.file_sizes if filtered else {}
         self.history.request([file for file in files if sizes.get(file, 0) <= _LARGE_FILE])
 
     @on(Grid.Chosen, "#cases")

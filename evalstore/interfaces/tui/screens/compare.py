@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import Difference
@@ -31,7 +30,6 @@ from evalstore.interfaces.tui.grid_columns import (
     NEVER,
     Column,
     StyledCell,
-    case_names,
     only_file,
 )
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
@@ -204,7 +202,7 @@ class ComparePage(DatedPage):
         has_unlisted = any(listed_pairs(diff, change) for change in _NOT_LISTED)
         has_hint = has_unlisted and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
-        rates.show(comparison_lines(diff, hint, edited, self.size, is_swapped=self._is_swapped))
+        rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
         grid = self.grid
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         self._show_panels(diff, edits)
@@ -393,10 +391,6 @@ _CHANGE = 20
 """The most columns of the name of a change."""
 _NOT_LISTED = (SAME_ANSWER, "unchanged")
 """The kinds of pairs that are listed only on request."""
-_TEST = " (p = "
-"""What the test of a difference begins with."""
-_MANY_LINES, _WIDE = 30, 100
-"""Lines and columns of a terminal whose comparison says how a difference was tested."""
 _EDIT_WIDTH = 160
 """Characters of a text of an edit."""
 
@@ -442,19 +436,14 @@ def pair_columns(
     width = max(widest(verdicts), min(_VERDICT, widest((was, now))))
     files = widest({listed.place[0] for listed in pairs})
     rows = widest({_row_label(diff, listed) for listed in pairs})
-    names = case_names(
-        (listed.place[0], _row_label(diff, listed), listed.place[3]) for listed in pairs
-    )
     has_one_file = len({listed.place[0] for listed in pairs}) == 1
     since = NEVER if has_one_file and rows else 0
     models = widest({listed.place[3] for listed in pairs})
-    candidate = Column("candidate", 16, grows=True, most=models, least=6, names=names["candidate"])
+    candidate = Column("candidate", 16, grows=True, most=models, least=6, is_name=True)
     return [
         Column("change", max(9, min(_CHANGE, widest(changes))), since=56),
-        Column("file", 10, grows=True, most=files, least=8, since=since, names=names["file"]),
-        Column(
-            "row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, names=names["row"]
-        ),
+        Column("file", 10, grows=True, most=files, least=8, since=since, is_name=True),
+        Column("row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, is_name=True),
         *((candidate,) if has_candidates(diff) else ()),
         *(
             Column(
@@ -475,8 +464,7 @@ def _history_columns(diff: Diff, *, with_history: bool) -> Iterator[Column]:
     widths = [max(9, min(_NAME, widest([f"runs: {name}"]))) for name in names]
     since = 70 + sum(widths) if with_history else NEVER
     for name, width in zip(names, widths, strict=True):
-        heads = f"last runs: {name}", f"runs: {name}"
-        yield Column(heads[1], width, since=since, is_saved=False, heads=heads)
+        yield Column(f"runs: {name}", width, since=since, is_saved=False)
 
 
 def pair_cells(
@@ -488,7 +476,7 @@ def pair_cells(
     return (
         StyledCell(change_name(diff, change), CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
-        StyledCell(_row_label(diff, listed), group=pair.either.file),
+        StyledCell(_row_label(diff, listed)),
         *((StyledCell(pair.either.model),) if has_candidates(diff) else ()),
         *(
             StyledCell("-", "faint") if side is None else result_cell(side, labels)
@@ -509,27 +497,17 @@ def comparison_lines(
     diff: Diff,
     hint: str,
     edited: Iterable[str] = (),
-    size: Size | None = None,
     *,
     is_swapped: bool = False,
 ) -> Iterator[StyledLine]:
     """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs.
 
     `edited` is what was edited in test files of which no pair is listed. The difference of the
-    rates names candidates, and runs if they are swapped. In a terminal of a small `size` it has
-    its interval, and not how it was tested.
+    rates names candidates, and runs if they are swapped.
     """
     is_of_runs = is_swapped and not diff.models
     names = (side_name(diff.was), side_name(diff.now)) if is_of_runs else ()
-    is_brief = size is not None and size.height < _MANY_LINES and size.width < _WIDE
-    for line in summary_lines(diff, hint, names):
-        number = next((n for n, span in enumerate(line.spans) if _TEST in span.text), None)
-        if number is None or not is_brief:
-            yield line
-        else:  # without the p-value and the name of the test at its end
-            span = line.spans[number]
-            cut = span._replace(text=span.text.partition(_TEST)[0])
-            yield line._replace(spans=(*line.spans[:number], cut))
+    yield from summary_lines(diff, hint, names)
     files = ", ".join(map(safe, [*edited, *map(str, diff.participants[0])]))
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from heapq import nsmallest
+from typing import cast
 
 from textual import work
 from textual.command import Command as ListedCommand
@@ -27,9 +28,9 @@ from textual.command import (
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.theme import BUILTIN_THEMES
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
-from evalstore.core.display import case_name, clip, columns_of, safe
+from evalstore.core.display import case_name, clip, pad, safe, widest
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.page_lines import own_actions, owners_of
@@ -44,10 +45,8 @@ _WIDTH = 200
 """Longer names are cut."""
 _LISTED = 50
 """How many hits are shown at most."""
-_RATED = 500
-"""How many names are compared with what is typed letter by letter."""
-_LEAST, _FRAME, _GAP = 16, 6, 4
-"""The least width of a name with its hint, the columns around both, and those between them."""
+_FRAME = 6
+"""The columns around a name with its hint."""
 _FIRST = ("case.pass", "case.fail", "case.unlabel", "case.edit", "page.run", "case.judge")
 """The actions that are listed first."""
 _AT_ONCE = 5_000
@@ -71,10 +70,22 @@ class Command:
         """Return as much of the name as is shown."""
         return clip(self.name, _WIDTH)
 
-    @property
-    def kind_length(self) -> int:
-        """Return how many characters stand before what is named."""
-        return len(self.kind) + 1 if self.kind else 0
+    def match(self, words: Sequence[re.Pattern[str]]) -> tuple[float, list[re.Match[str]]] | None:
+        """Return where each word is in the name, and how good that is; None: one is not in it.
+
+        Names that begin with the first word, perhaps behind their kind, are best, then those in
+        which each begins a word, then short ones. The number is from 0 to 1.
+        """
+        name, found = self.plain, []
+        for word in words:
+            places = sorted(word.finditer(name), key=lambda it: name[: it.start()][-1:].isalnum())
+            if not places:
+                return None
+            found.append(places[0])
+        starts = [it.start() for it in found]
+        begins = starts[0] in (0, len(self.kind) + 1 if self.kind else 0)
+        are_words = not any(name[:start][-1:].isalnum() for start in starts)
+        return (2 * begins + are_words + 0.5 / len(name)) / 4, found
 
 
 class _ListedCommands(Provider):
@@ -83,10 +94,10 @@ class _ListedCommands(Provider):
     commands: list[Command]
     shown_first: int = _LISTED
     """How many are listed before anything is typed."""
-    room: int = 76
-    """The columns of a name with its hint, if both fit: more would take them apart."""
+    room: int = 0
+    """The least columns of a name, so that hints are below each other."""
     bonus: float = 0.0
-    """What is added to scores, so that of equal matches these come first; below 0.2."""
+    """What is added to scores, so that of equal matches these come first."""
 
     @property
     def browser(self) -> BrowserApp:
@@ -100,54 +111,29 @@ class _ListedCommands(Provider):
             yield DiscoveryHit(shown, command.run, command.plain)
 
     async def search(self, query: str) -> Hits:
-        """Yield the commands that match best: names that begin so before names that have it."""
-        matches = []
-        for command in await _with_words(self.commands, query):
-            if match := match_name(command.plain, query, kind_length=command.kind_length):
-                matches.append((match, command))
-        matches.sort(key=lambda pair: -pair[0].score)
+        """Yield the commands whose names have all words that are typed, the best first."""
+        words = [re.compile(re.escape(word), re.IGNORECASE) for word in query.split()]
+        rated: list[tuple[float, int, list[re.Match[str]]]] = []
+        for number, command in enumerate(self.commands):
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
+            if match := command.match(words):
+                rated.append((-match[0], number, match[1]))
         style = self.matcher(query).match_style
-        for match, command in matches[:_LISTED]:
+        for score, number, places in nsmallest(_LISTED, rated, key=lambda it: it[:2]):
+            command = self.commands[number]
             shown = Content(command.plain)
-            for place in match.places:
-                shown = shown.stylize(style, place, place + 1)
-            shown = self._with_hint(shown, command)
-            yield Hit(match.score + self.bonus, shown, command.run, command.plain)
+            for place in places:
+                shown = shown.stylize(style, *place.span())
+            yield Hit(
+                self.bonus - score, self._with_hint(shown, command), command.run, command.plain
+            )
 
     def _with_hint(self, shown: Content, command: Command) -> Content:
-        """Return a name in a line with its key, or another hint, at the right."""
-        room = max(_LEAST, self.app.size.width - _FRAME)
-        if shown.cell_length + columns_of(command.hint) < self.room:
-            room = min(room, self.room)
-        hint = command.hint if columns_of(command.hint) < room // 2 else ""
-        left = room - columns_of(hint)
-        name = shown.truncate(left - 1, ellipsis=True, pad=False)
-        blank = " " * max(1, left - name.cell_length)
-        return Content.assemble(name, blank, (hint, "$faint")) if hint else name
-
-
-async def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
-    """Filter many commands by the words in their names: only few can be rated at once.
-
-    Those whose names begin with what is typed come first.
-    """
-    if len(commands) <= _RATED:
-        return commands
-    typed = " ".join(query.casefold().split())
-    words = typed.split()
-    starts: list[Command] = []
-    others: list[Command] = []
-    for first in range(0, len(commands), _AT_ONCE):
-        for command in commands[first : first + _AT_ONCE]:
-            name = command.name.casefold()
-            if all(word in name for word in words):
-                begins = name.startswith(typed) or name.startswith(typed, command.kind_length)
-                (starts if begins else others).append(command)
-        if len(starts) >= _RATED:
-            break
-        del others[_RATED:]
-        await asyncio.sleep(0)
-    return [*starts, *others][:_RATED]
+        """Return a name in a line with its key, or another hint, behind it."""
+        blank = pad("", self.room - shown.cell_length) + "  "
+        line = Content.assemble(shown, blank, (command.hint, "$faint"))
+        return line.truncate(max(1, self.app.size.width - _FRAME), ellipsis=True, pad=False)
 
 
 class ActionCommands(_ListedCommands):
@@ -171,7 +157,7 @@ class ActionCommands(_ListedCommands):
                     by_id[action.id] = Command(action.description, key, run)
         first = (by_id.pop(id) for id in _FIRST if id in by_id)
         self.commands = [*first, *by_id.values()]
-        self.room = max(columns_of(f"{it.name}{it.hint}") for it in self.commands) + _GAP
+        self.room = widest(it.name for it in self.commands)
 
 
 class PlaceCommands(_ListedCommands):
@@ -186,34 +172,27 @@ class PlaceCommands(_ListedCommands):
             Command(f"Theme {name}", "until you quit", partial(choose, name), "Theme")
             for name in BUILTIN_THEMES
         ]
-        self._kinds: list[list[Command]] = [[], [], [], self.commands]
-        self._readings = [
-            self._begin_to_read(number, read)
-            for number, read in enumerate((self._runs, self._files, self._cases))
-        ]
+        self._reading = self.screen.run_worker(
+            self._read, thread=True, group="commands", exit_on_error=False
+        )
 
     async def shutdown(self) -> None:
-        """End the readings."""
-        for reading in self._readings:
-            reading.cancel()
+        """End the reading."""
+        self._reading.cancel()
 
-    def _begin_to_read(self, number: int, read: Callable[[], list[Command]]) -> Worker[None]:
+    def _read(self) -> None:
         """Read in a thread until the palette is closed; a bug there is reported by the page."""
-        reading = [read]  # taken out, as the worker that has read it may stay
-
-        def work() -> None:
-            worker = get_current_worker()
+        worker, found = get_current_worker(), self.commands
+        for read in (self._runs, self._files, self._cases):
             with (
                 suppress(EvalstoreError),  # the page below shows what is wrong
                 while_wanted(lambda: not worker.is_cancelled),
             ):
-                self.app.call_later(self._take, number, reading.pop()())
+                found = [*found, *read()]
+                self.app.call_later(self._take, found)
 
-        return self.screen.run_worker(work, thread=True, group="commands", exit_on_error=False)
-
-    def _take(self, number: int, found: list[Command]) -> None:
-        self._kinds[number] = found
-        self.commands = [command for kind in self._kinds for command in kind]
+    def _take(self, found: list[Command]) -> None:
+        self.commands = found
         if isinstance(self.app.screen, Palette):
             self.app.screen.search_again()
 
@@ -292,12 +271,6 @@ class Palette(CommandPalette):
     def __init__(self) -> None:
         super().__init__(providers=(ActionCommands, PlaceCommands))
 
-    def on_resize(self) -> None:
-        """Put the keys at the right of another width."""
-        listed = (option for commands in self.query(CommandList) for option in commands.options)
-        if any(not option.disabled for option in listed):
-            self.search_again()
-
     def search_again(self) -> None:
         """Search what is typed; called when there are more commands to be found.
 
@@ -326,119 +299,3 @@ class Palette(CommandPalette):
         if number:
             prompts = [str(option.prompt) for option in command_list.options]
             command_list.highlighted = prompts.index(prompt) if prompt in prompts else 0
-
-
-# --- how well the name of a command matches what is typed: whole names before scattered letters
-
-
-_WORD = re.compile(r"[^\W_]+|[^\w\s]")
-_SPREAD = 2
-"""Letters that are not together count as a match within so many times their number."""
-_WHOLE, _START, _WORD_START, _WORD_STARTS, _PART, _PARTS, _LETTERS = range(7, 0, -1)
-"""How a name matches, the best first."""
-
-
-class Match(NamedTuple):
-    """How a name matches."""
-
-    score: float
-    """Higher is better; the whole number is the way it matches, the rest prefers short names."""
-    places: tuple[int, ...]
-    """The characters of the name that match."""
-
-
-def match_name(name: str, typed: str, *, kind_length: int = 0) -> Match | None:
-    """Return how well a name matches; None when it does not.
-
-    The first `kind_length` characters are the word for its kind.
-    """
-    folded = _fold(name)
-    sought = " ".join(_fold(typed).split())
-    if not sought:
-        return None
-    starts = kind_length, 0
-    word_starts = [match.start() for match in _WORD.finditer(folded)]
-    ways = (
-        (_WHOLE, (folded.find(sought, at) for at in starts if folded[at:].strip() == sought)),
-        (_START, (at for at in starts if folded.startswith(sought, at))),
-        (_WORD_START, (at for at in word_starts if folded.startswith(sought, at))),
-    )
-    for way, places in ways:
-        if (start := next(places, -1)) >= 0:
-            return _match(way, name, range(start, start + len(sought)))
-    words = sought.split()
-    beginnings = [
-        next((start for start in word_starts if folded.startswith(word, start)), -1)
-        for word in words
-    ]
-    if -1 not in beginnings:
-        return _match(_WORD_STARTS, name, _spans(beginnings, words))
-    if (start := folded.find(sought)) >= 0:
-        return _match(_PART, name, range(start, start + len(sought)))
-    parts = [folded.find(word) for word in words]
-    if -1 not in parts:
-        return _match(_PARTS, name, _spans(parts, words))
-    letters = sought.replace(" ", "")  # those of the kind are in all names of the kind
-    named = [start for start in word_starts if start >= kind_length]
-    rest = " " * kind_length + folded[kind_length:]
-    scattered = _initials(rest, letters, named) or _near(rest, letters)
-    return _match(_LETTERS, name, scattered) if scattered else None
-
-
-def _fold(text: str) -> str:
-    """Return a text without case; each character stays one, so that places are those of the text.
-
-    Most texts keep their length when they are folded as a whole, which is quick.
-    """
-    folded = text.casefold()
-    if len(folded) == len(text):
-        return folded
-    return "".join(
-        part if len(part := character.casefold()) == 1 else character for character in text
-    )
-
-
-def _match(way: int, name: str, places: range | tuple[int, ...]) -> Match:
-    first = places[0] if places else 0
-    return Match(way + 0.4 / (1 + first) + 0.4 / (1 + len(name)), tuple(places))
-
-
-def _spans(starts: list[int], words: list[str]) -> tuple[int, ...]:
-    ranges = (range(start, start + len(it)) for start, it in zip(starts, words, strict=True))
-    return tuple(sorted({place for places in ranges for place in places}))
-
-
-def _initials(folded: str, letters: str, word_starts: list[int]) -> tuple[int, ...]:
-    """Return places at which each letter follows the one before or begins a later word."""
-    ways: list[tuple[int, ...]] = [()]
-    for letter in letters:
-        longer: dict[int, tuple[int, ...]] = {}
-        for way in ways:
-            last = way[-1] if way else -1
-            nexts = [start for start in word_starts if start > last]
-            if way:
-                nexts.append(last + 1)
-            for place in nexts:
-                if folded.startswith(letter, place):
-                    longer.setdefault(place, (*way, place))
-        ways = list(longer.values())
-    return ways[0] if ways else ()
-
-
-def _near(folded: str, letters: str) -> tuple[int, ...]:
-    """Return the places of letters in their order that are not far from each other."""
-    most = _SPREAD * len(letters)
-    if len(letters) < 3:
-        return ()
-    start = folded.find(letters[0])
-    while start >= 0:
-        places = [start]
-        for letter in letters[1:]:
-            place = folded.find(letter, places[-1] + 1, start + most)
-            if place < 0:
-                break
-            places.append(place)
-        else:
-            return tuple(places)
-        start = folded.find(letters[0], start + 1)
-    return ()

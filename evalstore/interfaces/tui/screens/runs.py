@@ -60,10 +60,9 @@ fail), the price, its names, and the message, or what was edited since the run b
 run, of some cases, has ~; one that did not complete has ■ interrupted, $ at limit or ! incomplete,
 and {page.run} continues it. 'change' is the change of the share in points, by results
 that broke or were fixed since the last verdict on each case; 0.0 if no verdict differs. * means
-that some broke and others were fixed, that some had no verdict before, or that the run before had
-other cases or candidates. Details of the run under the cursor, with its verdicts in each test file,
-are below, or at the right in a wide terminal. A line below the title (▶) names each run that
-another program carries out.
+that some broke and others were fixed, or that some had no verdict before. Details of the run under
+the cursor, with its verdicts in each test file, are below, or at the right in a wide terminal. A
+line below the title (▶) names each run that another program carries out.
 {history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
 broke in the last ten runs and was not fixed since.
 
@@ -419,12 +418,12 @@ class DashboardReader:
         """The state as it was read last."""
         self._is_followed = False
         """Whether the runs are known."""
-        self._wishes = 0
-        """How often a reading was wished for: one that began before the last time is old."""
-        self._under_way: int | None = None
-        """The number of the wish that is being fulfilled."""
         self.is_old = False
         """Whether the state may have changed since it was read: its figures are faint."""
+        self._is_awaited = False
+        """Whether it has changed since the last reading began."""
+        self._has_begun = False
+        """Whether what is being read has not been shown yet."""
         self._progress = READING
         """How far the reading under way has come."""
         self._seconds = self._ended = 0.0
@@ -435,14 +434,13 @@ class DashboardReader:
         """Return what is said of figures that are old; empty when they are not."""
         if not self.is_old:
             return ""
-        is_due = _GROUP in self._page.pauses
-        is_awaited = is_due or self._is_reading or self.state is None
-        return self._progress if is_awaited else _OLD
+        is_due = _GROUP in self._page.pauses or self._is_reading or self.state is None
+        return self._progress if is_due else _OLD
 
     @property
     def _is_reading(self) -> bool:
         """Return whether a reading is under way whose state will be shown."""
-        return self._under_way is not None and self._page.reads(_GROUP)  # it does not after a bug
+        return self._has_begun and self._page.reads(_GROUP)  # it does not after a bug
 
     def follow(self, runs: Sequence[RunLine]) -> None:
         """Show the trend of these runs, and read the state again, now or when it is seen."""
@@ -455,20 +453,17 @@ class DashboardReader:
         A reading under way goes on, so that many changes in a row do not keep its end away.
         """
         if self._is_followed:
-            self._wishes += 1
-            self.is_old = True
+            self.is_old = self._is_awaited = True
             self.go_on()
 
     def go_on(self) -> None:
         """Read the state if that has waited for a page above this one."""
-        if self.is_old:
-            self._read_soon()
-            self._draw()
-
-    def _read_soon(self) -> None:
-        if self._is_seen and _GROUP not in self._page.pauses and not self._is_reading:
+        is_due = _GROUP in self._page.pauses or self._is_reading
+        if self._is_awaited and self._is_seen and not is_due:
             pause = pause_before(self._seconds, self._ended, time.monotonic())
             self._page.pause(_GROUP, pause, self._read)
+        if self.is_old:
+            self._draw()
 
     @property
     def _is_seen(self) -> bool:
@@ -487,15 +482,15 @@ class DashboardReader:
         if self._is_seen:
             return
         self._page.end_pause(_GROUP)
-        self._under_way = None
+        self._is_awaited, self._has_begun = self.is_old, False
         self._page.workers.cancel_group(self._page, _GROUP)
 
     def _read(self) -> None:
-        source, wish = self._page.source, self._wishes
-        self._under_way, self._progress = wish, READING
+        source, self._progress = self._page.source, READING
+        self._is_awaited, self._has_begun = False, True
 
         def show_progress(text: str) -> None:
-            if self._is_reading:  # else it has ended by now
+            if self.is_old:
                 self._progress = text
                 self._draw()
 
@@ -509,21 +504,17 @@ class DashboardReader:
                 state = problem
             return state, time.monotonic() - begun
 
-        self._page.fetch(read, lambda found: self._show(wish, *found), group=_GROUP)
+        self._page.fetch(read, lambda found: self._show(*found), group=_GROUP)
 
-    def _show(self, wish: int, state: Dashboard | EvalstoreError, seconds: float) -> None:
-        """Show what a reading that fulfils a wish has found."""
-        self._seconds, self._ended = seconds, time.monotonic()
-        if wish == self._under_way:
-            self._under_way = None
+    def _show(self, state: Dashboard | EvalstoreError, seconds: float) -> None:
+        """Show what was read, and read again what has changed meanwhile."""
+        self._has_begun, self._seconds, self._ended = False, seconds, time.monotonic()
         if isinstance(state, EvalstoreError):
             self._page.report_problem(_GROUP, state)
         else:
-            self.state = state
-            self.is_old = wish != self._wishes
-        if wish != self._wishes:
-            self._read_soon()
+            self.state, self.is_old = state, self._is_awaited
         self._draw()
+        self.go_on()
 
     def refresh_ages(self) -> None:
         """Draw what was read again: it says how long ago cases broke."""
@@ -535,7 +526,7 @@ class DashboardReader:
         own = self._page.browser.runs
         self._page.query_one("#dashboard", FittedView).fit(
             lambda width, height: dashboard_lines(
-                dashboard, runs, width, height, note=note, running=own.texts
+                dashboard, runs, width, height, note=note, running=own.text
             )
         )
         self._show_state()

@@ -28,7 +28,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_filter import FIELDS, read_query
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell, case_names
+from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
@@ -203,7 +203,7 @@ newest run that has it. {search.type} leads back to the words."""
             if (found, pattern) == self._read:
                 view.show(hit_lines(found, text), stay=is_same_text)
                 if not is_same_text:
-                    self.call_after_refresh(view.reveal, MATCH, HEAD_LINES)
+                    self.call_after_refresh(view.reveal, MATCH)
 
         self.fetch(lambda: self.source.read_text(found.hit, pattern), show, group="text")
 
@@ -272,12 +272,12 @@ newest run that has it. {search.type} leads back to the words."""
 
 MATCH = "match"
 """The colour of the words that were searched."""
-HEAD_LINES = 3
-"""Lines above a text: where it is, what it is, and a blank one."""
 _MOST_ROW, _MOST_MODEL = 24, 24
 """The most columns of a row and of a candidate."""
 _LEAST_ROW, _LEAST_MODEL = 12, 8
 """The fewest of them: the text, in which answers of one row differ, has as much of the others."""
+_BEFORE = 12
+"""Characters before the first match in a line, and what is left of a word there."""
 _MOST = 20_000
 """Characters of a text that are shown."""
 _LEAD = 1_000
@@ -292,7 +292,6 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
     """
     places = [_place(text) for text in texts]
     rows, models = ({place[number] for place in places} for number in (1, 2))
-    names = case_names(places)
     return [
         Column("what", max(6, widest({text.hit.noun for text in texts})), since=50),
         Column("file", 8, since=NEVER),
@@ -302,7 +301,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
             since=70 if any(rows) else NEVER,
             least=min(_LEAST_ROW, widest(rows)),
             most=widest(rows),
-            names=names["row"],
+            is_name=True,
         ),
         Column(
             "candidate",
@@ -310,7 +309,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
             since=72 if any(models) else NEVER,
             least=min(_LEAST_MODEL, widest(models)),
             most=widest(models),
-            names=names["candidate"],
+            is_name=True,
         ),
         Column("text", 18, grows=True),
     ]
@@ -322,22 +321,21 @@ def hit_cells(found: FoundText) -> Sequence[StyledCell]:
     return (
         StyledCell(hit.noun, "faint"),
         StyledCell(file),
-        StyledCell(row, group=file),
+        StyledCell(row),
         StyledCell(models, "faint"),
         _context_cell(found),
     )
 
 
 def _context_cell(found: FoundText) -> StyledCell:
-    """Return the text around the first match, which stays visible."""
+    """Return the text from a few words before the first match on."""
     context, matches = found.hit.context, found.hit.matches
-    spans = tuple(_marked(context, matches))
-    text = "".join(span.text for span in spans)
-    number = next((number for number, span in enumerate(spans) if span.colour), None)
-    if number is None:
-        return StyledCell(text, parts=spans)
-    start = sum(len(span.text) for span in spans[:number])
-    return StyledCell(text, parts=spans, seen=(start, start + len(spans[number].text)))
+    begin = 0
+    if matches and matches[0][0] > _BEFORE:
+        begin = context.rfind(" ", 0, matches[0][0] - _BEFORE) + 1
+    places = [(first - begin, last - begin) for first, last in matches]
+    spans = (StyledSpan("…" if begin else ""), *_marked(context[begin:], places))
+    return StyledCell(context, parts=spans)
 
 
 def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]:

@@ -29,7 +29,6 @@ from evalstore.interfaces.tui.grid_columns import (
     NEVER,
     Column,
     StyledCell,
-    case_names,
     only_file,
 )
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
@@ -232,7 +231,6 @@ class LineTexts:
 
 def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]:
     """Return the columns, each as wide as what is in it; there is none without a text."""
-    names = case_names((file, row, candidate) for _, file, row, candidate, *_ in texts)
     widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
     sizes = _SINCE
     if has_one_file:  # the title names it
@@ -248,7 +246,7 @@ def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]
             most=need,
             least=min(least or need, need),
             since=min(since, room - GAP) if width else NEVER,
-            names=names.get(title),
+            is_name=title in ("file", "row", "candidate"),
         )
         for title, width, need, least, since in columns
     ]
@@ -381,7 +379,6 @@ out; what it has not done yet is also listed here."""
             kind = "error" if item.severity == "error" else "pending"
         colours = (kind, "", "", "faint", "faint", "")
         cells = [StyledCell(*cell) for cell in zip(self._texts.of(item), colours, strict=True)]
-        cells[2] = cells[2]._replace(group=item.file)
         cells[3] = cells[3]._replace(plain=getattr(item, "model", ""))
         cells[4] = cells[4]._replace(plain=getattr(item, "evaluator", "") or "")
         return cells

@@ -17,15 +17,15 @@ def texts(width: int, height: int, run: RunFiles) -> list[str]:
     return [line.text for line in file_lines(run, width, height)]
 
 
-@pytest.mark.parametrize(("width", "columns"), [(50, 1), (78, 1), (120, 2), (200, 3)])
+@pytest.mark.parametrize("width", [50, 78, 200])
 @pytest.mark.parametrize("height", [8, 12])
 def test_as_many_files_are_listed_as_fit_and_the_others_are_counted(
-    width: int, columns: int, height: int
+    width: int, height: int
 ) -> None:
     lines = texts(width, height, RunFiles(FILES, 100))
-    listed = sum(line.count("a-topic") for line in lines)
+    listed = sum("/" in line for line in lines)
     assert len(lines) == height
-    assert listed == min(40, columns * (height - 3))
+    assert listed == height - 3
     assert lines[-1] == f"and {140 - listed} more"
     assert max(map(len, lines)) <= width
 

@@ -137,9 +137,7 @@ def test_a_label_is_shown_beside_the_verdict_it_was_added_to(two_runs: Path) -> 
         assert [cell.text for cell in grid._cells(0)][4:6] == ["✓ pass", "✗ fail ✎✓"]
         await press(pilot, "escape")
         older = "tests/weather.md [city=Oslo] scripted/one"  # an older answer counts now
-        assert dashboard_texts(pilot)[2] == (
-            f"broken      {older} (since the last run)  from the last 10 runs"
-        )
+        assert dashboard_texts(pilot)[2] == f"broken      {older} (since the last run)"
 
     drive(scenario)
 
@@ -242,9 +240,7 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
             "scripted/two  last runs: ✓✓ 2 pass",
         ]
         assert "Not warm." in screen(pilot)
-        assert text.splitlines()[6].split()[4:] == [
-            *("last", "runs:", "one", "last", "runs:", "two")
-        ]
+        assert text.splitlines()[6].split()[4:] == [*("runs:", "one", "runs:", "two")]
         assert text.splitlines()[7].split()[-2:] == ["✗✗", "✓✓"]
         assert " scripted/two against scripted/one: +33.3 points (" in text
         await press(pilot, "i")
@@ -484,8 +480,8 @@ def test_a_narrow_comparison_has_the_ends_of_names(two_runs: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "d")
         lines = screen(pilot).splitlines()
-        assert lines[4].split()[:2] == ["city=Oslo", "…/two"]
-        assert lines[5].split()[:2] == ["city=Oslo", "…/one"]
+        assert lines[4].split()[:2] == ["city=Oslo", "scri…ed/two"]
+        assert lines[5].split()[:2] == ["city=Oslo", "scri…ed/one"]
 
     drive(scenario, size=(40, 12))
 

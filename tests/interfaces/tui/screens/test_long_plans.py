@@ -271,7 +271,7 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
         held.goes_on.set()
         await settled(pilot)
         assert "reading" not in screen(pilot)
-        assert screen(pilot).splitlines()[2].startswith(" pending     ask for 150 answers")
+        assert screen(pilot).splitlines()[2].startswith(" pending     150 to ask, ")
 
     drive(scenario, size=(120, 30))
 
@@ -285,7 +285,7 @@ def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
         return [worker.group for worker in pilot.app.workers if not worker.is_finished]
 
     async def scenario(pilot: Pilot[None]) -> None:
-        head = "pending     ask for 150 answers"
+        head = "pending     150 to ask, "
         assert head in screen(pilot)
         rows = ROWS.replace("land 74", "isle 74") + ROWS.replace("land", "isle")
         tree(long, {"tests/data.jsonl": rows})
@@ -299,7 +299,7 @@ def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
         held.goes_on.set()
         await settled(pilot)
         assert "298x  new test" in screen(pilot)
-        assert "pending     ask for 298 answers" in screen(pilot)
+        assert "pending     298 to ask, " in screen(pilot)
         assert readings(pilot) == []
 
     drive(scenario, size=(120, 40))

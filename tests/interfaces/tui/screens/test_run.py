@@ -499,29 +499,6 @@ def test_bars_have_the_width_of_the_terminal_right_after_it_was_resized(
     drive(scenario)
 
 
-def test_the_question_before_quitting_stands_above_the_progress_of_the_run(
-    waiting: Waiting,
-) -> None:
-    async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "R")
-        await pilot.press("enter")
-        await shown(pilot, "asking")
-        await pilot.press("q")
-        await settled(pilot, awaits_runs=False)
-        for height in (30, 24, 40):
-            await resized(pilot, 80, height, awaits_runs=False)
-            lines = screen(pilot).splitlines()
-            question = next(n for n, line in enumerate(lines) if "A run is in progress" in line)
-            assert any("asking" in line and "0/2" in line for line in lines[question:])
-        await resized(pilot, 80, 12, awaits_runs=False)
-        assert "A run is in progress" in screen(pilot)
-        assert "esc Continue" in screen(pilot)
-        waiting.may.set()
-        await settled(pilot)
-
-    drive(scenario)
-
-
 def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
     slow(workspace)
 

@@ -273,6 +273,6 @@ def test_at_80_columns_the_text_around_the_match_has_room_beside_long_names(
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "slash", *"needle")
         lines = [line for line in screen(pilot).splitlines() if line.startswith("  answer ")]
-        assert ["but a needle is in" in line for line in lines] == [True]
+        assert ["a needle is" in line for line in lines] == [True]
 
     drive(scenario, size=(80, 24))

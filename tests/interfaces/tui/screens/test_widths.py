@@ -50,7 +50,7 @@ def test_a_list_takes_the_width_it_needs_and_leaves_enough_for_what_is_beside_it
             page = pilot.app.screen
             return page.query_one(Grid).size.width, page.query_one("#feedback").size.width
 
-        assert widths() == (118, 75)
+        assert widths() == (98, 95)
         assert "city=a-city" in screen(pilot)
         await resized(pilot, 150, 60)
         assert widths() == (76, 67), "pictures have room beside it"
