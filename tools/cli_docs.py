@@ -41,7 +41,7 @@ missing.
 |---|---|
 | `@`, `@~2` | the latest run, the second before it |
 | `7f3c`, `7f3c~1` | the object whose id begins with these digits (at least 4); the run before it |
-| `@{monday}`, `@{2026-11-23 14:00}`, `@{2.days}` | the newest run before that |
+| `@{monday}`, `@{2026-11-23 14:00}`, `@{2.days}` | the newest run before that; a day is its 00:00 |
 | `v1`, `v1~2` | the run that `evalstore tag v1` named; the second before it |
 | `@work` | the workspace: all cases as the files are now, with their stored verdicts |
 | `origin/@`, `origin/7f3c` | runs of the remote `origin`, as the last `pull` or `push` saw them |

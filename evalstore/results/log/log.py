@@ -115,7 +115,7 @@ class LogEntry:
         }
 
 
-_MOST_RUNS = 10
+_MOST_RUNS = 50
 """The most runs whose verdicts are compared with those before."""
 MOST_COMPARED = 20_000
 """About the most results of them that are compared, so that the list comes at once."""

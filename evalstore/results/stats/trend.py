@@ -28,6 +28,8 @@ from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.trees.tree_nodes import read_trees
 from evalstore.workspace.settings.settings import candidate_order
 
+_MOST_COMPARED = 10
+"""Runs of which it is known what changed: each that broke something is compared in full."""
 MOST_RUNS = 30
 """The most runs of a trend."""
 _MOST_RESULTS = 200_000
@@ -161,10 +163,11 @@ def add_rates(
 ) -> Iterator[TrendRun]:
     """Yield these runs with the results of their candidates, and the edits that broke results.
 
-    `compared` says of how many it is known what changed; None if of all.
+    `compared` says of how many it is known what changed; None if of all. Of at most 10 it is told.
     """
+    known = _MOST_COMPARED if compared is None else min(compared, _MOST_COMPARED)
     for number, (entry, counts) in enumerate(zip(entries, rates, strict=True)):
-        run, is_known = entry.run, compared is None or number < compared
+        run, is_known = entry.run, number < known
         outcome = (entry.outcome or Outcome(0, 0, ())) if is_known else None
         is_limited, edits = is_partial(run), tuple(map(str, entry.edits))
         breaks: tuple[tuple[str, int], ...] = ()

@@ -153,7 +153,8 @@ def describe_results(
 
     Without `is_data`, system prompts, and none, have names just where a case has several. With
     `dated_in`, their run, the first 100 that are broken, or else fail, have the run since which
-    they do, and its changes; without `is_data` in one text, with those since then.
+    they do, and its changes; without `is_data` its start, too, in microseconds since 1970, and the
+    changes in one text, with those since then.
     """
     store, names, rows = project.store, dict[str | None, str](), RowResults(project.store)
     unexplained = iter(range(MOST_WITH_CAUSE if dated_in else 0))
@@ -174,7 +175,10 @@ def describe_results(
             changes = [each.text for each in history.changes] if history and is_known else []
             if history and changes and not is_data:
                 changes = [history.changes_text()]
-            since = history.since.id if history and is_known else None
+            since = history.since if history and is_known else None
+            dated = {"since": since.id if since else None, "changes": changes}
+            if not is_data:
+                dated["started"] = since.started if since else None
             yield {
                 "file": result.file,
                 "row": result.row,
@@ -186,7 +190,7 @@ def describe_results(
                 "score": result.score,
                 "sessions": list(result.sessions),
                 "feedback": feedback.get(result.decision, "") or result.failure,
-                **({"since": since, "changes": changes} if dated_in else {}),
+                **(dated if dated_in else {}),
             }
 
 

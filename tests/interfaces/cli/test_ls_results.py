@@ -121,8 +121,8 @@ def test_people_see_the_case_and_the_reason(
     del store_url  # both databases
     shown = evalstore("ls", "results", "-m", "gpt", "-t", "refunds", "--verdict", "fail").stdout
     assert shown.splitlines() == [
-        "VERDICT  CASE                               SINCE     ANSWER    REASON",
-        "fail     tests/refunds/late.md [city=Oslo]  <short>  <short>  It is cold there.",
+        "VERDICT  CASE                               SINCE     RUN       ANSWER    REASON",
+        "fail     tests/refunds/late.md [city=Oslo]  <when>  <short>  <short>  It is cold there.",
     ]
     assert evalstore("ls", "results", "--verdict", "error").stderr == "No results.\n"
     edit(judged / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bern]")
@@ -245,8 +245,9 @@ def test_it_says_since_which_run_a_result_is_broken_and_why(
         (listed,) = documents("ls", "results", "--broke", *options)["results"]
         assert {name: listed[name] for name in since} == since, options
     title, row = evalstore("ls", "results", "--broke").stdout.splitlines()
-    assert title.split() == ["VERDICT", "CASE", "MODEL", "SINCE", "ANSWER", "CAUSE", "REASON"]
-    assert row.endswith("acme/gpt  <short>  <short>  test changed  It is cold there.")
+    columns = ["VERDICT", "CASE", "MODEL", "SINCE", "RUN", "ANSWER", "CAUSE", "REASON"]
+    assert title.split() == columns
+    assert row.endswith("acme/gpt  <when>  <short>  <short>  test changed  It is cold there.")
     evalstore("label", "tests/refunds/late.md::city=Rome", "fail", "--model", "mini", "--as", "Ada")
     now, _ = documents("ls", "results", "--broke", "--since", "@~2")["results"]
     assert (now["since"], now["changes"]) == ("workspace", ["labelled by Ada"])
@@ -271,7 +272,7 @@ def test_a_table_says_since_when_each_result_fails_as_show_does(
     def since(*options: str) -> list[str]:
         main(["ls", "results", *options])
         title, *rows = capsys.readouterr().out.splitlines()
-        start = title.index("SINCE")
+        start = title.index(" RUN ") + 1
         return [row[start : start + 8].strip() for row in rows]
 
     first = documents("log")["runs"][0]["run"]

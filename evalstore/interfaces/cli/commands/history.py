@@ -56,7 +56,7 @@ def diff(
     ] = None,
     since: Annotated[
         str | None,
-        option("--since REV|DATE", "What changed after a run, or since a date (monday, 2d)."),
+        option("--since REV|DATE", "What changed after a run, or since a date (2d, monday 00:00)."),
     ] = None,
     answers: Annotated[bool, option("--answers", "Show how the answers differ.")] = False,
     flips: Annotated[bool, option("--flips", "List only what broke or was fixed.")] = False,
@@ -202,7 +202,7 @@ def log(
     ] = False,
     since: Annotated[
         str | None,
-        option("--since REV|DATE", "Only runs after a run, or since a date (monday, 2d)."),
+        option("--since REV|DATE", "Only runs after a run, or since a date (2d, monday 00:00)."),
     ] = None,
     until: Annotated[str | None, option("--until REV|DATE", "Only runs before this.")] = None,
     failures: Annotated[bool, option("--failures", "List failed calls instead of runs.")] = False,
@@ -211,7 +211,7 @@ def log(
 ) -> None:
     """List runs, or the history of one test.
 
-    Each run is listed with what was edited since earlier runs; the newest 10 also say how many
+    Each run is listed with what was edited since earlier runs; the newest 50 also say how many
     results broke and were fixed. Runs in which nothing was asked, judged or changed are only
     counted; -v lists them, and shows exact times. With FILE or FILE::ROW: the runs in which it was
     edited or its verdicts changed. With --failures: failed calls and how to fix them.

@@ -45,12 +45,16 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "prompts": ("ids",),
     "tools": ("ids",),
     "schemas": ("ids",),
-    "results": ("answer", "cause"),
+    "results": ("answer", "cause", "run"),
     "runs": ("commit", "author", "message", "arguments", "status", "cases"),
     "checks": ("example", "settings", "description"),
 }
 """The columns of each list that a narrow terminal leaves out, in this order."""
-_SHORTENED = {"cases": {"row": 16}, "checks": {"description": 36, "settings": 20, "example": 28}}
+_SHORTENED = {
+    "cases": {"row": 16},
+    "checks": {"description": 36, "settings": 20, "example": 28},
+    "results": {"reason": 20},
+}
 """The columns of each list that are cut to this width before one is left out."""
 
 
@@ -231,10 +235,11 @@ def _list_results(
     pending = 0 if is_data else sum(row["verdict"] == "pending" for row in rows)
     if is_less and pending:
         rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
-    columns = ("verdict", "case", "model", "since", "answer", "cause", "reason")
+    columns = ("verdict", "case", "model", "since", "run", "answer", "cause", "reason")
+    is_dated = wanted.broke or bool(found_since)
     left_out = {
         "model": not several,
-        "since": not (wanted.broke or found_since),
+        **dict.fromkeys(("since", "run"), not is_dated),
         "cause": not wanted.broke,
     }
     shown = tuple(name for name in columns if not left_out.get(name))
@@ -259,11 +264,14 @@ def _list_results(
 def _result_cells(row: dict[str, Any]) -> dict[str, Any]:
     """Return the cells of a result."""
     reason = row["feedback"].replace("\n", " · ")
+    since = row.get("since")
+    is_now = since == WORKSPACE
     return {
         "verdict": row["verdict"],
         "case": case_name(row["file"], row["row"], row["promptName"]),
         "model": row["model"],
-        "since": "now" if row.get("since") == WORKSPACE else row.get("since"),
+        "since": "now" if is_now else since and output.ago(row["started"]),
+        "run": None if is_now else since,
         "answer": next(iter(row["sessions"]), ""),
         "cause": ", ".join(row.get("changes", ())),
         "reason": reason,

@@ -235,13 +235,14 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
                 )
                 output.line(text if oneline else f"\n{text}")
             continue
+        is_compared = log.compared is None or number < log.compared
         if oneline:
-            parts = _one_line(entry, of_file=log.file is not None)
+            parts = _one_line(entry, of_file=log.file is not None, is_compared=is_compared)
             output.line(prefix.first + output.fitted(parts, output.shown_columns(prefix.first)))
             continue
         if number:
             output.line(prefixes[number - 1].other.rstrip())
-        first, *others = _entry_lines(log, entry, dated=dated)
+        first, *others = _entry_lines(log, entry, dated=dated, is_compared=is_compared)
         start, *rest = _folded(first, prefix.first)
         output.line(prefix.first + start)
         for line in (*rest, *(part for other in others for part in _folded(other, prefix.other))):
@@ -300,13 +301,13 @@ def _folded(line: str, prefix: str) -> list[str]:
     return [line] if is_short else output.wrap_sentence(line, columns)
 
 
-def _one_line(entry: LogEntry, *, of_file: bool) -> Iterator[str]:
+def _one_line(entry: LogEntry, *, of_file: bool, is_compared: bool) -> Iterator[str]:
     run = entry.run
     selection = output.safe(scope_text(run))
     parts = (
         output.short(run.id),
         output.ago(run.started),
-        _verdicts(entry),
+        _verdicts(entry, is_compared=is_compared),
         f"({output.safe(', '.join(entry.names))})" if entry.names else "",
         f"partial: {selection}" if selection and is_partial(run) else selection,
         "; ".join(map(output.safe, map(str, entry.edits))),
@@ -319,7 +320,7 @@ def _one_line(entry: LogEntry, *, of_file: bool) -> Iterator[str]:
     return filter(None, parts)
 
 
-def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
+def _entry_lines(log: Log, entry: LogEntry, *, dated: bool, is_compared: bool) -> Iterator[str]:
     """Yield the lines of a run without its edits."""
     run = entry.run
     yield (
@@ -336,7 +337,7 @@ def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
         yield f"    arguments: {selection}"
     if log.file is None:
         yield f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}"
-    if verdicts := _verdicts(entry):
+    if verdicts := _verdicts(entry, is_compared=is_compared):
         yield f"    {verdicts}"
     elif not entry.is_covered:
         yield f"    the run did not cover this {'file' if log.row is None else 'row'}"
@@ -344,8 +345,10 @@ def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
         yield f"    no edit: {entry.no_edit}"
 
 
-def _verdicts(entry: LogEntry) -> str:
+def _verdicts(entry: LogEntry, *, is_compared: bool) -> str:
     verdicts = _painted(entry.verdicts.items())
+    if verdicts and not is_compared:
+        return f"{verdicts} (not compared)"
     outcome = entry.outcome or Outcome(0, 0, ())
     changed = _painted((word, count) for count, word in outcome.counts)
     why = f": {', '.join(outcome.causes)}" if outcome.causes else ""

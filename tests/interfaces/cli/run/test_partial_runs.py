@@ -228,11 +228,26 @@ def test_the_log_says_for_which_runs_it_counts_what_broke(
     listed = evalstore("log", "--oneline")
     assert " broke)" in listed.stdout.splitlines()[0]
     assert " fixed)" not in listed.stdout
+    oldest = [line.split("  ")[2] for line in listed.stdout.splitlines()[1:]]
+    assert oldest == ["2 pass (not compared)", "1 pass, 1 fail (not compared)"]
     assert listed.stderr == (
         "(broken and fixed results are counted for the newest run; "
         '"evalstore show ID" shows them for others)\n'
     )
     assert evalstore("log", "-n", "1").stderr == "(2 older)\n"
+
+
+def test_the_log_says_of_more_than_ten_runs_what_each_broke(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    for number in range(12):
+        words = ("any", "warm")[number % 2]
+        tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", f"must be {words}")})
+        evalstore("run", "-q")
+    *others, _first = evalstore("log", "--oneline").stdout.splitlines()
+    assert [line.split("  ")[2] for line in others] == [
+        ("1 pass, 1 fail (1 broke)", "2 pass (1 fixed)")[number % 2] for number in range(11)
+    ]
 
 
 def test_the_log_looks_at_few_runs_for_earlier_verdicts_of_new_cases(
