@@ -176,7 +176,7 @@ def describe_results(
             if history and changes and not is_data:
                 changes = [history.changes_text()]
             since = history.since if history and is_known else None
-            dated = {"since": since.id if since else None, "changes": changes}
+            dated: dict[str, Json] = {"since": since.id if since else None, "changes": changes}
             if not is_data:
                 dated["started"] = since.started if since else None
             yield {
