@@ -106,10 +106,7 @@ class Searcher:
             if placed is None:
                 return None
             names = self._name_prompts(place for _, _, place in placed)
-            texts = tuple(
-                FoundText(hit, place.run, ", ".join(names[id] for id in place.prompts))
-                for hit, place in _hits(store, words, placed)
-            )
+            texts = tuple(_found_texts(store, words, placed, names))
             return FoundTexts(texts, total)
 
         return self._use(report, find)
@@ -246,13 +243,14 @@ def iterate_hits(
     report: Report = lambda _done, _all: True,
     *,
     name: str | None = None,
-) -> Iterator[SearchHit]:
+    named: bool = False,
+) -> Iterator[FoundText]:
     """Yield the stored texts that contain all words of a pattern, by file and row.
 
     The last word may be the beginning of one; a phrase in quotation marks is one word. `name` is
     an expression over `file::row`, as that of a selection. Raises `EvalstoreError` when nothing
     in the pattern is a word. The index is updated, and the texts are placed, before the first one
-    is yielded; few of them are in memory.
+    is yielded; few of them are in memory. With `named`, each has the name of its system prompt.
     """
     by_name = compile_name(name) if name else None
     words = split_words(pattern)
@@ -267,8 +265,12 @@ def iterate_hits(
             placed = place_documents(store, index, documents, by_name)
         finally:
             index.close()
+        names: Mapping[str | None, str] = {}
         for batch in in_small_batches(placed):
-            yield from (hit for hit, _ in _hits(store, words, batch))
+            ids = {id for *_, place in batch for id in place.prompts} if named else set()
+            if not ids <= names.keys():
+                names = name_prompts(location, ids | names.keys())
+            yield from _found_texts(store, words, batch, names)
 
 
 def _no_word(pattern: str) -> EvalstoreError:
@@ -293,9 +295,13 @@ def read_text(location: Location, hit: SearchHit, pattern: str) -> MarkedText:
     return MarkedText(text, find_word_places(text, split_words(pattern)))
 
 
-def _hits(
-    store: Store, words: Sequence[str], placed: Sequence[ListedText]
-) -> Iterator[tuple[SearchHit, TextPlace]]:
+def _found_texts(
+    store: Store,
+    words: Sequence[str],
+    placed: Sequence[ListedText],
+    names: Mapping[str | None, str],
+) -> Iterator[FoundText]:
+    """Yield the texts that the store has; `names` are those of system prompts, or empty."""
     texts = {
         kind: load_texts(store, kind, [id for other, id, _ in placed if other == kind])
         for kind in {kind for kind, _, _ in placed}
@@ -307,7 +313,8 @@ def _hits(
             hit = SearchHit(
                 kind, id, place.file, place.row, place.models, place.sessions, context, matches
             )
-            yield hit, place
+            prompts = [names[id] for id in place.prompts] if names else []
+            yield FoundText(hit, place.run, ", ".join(prompts))
 
 
 def _context(text: str, words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -510,7 +510,8 @@ class ResultReader(OpenedWorkspace):
 
         kinds: tuple[In, ...] = () if within is None else (within,)
         with self._use() as location:
-            return keep_values(iterate_hits(location, pattern, kinds), _PACK_HIT, _unpack_hit)
+            hits = (found.hit for found in iterate_hits(location, pattern, kinds))
+            return keep_values(hits, _PACK_HIT, _unpack_hit)
 
 
 # --- keeps what methods return that may be long: a list, or a sequence in a temporary file

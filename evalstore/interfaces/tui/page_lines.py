@@ -32,6 +32,9 @@ class FooterHint(NamedTuple):
     ids: tuple[str, ...]
 
 
+PENDING = FooterHint("Pending", ("history.status",))
+
+
 def footer_hint(named: FooterHint | str) -> FooterHint:
     """Return a hint; of the id of an action one with its description."""
     return FooterHint("", (named,)) if isinstance(named, str) else named
@@ -89,7 +92,8 @@ class KeyFooter(Static):
                 shown = (it.binding.key_display or key_name(it.binding.key) for it in available)
                 text = f" {words.get(hint.ids[0], own)} "
                 keys.append(FooterKeys(hint.ids[0], [f" {key}" for key in shown], text, available))
-        room, chosen = self.size.width, set()  # the first entry and the ways out have room first
+        room, chosen = self.size.width + 1, set[int]()  # the line may lack the blank at its end
+        # The first entry and the ways out have room first.
         for number in sorted(range(len(keys)), key=lambda n: n and keys[n].id not in _LAST):
             room -= keys[number].width
             if room < 0:

@@ -36,6 +36,7 @@ from evalstore.store import Store
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.schema.table_definitions import RUNS
+from evalstore.store.search.index import FoundIds
 from evalstore.workspace.index import see
 from evalstore.workspace.settings.settings import candidate_order
 
@@ -80,6 +81,24 @@ class CaseRow:
     def sessions(self) -> list[str]:
         """Return the sessions of all results."""
         return [id for result in self.results if result for id in result.sessions]
+
+    def is_of(self, sessions: Set[str]) -> bool:
+        """Return whether a result has one of these answers, and words that were looked for.
+
+        What is said in a verdict that counts no more does not count.
+        """
+        return any(
+            result
+            and not sessions.isdisjoint(result.sessions)
+            and (not isinstance(sessions, FoundIds) or sessions.has_words(_texts_of(result)))
+            for result in self.results
+        )
+
+
+def _texts_of(result: Result) -> set[str]:
+    """Return the ids of the answers, tests, instructions and judgements that count."""
+    ids = {*result.sessions, *result.tests, *result.evaluations}
+    return {*ids, result.evaluation} if result.evaluation else ids
 
 
 def in_order(results: Sequence[Result | None], order: Sequence[int]) -> tuple[Result | None, ...]:
@@ -143,7 +162,7 @@ def _test(
     if field == "prompt":
         return lambda row: row.prompt in names or row.prompt_id in names
     if field == "session":
-        return lambda row: not names.isdisjoint(row.sessions)
+        return lambda row: row.is_of(names)
     if field == "model":
         return lambda row: any(it and it.model in names for it in row.results)
     if field == "verdict":
@@ -164,8 +183,7 @@ def _test(
     def has_words(row: CaseRow) -> bool:
         if not (lacking := lacking_words(row, words)):
             return True
-        found = sessions_with(lacking)
-        return bool(found) and not found.isdisjoint(row.sessions)
+        return row.is_of(sessions_with(lacking))
 
     return has_words
 

@@ -16,7 +16,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 from pathlib import Path
@@ -113,10 +113,11 @@ _MASK = (1 << 64) - 1
 
 
 class FoundIds(Set[str]):
-    """The ids that a query has returned in their order. It never changes."""
+    """The ids that a query has returned in their order. They never change."""
 
-    def __init__(self, ids: Iterable[bytes] = ()) -> None:
-        """`ids` are in ascending order, as the database stores them."""
+    def __init__(self, ids: Iterable[bytes] = (), texts: Sequence[FoundIds] = ()) -> None:
+        """`ids` are in ascending order; of sessions, `texts` are those with each word."""
+        self._texts = texts
         self._first, self._second = array("Q"), array("Q")
         """The halves of each id as whole numbers."""
         for id in ids:
@@ -139,6 +140,10 @@ class FoundIds(Set[str]):
     def isdisjoint(self, ids: Iterable[object]) -> bool:
         """Return whether none of these is in the set; it is asked for many cases."""
         return not any(id in self for id in ids)
+
+    def has_words(self, texts: Collection[str]) -> bool:
+        """Return whether each word is in one of these texts: those that count for a result."""
+        return not any(found.isdisjoint(texts) for found in self._texts)
 
     def _has(self, number: int) -> bool:
         first, second = number >> 64, number & _MASK
@@ -368,12 +373,23 @@ class SearchIndex:
     ) -> Set[str] | None:
         """Return the sessions whose answer, feedback, test and instructions have all words.
 
-        With `in_answers` the answer alone must. None when `go_on` returned False.
+        That is also feedback that counts no more: `FoundIds.has_words` tells of which results the
+        texts have them. With `in_answers` the answer alone must. None when `go_on` returned False.
         """
         if not has_words(words):
             return FoundIds()
-        query = self._sessions_with(words, in_answers=in_answers)
-        return self._ask(query, lambda rows: FoundIds(id for (id,) in rows), go_on)
+
+        def ask(query: Query, texts: Sequence[FoundIds] = ()) -> FoundIds | None:
+            return self._ask(query, lambda rows: FoundIds((id for (id,) in rows), texts), go_on)
+
+        texts: list[FoundIds] = []
+        for phrase in () if in_answers else make_phrases(words):
+            query = f"SELECT id FROM documents WHERE number IN ({_WITH_WORDS}) ORDER BY +id"
+            found = ask((query, (phrase,)))
+            if found is None:
+                return None
+            texts.append(found)
+        return ask(self._sessions_with(words, in_answers=in_answers), texts)
 
     def find_newest(
         self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /

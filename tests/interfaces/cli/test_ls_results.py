@@ -445,3 +445,23 @@ def test_a_part_of_several_names_runs_and_labels_none(
     assert ran.stderr == (
         "error: 'acme' is part of the names of 2 models\nhint: name one: acme/gpt, acme/mini\n"
     )
+
+
+def test_words_of_a_verdict_that_counts_no_more_find_nothing(
+    store_url: str | None, judged: Path, documents: Any
+) -> None:
+    del store_url  # both databases
+    found, phrase = ("ls", "results", "-m", "gpt", "--grep"), '"cold there"'
+
+    def rows(words: str, *options: str) -> list[str]:
+        return [each["row"] for each in documents(*found, words, *options)["results"]]
+
+    assert rows(phrase) == ["city=Oslo"] * 2
+    for file in ("tests/weather.md", "tests/refunds/late.md"):
+        text = (judged / file).read_text(encoding="utf-8")
+        (judged / file).write_text(text.replace("warm", "fine"), encoding="utf-8")
+    edit(judged / "models/judge.yaml", "must be warm.*Cold", "must be fine.*Cold")
+    edit(judged / "models/judge.yaml", "It is cold there.", "Snow lies there.")
+    documents("run", "--fail-on", "none")
+    assert rows(phrase) == []
+    assert rows("snow") == rows(phrase, "--run", "@~1") == ["city=Oslo"] * 2

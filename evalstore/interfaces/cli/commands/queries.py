@@ -22,7 +22,7 @@ from evalstore.interfaces.cli.render.layout import Table, print_data, print_rows
 from evalstore.store.rows.row_tables import VIEWS
 
 if TYPE_CHECKING:
-    from evalstore.results.grep import SearchHit
+    from evalstore.results.grep import FoundText, SearchHit
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 _MANY = 10_000
@@ -70,9 +70,13 @@ def grep(
                 shown = done
             return True
 
-        found = iterate_hits(here(), pattern, (within,) if within else (), report, name=name)
+        is_data = json or output_format != "table"
+        kinds = (within,) if within else ()
+        named = not (is_data or name_only)
+        found = iterate_hits(here(), pattern, kinds, report, name=name, named=named)
         first = list(islice(found, 1))  # the index is complete
-    hits = chain(first, found)
+    texts = chain(first, found)
+    hits = (text.hit for text in texts)
     if print_data({"hits": map(to_json, hits)}, ["hits"], output_format, kind="grep", json=json):
         return
     if name_only:
@@ -80,7 +84,7 @@ def grep(
             if file:
                 output.line(output.safe(file))
     else:
-        print_hits(hits)
+        print_hits(texts)
     if not first:
         raise typer.Exit(NO)
 
@@ -92,22 +96,24 @@ _INDENT = 4
 _WORD = re.compile(r"\S+")
 
 
-def print_hits(hits: Iterable[SearchHit]) -> None:
+def print_hits(texts: Iterable[FoundText]) -> None:
     """Print the texts below the name of their file; no word is broken."""
     columns = output.width()
-    for number, (file, listed) in enumerate(groupby(hits, key=lambda hit: hit.file)):
+    for number, (file, listed) in enumerate(groupby(texts, key=lambda text: text.hit.file)):
         if number:
             output.line()
         output.line(output.paint(output.safe(file or "in no recent run"), bold=True))
-        for hit in listed:
-            _print(hit, columns)
+        for text in listed:
+            _print(text, columns)
 
 
-def _print(hit: SearchHit, width: int) -> None:
+def _print(text: FoundText, width: int) -> None:
+    hit = text.hit
     session = "" if hit.file else f"answer {output.short((*hit.sessions, hit.id)[0])}"
     source = f"{hit.noun} {output.short(hit.id)}"
     parts = [
         output.safe(f"[{hit.row}]" if hit.row else session),
+        output.safe(f"({text.prompt})" if text.prompt else ""),
         output.safe(", ".join(hit.models)),
     ]
     columns = width - _INDENT // 2
@@ -116,8 +122,8 @@ def _print(hit: SearchHit, width: int) -> None:
     first, *others = _pack([source, *filter(None, parts)], columns)
     margin = " " * (_INDENT // 2)
     output.line(margin + output.faint(source) + first.removeprefix(source))
-    for text in others:
-        output.line(margin + text)
+    for line in others:
+        output.line(margin + line)
     for begin, end in _wrap(hit.context, width - _INDENT):
         output.line(" " * _INDENT + _mark(hit, begin, end))
 

@@ -16,7 +16,7 @@ from evalstore.core.display import StyledLine, percent, plural, status_word
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
-from evalstore.interfaces.tui.page_lines import READING, FooterHint
+from evalstore.interfaces.tui.page_lines import PENDING, READING, FooterHint
 from evalstore.interfaces.tui.render.charts import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
     FIRST,
@@ -92,8 +92,10 @@ class RunsPage(ActionsPage):
     FOOTER: ClassVar[Sequence[FooterHint | str]] = (
         "list.open",
         FooterHint("Run", ("page.run",)),
-        *("history.status", "history.compare", "history.stats", "history.broken"),
-        *("history.search", "list.mark", "page.copy", "page.save"),
+        PENDING,
+        *("history.broken", "history.compare"),
+        FooterHint("Find", ("history.search", "page.search")),
+        *("history.stats", "list.mark", "page.copy", "page.save"),
     )
     TITLE = "Runs"
     HELP = _HELP

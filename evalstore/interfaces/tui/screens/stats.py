@@ -31,7 +31,7 @@ from evalstore.core.display import (
 from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
-from evalstore.interfaces.tui.page_lines import READING, FooterHint
+from evalstore.interfaces.tui.page_lines import PENDING, READING, FooterHint
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
     PlottedPoint,
@@ -82,7 +82,7 @@ class StatsPage(ActionsPage):
         FooterHint("Table", ("stats.last_table", "stats.next_table")),
         FooterHint("Group by", _TABLE_IDS),
         FooterHint("Run", ("page.run",)),
-        *("history.status", "page.copy", "page.save"),
+        *(PENDING, "page.copy", "page.save"),
     )
     TITLE = "Statistics"
     WAY = "{history.stats} on a run, {cases.stats} on the cases"

@@ -225,3 +225,21 @@ def test_who_may_only_read_a_store_searches_all_of_it(
     assert evalstore("--store", reading, "grep", "cold").stdout.count("\n") > found.stdout.count(
         "\n"
     )
+
+
+def test_answers_to_several_system_prompts_are_listed_with_these(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    echo.reply = lambda _: "Same."
+    test = f"---\nsystemPrompts: [brief, long]\n---\n{ASKED}"
+    prompts = {"prompts/brief.md": "Be brief.", "prompts/long.md": "Be long."}
+    tree(Path.cwd(), {"tests/a.md": test, **prompts})
+    evalstore("run", "-q")
+    first, second = (
+        f"  answer <short>  ({name})  scripted/one\n    Same.\n" for name in ("brief", "long")
+    )
+    assert evalstore("grep", "same").stdout in (
+        f"tests/a.md\n{first}{second}",
+        f"tests/a.md\n{second}{first}",
+    )
+    assert not any("prompt" in hit for hit in documents("grep", "same")["hits"])
