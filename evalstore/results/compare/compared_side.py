@@ -21,6 +21,7 @@ from evalstore.core.runs import Run, RunSources
 from evalstore.core.values import CaseFile
 from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.path_history import SourceChanges, compare_sources
+from evalstore.planning.selection import Selection
 from evalstore.results.growing_results import GrowingResults
 from evalstore.results.names import PromptPlace
 from evalstore.store import Store
@@ -62,8 +63,8 @@ class Side:
     equal: EqualResults = field(default_factory=EqualResults)
     selection: str = ""
     """The selection of a run of some of the cases; else empty."""
-    by_name: str = ""
-    """The names of cases, as in `-k`, that a run has chosen."""
+    chosen: Selection | None = None
+    """The paths, tags and names by which a run has chosen cases; None if by none of these."""
     by_verdict: bool = False
     """Whether a run has chosen its cases by their verdicts."""
     rule: str = ""

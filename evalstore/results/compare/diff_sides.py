@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from evalstore.core.errors import EvalstoreError, NoTestFileError, NothingSelect
 from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, Case, CaseFile
+from evalstore.core.values import RECORDED, Case, CaseFile, Json
 from evalstore.files.fields import suggest
 from evalstore.planning.earlier_results import EarlierEntries, EarlierRuns, RunFilter, every_run
 from evalstore.planning.open_project import open_catalogue, open_project
@@ -38,7 +38,6 @@ from evalstore.planning.results import as_result
 from evalstore.planning.selection import (
     Selection,
     Target,
-    compile_name,
     find_targets,
     name_file,
     name_prompt_file,
@@ -118,12 +117,20 @@ def _of_run(store: Store, run: Run, current: Collection[str] = ()) -> Side:
         None if run.selection.get("models") else {RECORDED, *candidates},
         entries=read_tree(run.results, store.load_nodes),
         selection=describe_selection(run.selection) if is_partial(run) else "",
-        by_name=run.selection.get("name") or "",
+        chosen=_choice(run.selection),
         by_verdict=is_chosen_by_verdict(run.selection),
         rule=run.verdict_rule,
         named=find_named_candidates(store, run, current),
         sources=SourcesReader(store).find(run),
     )
+
+
+def _choice(selection: Mapping[str, Json]) -> Selection | None:
+    """Return the paths, tags and names of a stored selection; None without any."""
+    paths, tags, excluded = (selection.get(it, ()) for it in ("paths", "tags", "excludeTags"))
+    targets = tuple(Target(file.rstrip("/"), row) for file, row in map(split_row, paths))
+    chosen = Selection(targets, tuple(tags), tuple(excluded), name=selection.get("name"))
+    return None if chosen == Selection() else chosen
 
 
 def _with_results(store: Store, side: Side, equal: EqualResults) -> Side:
@@ -436,38 +443,49 @@ def comparable(
     is_unplaced = results.find_unplaced(other.results)
     is_selected = [selection.covers_file(name) for name in results.file_names]
     is_asked = [other.models is None or name in other.models for name in results.model_names]
-    nodes = [other.nodes.get(name) for name in results.file_names]
+    nodes = [other.nodes.get(name, "" if other.chosen else None) for name in results.file_names]
     unpaired: dict[str, array[int]] = {}
-    """Results without a partner in files that the other side has, by the node of its cases."""
+    """Results without a partner, by the node of the cases of the other side; empty: it has none."""
     selected = array("l")
     for number, file in enumerate(results.files):
         if not is_selected[file]:
             continue
         selected.append(number)
         node = nodes[file]
-        if node and is_asked[results.models[number]] and is_unplaced[number] and not is_filled:
+        if (
+            node is not None
+            and is_asked[results.models[number]]
+            and is_unplaced[number]
+            and not is_filled
+        ):
             unpaired.setdefault(node, array("l")).append(number)
     left_out = {
         number
         for node, numbers in unpaired.items()
         for some in in_batches(numbers)
-        for number in _find_left_out(results, some, other, other.files[node], finder)
+        for number in _find_left_out(side, some, other, other.files.get(node), finder)
     }
     return array("l", (number for number in selected if number not in left_out))
 
 
 def _find_left_out(
-    results: PlacedResults, numbers: Sequence[int], other: Side, file: CaseFile, finder: CaseFinder
+    side: Side, numbers: Sequence[int], other: Side, file: CaseFile | None, finder: CaseFinder
 ) -> Iterator[int]:
     """Yield those whose cases, with their system prompts, the other side has or did not choose."""
-    is_chosen = compile_name(other.by_name) if other.by_name else None
-    listed = results.read(numbers)
-    cases = finder.find(file, {text for result in listed for _, text in _names(result)})
+    listed = side.results.read(numbers)
+    names = {text for result in listed for _, text in _names(result)}
+    cases = finder.find(file, names) if file else ()
     rows = {name: case.prompts for case in cases for name in _names(case)}
+    chosen: dict[tuple[str, str], bool] = {}
+    """Whether the other side has chosen what was a case of a file, by its file and its key."""
+    if other.chosen:
+        is_chosen = other.chosen.matcher()
+        for path in {result.file for result in listed} & side.nodes.keys():
+            former = finder.find(side.files[side.nodes[path]], names)
+            chosen |= {(path, case.key): is_chosen(path, case) for case in former}
     for number, result in zip(numbers, listed, strict=True):
         had = (rows.get(name) for name in _names(result))
-        is_elsewhere = is_chosen and not is_chosen(f"{result.file}::{result.row}")
-        if is_elsewhere or any(
+        if not chosen.get((result.file, result.key), True) or any(
             prompts and (result.prompt in prompts or result.prompt_number < len(prompts))
             for prompts in had
         ):

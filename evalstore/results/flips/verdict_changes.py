@@ -126,6 +126,8 @@ class VerdictChanges:
     added: int = 0
     """How many results were not in the run before, if both are of all cases and other
     numbers do not say it."""
+    may_be_edited: bool = False
+    """Whether cases without an earlier verdict may be edited rows, which `rowId` would show."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
     causes: dict[str, GrowingResults] = field(default_factory=lambda: defaultdict(GrowingResults))

@@ -62,6 +62,32 @@ def test_a_removed_case_that_a_run_did_not_choose_by_name_is_not_gone(
     assert shown[2] == "1 gone (1 row removed), 1 unchanged"
 
 
+@pytest.mark.parametrize(
+    ("selected", "gone"),
+    [
+        (("tests/weather.md::Oslo",), "1 unchanged"),
+        (("tests/weather.md",), "1 new (1 new row), 1 gone (1 row removed), 1 unchanged"),
+        (("-t", "hot"), "1 unchanged"),
+        (("-t", "weather"), "1 new (1 new row), 1 gone (1 row removed), 1 unchanged"),
+        (
+            ("--exclude-tag", "hot"),
+            "1 new (1 new row), 2 gone (file tests/old.md removed, 1 row removed), 1 unchanged",
+        ),
+        (("tests/late.md",), "1 unchanged"),
+    ],
+)
+def test_a_removed_case_that_a_run_did_not_choose_by_path_or_tag_is_not_gone(
+    workspace: Path, evalstore: Evalstore, selected: tuple[str, ...], gone: str
+) -> None:
+    late = WEATHER.replace("[weather]", "[hot]").replace("city: [Oslo, Rome]", "city: [Bern]")
+    tree(workspace, {"tests/late.md": late, "tests/old.md": late.replace("[hot]", "[cold]")})
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "Rome]", "Lima]")
+    (workspace / "tests/old.md").unlink()
+    evalstore("run", "-q", *selected)
+    assert evalstore("diff", "@~1", "@", "--stat").stdout.splitlines()[2] == gone
+
+
 def test_diff_counts_new_cases_that_a_partial_run_left_out(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
