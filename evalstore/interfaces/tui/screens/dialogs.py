@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import ClassVar
 
 from textual import on
@@ -25,9 +26,10 @@ from evalstore.interfaces.tui.page_lines import (
     TitleLine,
     key_name,
 )
+from evalstore.interfaces.tui.render.charts import beside
 from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
-from evalstore.interfaces.tui.text_view import TextView
+from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 
 _FRAME_LINES = 5
@@ -276,6 +278,8 @@ _KEYS = 18
 """Columns for words, and for the names of screens."""
 _KEY = 14
 """Columns for keys; as many of an action are named as fit."""
+_TWO_COLUMNS = 76
+"""The width from which on the keys are in two columns."""
 _TASKS = {
     "Read": (
         *("list.open", "cases.", "session.", "history.search", "search.", "stats."),
@@ -336,22 +340,21 @@ class HelpPage(Page):
         """Lay out one long text."""
         yield TitleLine()
         yield Static(classes="problem", markup=False)
-        yield TextView(id="help")
+        yield FittedView(id="help")
         yield KeyFooter()
 
     def on_mount(self) -> None:
         """Show it."""
         self.set_title("help", self._below.TITLE or "")
-        reader = self.query_one("#help", TextView)
-        reader.show(self._lines())
+        reader = self.query_one("#help", FittedView)
+        reader.fit(lambda width, _height: self._lines(width))
         reader.focus()
 
-    def _lines(self) -> Iterator[StyledLine]:
+    def _lines(self, width: int) -> Iterator[StyledLine]:
         first, *rest = _SENTENCE_END.split(self.with_keys(self._below.HELP or ""), maxsplit=1)
         yield StyledLine((StyledSpan(" ".join(first.split())),))
         yield BLANK
-        for block in self._key_blocks():
-            yield from block
+        yield from _in_columns(list(self._key_blocks()), width)
         if rest:
             yield heading(f"More about {self._below.TITLE}")
             for paragraph in paragraphs(rest[0]):
@@ -398,6 +401,23 @@ class HelpPage(Page):
 def _entry(name: str, text: str, colour: str = "heading", least: int = _KEYS) -> StyledLine:
     spans = StyledSpan(f"{pad(name, least)} ", colour), StyledSpan(text)
     return StyledLine(spans, indent=2, hang=max(least, len(name)) + 1)
+
+
+def _in_columns(blocks: Sequence[list[StyledLine]], width: int) -> Iterator[StyledLine]:
+    """Yield blocks of lines in two columns of about the same height, if there is room."""
+    if width < _TWO_COLUMNS:
+        yield from chain(*blocks)
+        return
+
+    def height(count: int) -> int:
+        return max(sum(map(len, blocks[:count])), sum(map(len, blocks[count:])))
+
+    count = min(range(len(blocks) + 1), key=height)
+    left, right = (
+        [StyledLine((StyledSpan(" " * line.indent), *line.spans)) for line in chain(*column)]
+        for column in (blocks[:count], blocks[count:])
+    )
+    yield from beside(left, right, width // 2)
 
 
 def _hang(line: StyledLine) -> StyledLine:
