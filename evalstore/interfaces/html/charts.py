@@ -36,6 +36,8 @@ _MOST_NAMES = 9
 """The most names that there is room for."""
 _DATES = 4
 """The most dates on the axis."""
+_DATE_WIDTH = 14
+"""The least distance between two of them, in percent of the axis."""
 COLOURS = 6
 """How many colours lines have; further ones are dashed."""
 
@@ -150,12 +152,16 @@ def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:
 
 
 def _dates(texts: Sequence[str], x: Callable[[int], float]) -> Iterator[str]:
-    """Yield the dates below the axis, each once: the newest, the oldest, then others."""
+    """Yield dates below the first of their runs: the newest, the oldest, then others."""
     last = len(texts) - 1
     steps = min(_DATES - 1, last)
-    places = [last, 0, *(last * step // steps for step in range(steps - 1, 0, -1))]
-    first = {texts[place]: place for place in reversed(places)}
-    for text, place in first.items():
+    shown: list[int] = []
+    for number in (last, 0, *(last * step // steps for step in range(steps - 1, 0, -1))):
+        place = texts.index(texts[number])
+        if any(abs(x(place) - x(other)) < _DATE_WIDTH for other in shown):
+            continue
+        shown.append(place)
+        text = texts[place]
         anchor = "start" if place == 0 else "end" if place == last else "middle"
         yield (f'<text x="{x(place):.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor}">{text}</text>')
 

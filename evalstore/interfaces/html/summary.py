@@ -57,6 +57,8 @@ MOST_CHANGES = 10
 """The most changed results that the summary lists for each kind of change, in whole cases."""
 _MOST_LISTED = 100
 """The most of them, where the last case has many."""
+_MOST_FIXES = 5
+"""The most runs of which it is said below the trend what they fixed."""
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 
 
@@ -98,6 +100,7 @@ def summarise_results(
     marked = ((at, run.break_texts) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
     marks = "; ".join(f"{at} {safe(with_arrows(texts))}" for at, texts in marked if texts)
+    fixes = "; ".join(_fixes(trend, run.id))
     edits = next((it.edits for it in trend.runs if it.id == run.id), ())
     return {
         "name": safe(name),
@@ -115,7 +118,11 @@ def summarise_results(
         "candidates": overview.candidates,
         "edits": safe(with_arrows(describe_sides(diff) if is_now and diff else edits, "; ")),
         "trend": trend_chart(trend),
-        "trend_notes": [*trend.notes, *([f"┊ edits that broke results: {marks}"] if marks else [])],
+        "trend_notes": [
+            *trend.notes,
+            *[f"┊ edits that broke results: {marks}"] * bool(marks),
+            *[f"fixed: {fixes}"] * bool(fixes),
+        ],
         "changes": tuple(shown.values()),
         "since": since,
         "change_lines": tuple(line.text for line in summary_lines(diff)) if diff else (),
@@ -129,6 +136,19 @@ def summarise_results(
         "run_notes": run_notes(runs),
         "lines": [*map(safe, short_names(lines))],
     }
+
+
+def _fixes(trend: Trend, shown: str) -> Iterator[str]:
+    """Yield when and after which edits the newest runs before the one that is shown fixed results.
+
+    `11-29 4 (tests/greeting.md changed)`.
+    """
+    dated = [*zip(trend.dates, trend.runs, strict=True)]
+    counts = [(at, it, it.outcome.fixed if it.outcome else 0) for at, it in dated]
+    for at, run, count in [it for it in counts if it[2] and it[1].id != shown][-_MOST_FIXES:]:
+        more = [f"{len(run.edits) - 2:,} more"] * bool(run.edits[2:])
+        edits = ", ".join([*map(with_arrows, ((it,) for it in run.edits[:2])), *more])
+        yield f"{at} {count:,}{f' ({safe(edits)})' if edits else ''}"
 
 
 def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:
@@ -157,6 +177,9 @@ def _notes(
         yield f"partial run: {scope_text(run)}"
     yield from count_texts(run, counts, diff, breaks, price)
     if diff:
+        if gone := len(diff.gone):
+            new = f"{len(diff.new):,} new and " * bool(diff.new)
+            yield f"{new}{plural(gone, 'gone result')} since {side_name(diff.was)}"
         comparison = diff.comparison
         change = comparison.change()
         findings = comparison.findings(change)

@@ -47,7 +47,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     title = lines[1].findall("circle/title")[-1].text
     assert title == "mini: 0.0%, 0 of 4 (partial), run 3abc, 1970-01-04 00:00 UTC"
     texts = [text.text for text in plot.findall("text")]
-    assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04"]
+    assert texts == ["0%", "50%", "100%", "01-04", "01-02", "01-03"]
     assert [name.text for name in plot.findall("foreignObject/p")] == ["tests/<a>.md: 2 broke"]
     assert trend_chart(make_trend(runs[1:2])) == ""
 
@@ -71,6 +71,16 @@ def test_equal_lines_and_points_are_seen_around_those_that_cover_them() -> None:
     for line, widths, radii in ((below, ["2", "5"], "466"), (above, ["2", "2"], "444")):
         assert [part.get("stroke-width") for part in line.findall("line")] == widths
         assert "".join(dot.get("r", "") for dot in line.findall("circle")) == radii
+
+
+def test_a_date_is_below_the_first_run_of_its_day() -> None:
+    rates = {"mini": CandidateCounts(1, 2, 2)}
+    days = (24, 25, 26, 28, 28, 29, 30)
+    at = [days[number] * 86_400_000_000 for number in range(7)]
+    runs = [TrendRun(f"{number}", at[number], False, rates) for number in reversed(range(7))]
+    plot = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
+    dates = {each.text: each.get("x") for each in plot.findall("text") if "-" in str(each.text)}
+    assert dates == {"01-25": "0.00%", "01-27": "33.33%", "01-29": "50.00%", "01-31": "100.00%"}
 
 
 def test_a_candidate_has_one_colour_and_only_rates_of_the_last_run_are_beside_the_trend() -> None:

@@ -247,6 +247,18 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     assert "1 broke, 1 fixed, 0 unchanged" in summary
 
 
+def test_what_earlier_runs_fixed_and_what_is_gone_is_told(root: Path) -> None:
+    (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "--fail-on", "none") == 0
+    (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye"))
+    (root / "tests/hello.md").unlink()
+    summary = summary_of(report(root, "@work"))
+    assert "2 new and 2 gone results since run #" in summary
+    told = r"fixed: [-:0-9]{5} 1 \(tests/hello\.md changed\)"
+    assert any(re.search(told, line) for line in summary)
+
+
 def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> None:
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
     edit(root, "Hello", "Hi")

@@ -1628,6 +1628,7 @@ def test_no_name_is_chosen_for_a_person_and_their_labels_are_shown_as_soon_as_gi
     page.wait("document.body.innerText.includes('Previous answer')")
     assert labels_in(root) == []
     page.go(f"{address}label?by=Ada&end=yes")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
     page.wait("document.body.innerText.includes('You have labelled 0 of 2 answers.')")
     assert call(root, "label", "tests/hello.md", "fail", "--all", "--as", "Ada") == 0
     page.wait("document.body.innerText.includes('You have labelled all 2 answers.')")

@@ -96,6 +96,6 @@
   });
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });  // a label may have been given since
   const yours = document.getElementById("yours")?.parentNode;  // after a label, below the answer
-  if (yours?.getBoundingClientRect().bottom > form.getBoundingClientRect().top) yours.scrollIntoView({block: "nearest"});
+  if (form && yours?.getBoundingClientRect().bottom > form.getBoundingClientRect().top) yours.scrollIntoView({block: "nearest"});
   document.documentElement.dataset.ready = "yes";
 })();
