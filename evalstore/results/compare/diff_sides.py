@@ -482,7 +482,7 @@ def _find_left_out(
         is_chosen = other.chosen.matcher()
         for path in {result.file for result in listed} & side.nodes.keys():
             former = finder.find(side.files[side.nodes[path]], names)
-            chosen |= {(path, case.key): is_chosen(path, case) for case in former}
+            chosen |= {(path, case.key): is_chosen(real_path(path), case) for case in former}
     for number, result in zip(numbers, listed, strict=True):
         had = (rows.get(name) for name in _names(result))
         if not chosen.get((result.file, result.key), True) or any(
