@@ -63,6 +63,22 @@ def test_the_mark_of_an_edit_names_the_candidate_or_the_judge(tmp_path: Path) ->
     assert trend_of(root).runs[-1].breaks == ((edits, 2),)
 
 
+def test_an_edit_that_broke_a_row_in_a_run_of_another_row_before_has_the_name_of_its_file(
+    tmp_path: Path,
+) -> None:
+    root, rows = make_workspace(tmp_path, {}), "replacements: {who: [Ada, Bob]}\ntags:"
+    path = root / "tests/hello.md"
+    path.write_text(TEST.replace("tags:", rows).replace("Hello", "Hello {{who}}"))
+    call(root, "run")
+    path.write_text(path.read_text().replace("kind", "rude"))
+    (root / "models/judge.yaml").write_text(judge("rude"))
+    call(root, "run", "tests/hello.md::who=Ada")
+    call(root, "run")
+    earlier, last = trend_of(root).runs[-2:]
+    assert earlier.breaks == (("tests/hello.md", 1),)
+    assert last.breaks == (("instructions of tests/hello.md", 1),)
+
+
 def test_each_of_several_edits_has_the_number_that_it_broke_and_the_first_three_are_named(
     tmp_path: Path,
 ) -> None:
