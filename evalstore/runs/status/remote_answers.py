@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
@@ -69,7 +70,7 @@ class RemoteSums:
     ) -> None:
         """Add a batch: its plan, its asks, and the prices of one answer and of one judgement each.
 
-        An index names what is judged, but not by what: so each may be of every judge.
+        An index names what is judged, but not by what: so each may be of the dearest judge.
         """
         if self._answers:
             waiting = ((ask, None) for ask in plan.waiting_asks)
@@ -108,6 +109,7 @@ class RemoteSums:
             for judgement, price in zip(by_models, prices, strict=True)
             if judgement.subject
         ]
+        wanted.sort(key=lambda each: inf if each[2] is None else each[2], reverse=True)
         subjects = sorted({subject for subject, _, _ in wanted})
         if not subjects:
             return
@@ -118,6 +120,7 @@ class RemoteSums:
             there = Counter(key for id, key in places.items() if id not in stored)
             for subject, most, price in wanted:
                 if some := min(there[subject], most):
+                    there[subject] -= some
                     sums.add(some, price)
 
         self._read(self._judgements, count)

@@ -711,6 +711,28 @@ def test_status_says_which_judgements_a_remote_may_have(
     assert "Nothing to do" in evalstore(*here).stdout
 
 
+def test_a_verdict_that_a_remote_has_is_counted_for_one_judge_the_dearest(
+    shared: Path, clone: Path, evalstore: Evalstore
+) -> None:
+    shutil.copytree(shared / ".evalstore", clone / ".evalstore")
+    for folder in (shared, clone):
+        edit(folder / "tests/weather.md", "warm", "mild")
+    evalstore("run", *QUIET)
+    evalstore("push")
+    dear = (clone / "models/judge.yaml").read_text().replace("scripted/judge", "scripted/dear")
+    costs = "costs: [{costPerPromptToken: 0.5, costPerCompletionToken: 0.5}]\n"
+    tree(clone, {"models/dear.yaml": dear + costs})
+    edit(clone / "evalstore.yaml", "[scripted/judge]", "[scripted/judge, scripted/dear]")
+    here = ("-C", str(clone), "--allow-outside")
+    evalstore(*here, "pull", "-n")
+    document = json.loads(evalstore(*here, "status", "--json").stdout)
+    assert document["remoteJudgements"] == [
+        {"remote": "origin", "judgements": 2, "cost": document["cost"]}
+    ]
+    assert document["cost"] > 1
+    assert "may have 2 of the 4 verdicts" in evalstore(*here, "status").stdout
+
+
 def test_status_names_unread_remotes_for_judgements_that_wait_for_trust(
     shared: Path, clone: Path, evalstore: Evalstore
 ) -> None:
