@@ -35,7 +35,6 @@ from evalstore.checks.text_differences import (
 from evalstore.checks.types.consistency import (
     broken_order,
     differing_values,
-    first_object,
     first_other,
     number_match,
     numbers_of,
@@ -54,8 +53,6 @@ from evalstore.checks.types.tool_calls import nearest_difference
 from evalstore.core.display import first_difference, shorten
 from evalstore.core.values import Json, Verdict
 from evalstore.files.yaml12 import parse_json
-
-_BLANKS = " \t\n\r"
 
 
 class AnswerWithDifference(NamedTuple):
@@ -87,22 +84,13 @@ def _locate_difference(
     if pair is None:
         return None
     was, now = values[pair.compared - 1], values[pair.differing - 1]
-    key, answer = subject.prepare(check["key"]), prepared_answers(subject)[pair.differing - 1]
-    place, note = step("", key), _compared(pair.compared)
-    at = _place_of_value(answer, key)
-    line = "" if at is None else place_in(subject.answers[pair.differing - 1], answer, at)
-    texts: tuple[str, str] | None = None
-    expected, actual = shown(was), shown(now)
-    if "max" in check:
-        expected = f"{expected} ± {check['max']}"
-    elif first := JsonComparison().difference(was, now, place):
-        line = line if first.place == place else ""
-        expected, actual, place, texts = first.expected, first.actual, first.place, first.texts
-    place = ", ".join(filter(None, (place, line)))
-    difference = AnswerDifference(expected, actual, place, note=note)
-    if texts:
-        difference = AnswerDifference(*texts, place, is_text=True, note=note)
-    return AnswerWithDifference(pair.differing, difference)
+    key = subject.prepare(check["key"])
+    place = step("", key)
+    bound = f" ± {check['max']}" if "max" in check else ""
+    difference = AnswerDifference(f"{shown(was)}{bound}", shown(now), place)
+    if not bound:
+        difference = _from_json(JsonComparison().difference(was, now, place)) or difference
+    return AnswerWithDifference(pair.differing, difference._replace(note=_compared(pair.compared)))
 
 
 def _locate_order(check: Mapping[str, Json], subject: CheckInput) -> AnswerWithDifference | None:
@@ -143,35 +131,6 @@ def _place_of_number(check: Mapping[str, Json], answer: str) -> int | None:
         return found and found[1]
     last = find_last_number(answer, commas=check.get("commas", False))
     return last and last[1]
-
-
-def _place_of_value(text: str, key: str) -> int | None:
-    """Return the index of the value of a key in the first JSON object of a text.
-
-    Of a key that is there twice the last value counts, as it does when JSON is parsed.
-    """
-    found = first_object(text)
-    if found is None:
-        return None
-    decoder = json.JSONDecoder()
-    place = None
-    at = _skip(text, found[1] + 1)
-    while text[at] != "}":
-        name, at = decoder.raw_decode(text, at)
-        at = _skip(text, _skip(text, at) + 1)  # the colon
-        place = at if name == key else place
-        _value, at = decoder.raw_decode(text, at)
-        at = _skip(text, at)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return place
-
-
-def _skip(text: str, at: int) -> int:
-    """Return the index of the next character that is not blank."""
-    while text[at] in _BLANKS:
-        at += 1
-    return at
 
 
 JOINT_LOCATORS: Mapping[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from operator import eq, itemgetter
 from typing import NamedTuple
 
@@ -25,8 +24,6 @@ _IN_PLACE = 0.1
 like '94 euros' than 'euros.' is, although more letters differ."""
 _LEAST_SCORE = 70
 """How similar a passage must be to be called the nearest one: 0..100."""
-_LEAST_SCORE_OF_PART = 80
-"""How similar a part of a word must be to a single expected word: 0..100."""
 _MANY_WORDS = 4
 """From so many words on, the nearest passage may lack one of them."""
 _WORD = r"\d+(?:[.,:]\d+)+|[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+|[^\w\s]"
@@ -137,11 +134,7 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         return AnswerDifference(parts[0], "", note=f"not in {len(text):,} characters")
     part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
-        for amount in parts:
-            if place := find_amount(amount, text):
-                at = place_in(subject.actual, text, place[0])
-                return AnswerDifference(amount, text[slice(*place)], at, is_text=True)
-        note = f"nothing like it in all {len(text):,} characters" if text else "the answer is empty"
+        note = f"not in {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
     return AnswerDifference(
         part, text[start:end], place_in(subject.actual, text, start), is_text=True
@@ -203,7 +196,7 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
     """Return a text with the start, the end and the score of the passage that is most like it.
 
     The passage has as many words and signs as the text, up to two more, such as those of bold
-    type, or one less; a text that is one word may also be like a part of a longer word.
+    type, or one less.
     """
     from rapidfuzz.distance import Indel
 
@@ -226,27 +219,7 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
             if score + _IN_PLACE * in_place > highest:
                 best, highest = (start, end, score), score + _IN_PLACE * in_place
     start, end, score = best
-    if score * 100 < _LEAST_SCORE and count == 1:
-        return part, *_part_of_word(part, text)
     return part, start, end, score * 100
-
-
-def _part_of_word(part: str, text: str) -> tuple[int, int, float]:
-    """Return the start, the end and the score of the words with the part most like a word."""
-    from rapidfuzz.fuzz import partial_ratio_alignment
-
-    alignment = partial_ratio_alignment(part, text)
-    if alignment is None or alignment.score < _LEAST_SCORE_OF_PART:
-        return 0, 0, 0.0
-    return (*_whole_words(text, alignment.dest_start, alignment.dest_end), alignment.score)
-
-
-def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the range of the whole words of a range, without the blanks around them."""
-    passage = text[start:end]
-    start += len(passage) - len(passage.lstrip())
-    end -= len(passage) - len(passage.rstrip())
-    return _widened(text, start, end)
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
@@ -260,102 +233,3 @@ def _widened(text: str, start: int, end: int) -> tuple[int, int]:
         if match.start() < end - near < match.end():
             end = near + match.end()
     return start, end
-
-
-# --- finds the amount in a text that is nearest to an expected one, however its unit is written
-
-
-_UNITS = (
-    ("€", "eur", "euro"),
-    ("$", "usd", "dollar"),
-    ("£", "gbp", "pound"),
-    ("¥", "jpy", "yen"),
-    ("₹", "inr", "rupee"),
-    ("%", "percent", "pct"),
-    ("°", "degree"),
-    ("h", "hr", "hour"),
-    ("min", "minute"),
-    ("s", "sec", "second"),
-    ("km", "kilometre", "kilometer"),
-    ("m", "metre", "meter"),
-    ("cm", "centimetre", "centimeter"),
-    ("kg", "kilogram", "kilo"),
-    ("g", "gram"),
-    ("l", "litre", "liter"),
-)
-"""Spellings of the same unit, without the `s` of a plural."""
-_UNIT_OF = {spelling: names[0] for names in _UNITS for spelling in names}
-_SIGNS = "€$£¥₹%°"
-_BLANK = "[ \u00a0\u202f]"
-_AMOUNT = re.compile(
-    rf"(?:(?P<before>[{_SIGNS}]|\b(?:EUR|USD|GBP|JPY|INR)){_BLANK}?|(?<![\w.,]))"
-    r"(?P<number>\d+(?:[.,]\d+)*)"
-    rf"(?:(?P<gap>{_BLANK}|-)?(?P<after>[{_SIGNS}]|[^\W\d_]+))?"
-)
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?\Z")
-_MOST_WORDS = 4
-"""The most words of an expected text that is called an amount."""
-_MOST_DIGITS = 30
-
-
-class _Amount(NamedTuple):
-    start: int
-    end_of_number: int
-    end: int
-    """The end of the word or sign behind it."""
-    value: Decimal
-    unit: str
-    """The word or sign beside it, whether it is a unit or not; empty without one."""
-    is_joined: bool
-    """Whether that stands before it, or behind it without a blank."""
-
-
-def find_amount(expected: str, text: str) -> tuple[int, int] | None:
-    """Return the range of the amount in a text that is nearest to the one that is expected.
-
-    It has the same number or the same unit; `45€` has both of `45 euros`. None when there is no
-    such amount, or when what is expected is not a single amount of few words.
-    """
-    wanted = _read_amounts(expected)
-    if len(wanted) != 1 or len(expected.split()) > _MOST_WORDS:
-        return None
-    value, unit = wanted[0].value, wanted[0].unit
-    best: tuple[int, int] | None = None
-    highest = 0
-    for amount in _read_amounts(text):
-        has_unit = bool(unit) and amount.unit == unit
-        has_value = amount.value == value and (amount.is_joined or has_unit or value >= 10)
-        score = 2 * has_value + has_unit
-        if score > highest:
-            has_end = has_unit or amount.is_joined or amount.unit in _UNIT_OF
-            best = amount.start, amount.end if has_end else amount.end_of_number
-            highest = score
-    return best
-
-
-def _read_amounts(text: str) -> list[_Amount]:
-    """Return the numbers of a text, each with the unit that stands beside it."""
-    amounts = []
-    for match in _AMOUNT.finditer(text):
-        if len(match["number"]) > _MOST_DIGITS:
-            continue
-        number_end, before, after = match.end("number"), match["before"], match["after"]
-        end = number_end if before else match.end()
-        is_joined = bool(before or (after and not match["gap"]))
-        value, unit = _value(match["number"]), _unit(before or after or "")
-        amounts.append(_Amount(match.start(), number_end, end, value, unit, is_joined))
-    return amounts
-
-
-def _unit(word: str) -> str:
-    """Return the same name for all spellings of a unit."""
-    word = word.casefold()
-    return _UNIT_OF.get(word) or _UNIT_OF.get(word.removesuffix("s")) or word.removesuffix("s")
-
-
-def _value(number: str) -> Decimal:
-    """Return the value of a number with a point or a comma, and with commas of thousands."""
-    if _THOUSANDS.match(number):
-        return Decimal(number.replace(",", ""))
-    whole, *rest = re.split("[.,]", number)
-    return Decimal(f"{whole}.{''.join(rest)}" if rest else whole)

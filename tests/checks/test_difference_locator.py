@@ -56,7 +56,6 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
         ({"startsWith": "is 3"}, FEE, "is 3", "is 10.00", "line 1, column 4"),
         ({"endsWith": "4.00 euros"}, FEE, "4.00 euros", "10.00 euros", "line 1, column 4"),
         ({"contains": "7 days"}, KEEP, "7 days", "14 days", "line 1, column 38"),
-        ({"contains": "Countess"}, "the encounters", "Countess", "encounters", "line 1, column 5"),
         (
             {"contains": "you may keep it 14 days"},
             KEEP,
@@ -186,62 +185,22 @@ def test_the_gap_between_numbers_is_given() -> None:
     assert located({"number": 3}, "none") == ("3", "", "", False, "no number in the answer")
 
 
-def test_nothing_like_the_expected_text_is_reported() -> None:
+def test_a_text_that_is_not_there_is_reported() -> None:
     difference = located({"contains": "zebra"}, "20")
-    assert difference == ("zebra", "", "", False, "nothing like it in all 2 characters")
+    assert difference == ("zebra", "", "", False, "not in 2 characters")
     fee = "You can keep it for four weeks.\n- Late returns cost 0.50 euros a day"
     assert located({"contains": "28 days"}, fee) == (
         *("28 days", "", "", False),
-        f"nothing like it in all {len(fee)} characters",
+        f"not in {len(fee)} characters",
     )
     assert located({"contains": "E27", "ignoreCase": True}, "GU5") == (
         *("E27", "", "", False),
-        "nothing like it in all 3 characters",
+        "not in 3 characters",
     )
     assert located({"regex": "z+"}, "20") == (
         *("a match of 'z+'", "", "", False),
         "no match in 2 characters",
     )
-
-
-@pytest.mark.parametrize(
-    ("expected", "answer", "found"),
-    [
-        ("45 euros", "It costs 45€ at most.", "45€"),
-        ("45 euros", "In 2 hours it costs EUR 45.00 at most.", "EUR 45.00"),
-        ("45 euros", "It costs €45, not 40 EUR.", "€45"),
-        ("45 euros", "It costs 50€ in all.", "50€"),
-        ("$1,000", "You pay 1000 dollars.", "1000 dollars"),
-        ("5 km", "It is 6km away.", "6km"),
-        ("20%", "A fifth, or 20 percent", "20 percent"),
-        ("45 euros", "Take 45 at most.", "45"),
-        ("45 euros", "There are 40 left, in 45a.", "45a"),
-        ("5 days", "5 of them, 3 weeks in 45day", "45day"),
-    ],
-)
-def test_an_amount_is_found_however_its_unit_is_written(
-    expected: str, answer: str, found: str
-) -> None:
-    difference = located({"contains": expected}, answer)
-    assert difference is not None
-    assert difference[:2] == (expected, found)
-    assert difference.place == f"line 1, column {answer.index(found) + 1}"
-
-
-@pytest.mark.parametrize(
-    ("expected", "answer"),
-    [
-        ("45 euros", "It costs 50 dollars."),
-        ("45 euros", "Version 1.45 of 2045"),
-        ("1 day", "1. Take it back."),
-        ("between 45 and 50 euros", "It costs 45€."),
-        ("45 euros", f"It costs {'4' * 31}€."),
-    ],
-)
-def test_another_amount_is_nothing_like_the_expected_one(expected: str, answer: str) -> None:
-    difference = located({"contains": expected}, answer)
-    assert difference is not None
-    assert difference.note == f"nothing like it in all {len(answer)} characters"
 
 
 @pytest.mark.parametrize(

@@ -111,18 +111,12 @@ def differing_values(check: Mapping[str, Json], values: Sequence[Json]) -> Answe
 
 def _value(answer: str, key: str, number: int) -> Json:
     """Return the value of a key in the first JSON object of an answer."""
-    found = first_object(answer)
-    if found is None:
+    document: Json = next((value for value, *_ in find_values(answer, "{")), None)
+    if document is None:
         raise GroupError(f"answer {number} holds no JSON object: {shorten(answer)}")
-    document, _start = found
     if key not in document:
         raise GroupError(f"answer {number} has no {key!r}: {shorten(as_text(document))}")
     return document[key]
-
-
-def first_object(text: str) -> tuple[dict[str, Json], int] | None:
-    """Return the first JSON object in a text, and the index of its start."""
-    return next(((value, start) for value, start, _ in find_values(text, "{")), None)
 
 
 def number_value(value: Json, number: int) -> Decimal:
