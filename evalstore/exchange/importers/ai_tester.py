@@ -33,12 +33,14 @@ from evalstore.exchange.importers.base import (
 from evalstore.files.access import normalise
 from evalstore.files.markdown_lines import SPACE
 from evalstore.files.yaml12 import read_yaml, write_yaml
+from evalstore.providers.credentials import is_provider_variable
 from evalstore.workspace.folder import parse_env_file
 from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES, read_settings
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
 USUAL_CONFIG = "ai-tester.config.yaml"
 """The default configuration file."""
+_DATABASE = "AI_TESTER_SQLITE_DB_PATH"
 _FOLDERS = {
     "AI_TESTER_TESTS_DIR": "tests",
     "AI_TESTER_PROMPTS_DIR": "prompts",
@@ -47,17 +49,6 @@ _FOLDERS = {
     "AI_TESTER_MODELS_DIR": "models",
     "AI_TESTER_PROVIDERS_DIR": "providers",
     "AI_TESTER_CURRENCIES_DIR": "currencies",
-}
-_LEFT_OUT = {
-    "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' also imports its answers",
-    "AI_TESTER_LOGS_DIR": "no log folder",
-    "AI_TESTER_OLLAMA_BASE_URL": "write it, ending in '/v1' instead of '/api', as 'baseURL' into a "
-    "provider file of type 'ollama'; only models with a model file use that",
-    "MAX_TEST_THINKING_TOKENS": "a model file says how much its model thinks",
-    "MAX_EVALUATION_THINKING_TOKENS": "a model file says how much its model thinks",
-    "GOOGLE_APPLICATION_CREDENTIALS": "no effect in '.env': set it in your environment",
-    "GOOGLE_VERTEX_AI_PROJECT": "no effect: set VERTEXAI_PROJECT instead",
-    "GOOGLE_VERTEX_AI_REGION": "no effect: set VERTEXAI_LOCATION instead",
 }
 _OURS = ("AI_TESTER_", "MAX_", "GOOGLE_")
 """Prefixes of the variables that are read."""
@@ -91,7 +82,6 @@ _DEFAULTS: dict[str, Json] = {
     "maxEvaluationOutputTokens": 2500,
 }
 """ai-tester's defaults that differ from evalstore's."""
-_SUFFIXES = (".md", ".yaml", ".yml", ".json")
 
 
 def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
@@ -101,7 +91,13 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     folder is not an ai-tester project, or if its files are outside the root.
     """
     variables = _read_variables(folder)
-    notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
+    used = {_CONFIG, _DATABASE, *_FOLDERS, *_LIMITS}
+    unused = [name for name in sorted(variables) if name not in used and not _is_key(name)]
+    notes: list[str] = []
+    if _DATABASE in variables:
+        notes.append(f"{_DATABASE}: 'evalstore import ai-tester-db FILE' also imports its answers")
+    if unused:
+        notes.append(f"no effect in evalstore: {', '.join(unused)}")
     document = _config(folder, variables)
     config = {
         **_DEFAULTS,
@@ -125,9 +121,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if name == "analysisQueries" and isinstance(value, list):
             value = queries(value, models, notes)
         settings[name] = value
-    providers = folder / (variables.get("AI_TESTER_PROVIDERS_DIR") or FOLDERS["providers"])
-    notes += [*of_folders, *models.notes, *provider_notes(providers)]
-    notes = list(dict.fromkeys(notes))
+    notes = list(dict.fromkeys([*notes, *of_folders]))
     text = f"{write_yaml({**settings, 'paths': paths}, compact=True)}\n"
     try:
         read_settings(text)
@@ -136,6 +130,11 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
             f"{variables[_CONFIG]}: {problem.message}", hint="correct it there first"
         ) from problem
     return text, notes
+
+
+def _is_key(name: str) -> bool:
+    """Return whether a variable belongs to a provider, for which evalstore uses it, too."""
+    return name.startswith("GOOGLE_") and is_provider_variable(name)
 
 
 def _read_variables(folder: Path) -> dict[str, str]:
@@ -209,21 +208,8 @@ def _paths(
             )
         if not (root / path).is_dir():
             notes.append(f"the folder '{path}' does not exist")
-        for hidden in _hidden_folders(root, root / path):
-            notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
         paths[kind] = path
     return paths
-
-
-def _hidden_folders(root: Path, folder: Path) -> list[str]:
-    """Return subfolders with files that ai-tester reads and evalstore ignores."""
-    return sorted(
-        path.relative_to(root).as_posix()
-        for path in folder.rglob(".*")
-        if path.is_dir()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1])
-        and any(file.suffix in _SUFFIXES for file in path.rglob("*"))
-    )
 
 
 # --- model files
@@ -235,11 +221,6 @@ _KINDS = {
     "vertex-anthropic": "vertex_ai",
 }
 """Maps ai-tester's provider kinds to litellm's, where they differ."""
-_CAPABILITIES = {
-    "input": ("text", "image", "file", "pdf"),
-    "output": ("text", "structured", "tools"),
-}
-"""The capabilities that ai-tester checks before it calls a model."""
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
 _CHOSEN = ("id", "temperature")
 _NAMED = ("provider", "model")
@@ -256,8 +237,6 @@ class Models:
     all_ids: frozenset[str]
     without_id: dict[str, str]
     """Maps `provider/model`, ai-tester's id of a file without `id`, to its id in evalstore."""
-    notes: tuple[str, ...] = ()
-    """Notes on options whose meaning changes when they are sent unchanged."""
 
     def id_of(self, provider: str, model: str) -> tuple[str, bool]:
         """Return the id of a model, and whether it has a file."""
@@ -347,7 +326,6 @@ def read_models(folder: Path) -> Models:
     without_id: dict[str, str] = {}
     with_id: set[str] = set()
     all_ids: set[str] = set()
-    notes: list[str] = []
     for path, document in _read_files(folder):
         place = path.relative_to(folder).with_suffix("").as_posix()
         code = document.get("code") or document.get("id")
@@ -365,20 +343,8 @@ def read_models(folder: Path) -> Models:
             inactive_ids.setdefault((provider, name), id)
             continue
         ids.setdefault((provider, name), id)
-        notes += [f"the model '{id}': {note}" for note in _notes(document)]
     without_id = {name: id for name, id in without_id.items() if name not in with_id}
-    return Models({**inactive_ids, **ids}, frozenset(all_ids), without_id, tuple(notes))
-
-
-def provider_notes(folder: Path) -> list[str]:
-    """Return notes on omitted provider fields whose default differs in ai-tester."""
-    return [
-        f"the provider '{document.get('code')}': 'supportsStructuredOutputs' is not set, which is "
-        "false in ai-tester and true in evalstore: set it to one of them"
-        for _, document in _read_files(folder)
-        if document.get("type") == "openai-compatible"
-        and "supportsStructuredOutputs" not in document
-    ]
+    return Models({**inactive_ids, **ids}, frozenset(all_ids), without_id)
 
 
 def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
@@ -392,39 +358,6 @@ def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
             continue
         if isinstance(document, dict):
             yield path, document
-
-
-def _omitted_capabilities(declaration: Json) -> list[str]:
-    """Return the capabilities that ai-tester requires and the declaration omits."""
-    if not isinstance(declaration, dict):
-        return []
-    sides = {side: declaration.get(side) or {} for side in _CAPABILITIES}
-    return [
-        f"{side}.{name}"
-        for side, names in _CAPABILITIES.items()
-        for name in names
-        if isinstance(sides[side], dict) and name not in sides[side]
-    ]
-
-
-def _notes(document: dict[str, Json]) -> Iterator[str]:
-    """Yield notes on options that are sent unchanged and on defaults that differ."""
-    if omitted := _omitted_capabilities(document.get("capabilities")):
-        yield (
-            f"'capabilities' leaves out {', '.join(omitted)}, which is false in ai-tester and true "
-            "in evalstore: set it to one of them"
-        )
-    parts = [document, document.get("candidateOverrides"), document.get("evaluatorOverrides")]
-    for part in parts:
-        if not isinstance(part, dict):
-            continue
-        thinking, options = part.get("thinking"), part.get("providerOptions")
-        if isinstance(thinking, dict) and thinking.keys() != {"effort"}:
-            yield "'thinking' is sent unchanged: write it as the provider expects it"
-        for name in options if isinstance(options, dict) else ():
-            snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
-            if snake != name:
-                yield f"'{name}' in 'providerOptions' is sent unchanged: is it '{snake}'?"
 
 
 # --- the answers and verdicts in the database of a project

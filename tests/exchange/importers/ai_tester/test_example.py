@@ -134,8 +134,7 @@ EXAMPLE: dict[str, str | bytes] = {
 
 NOTES = [
     "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' also imports its answers",
-    "AI_TESTER_LOGS_DIR: no log folder",
-    "GOOGLE_VERTEX_AI_REGION: no effect: set VERTEXAI_LOCATION instead",
+    "no effect in evalstore: AI_TESTER_LOGS_DIR, GOOGLE_VERTEX_AI_REGION",
     "'ollama/tiny:3b-q4/default' in 'candidates' is left out: no model file has this id",
     "'vertex/gemini-9/default' in 'evaluators' is left out: no model file has this id",
     "'ollama/tiny:3b-q4/default' in 'candidates' of the query 'Tiny only' is left out: "
