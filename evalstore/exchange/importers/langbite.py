@@ -81,7 +81,7 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
             {"where": list(tags), "passRate": tolerance, "by": ["model"]}
             for tags, tolerance in progress.tolerances.items()
         ]
-    _report_unselected(libraries, requirements, progress, imported)
+    _report_unselected(libraries, progress, imported)
     return imported
 
 
@@ -192,7 +192,7 @@ def _import_scenario(
             if library.language not in requirement.languages:
                 continue
             counts: Counter[tuple[str, str]] = Counter()
-            over_limit = duplicates = 0
+            over_limit = 0
             for template in library.templates:
                 if (
                     template.concern != requirement.concern
@@ -205,19 +205,12 @@ def _import_scenario(
                 if scenario.templates is not None and counts[bucket] > scenario.templates:
                     over_limit += 1
                     progress.texts.setdefault((str(library.path), template.line), {})
-                elif _add_test(template, requirement, library, scenario, progress):
-                    duplicates += 1
+                else:
+                    _add_test(template, requirement, library, scenario, progress)
             if over_limit:
                 reason = (
                     f"{over_limit} more templates of '{requirement.concern}' "
                     f"in '{library.language}' are skipped: 'nTemplates' is {scenario.templates}"
-                )
-                imported.warn(path, reason)
-            if duplicates:
-                many = "1 template" if duplicates == 1 else f"{duplicates} templates"
-                reason = (
-                    f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
-                    "just as another one does: written once, with the higher tolerance"
                 )
                 imported.warn(path, reason)
 
@@ -228,8 +221,8 @@ def _add_test(
     library: _Library,
     scenario: Scenario,
     progress: _Progress,
-) -> bool:
-    """Add the test of a template; returns whether another requirement has added the same test."""
+) -> None:
+    """Add the test of a template, unless another requirement has added the same test."""
     file, imported = str(library.path), progress.imported
     tags_by_text = progress.texts.setdefault((file, template.line), {})
     label = progress.labels.get(id(requirement))
@@ -242,7 +235,7 @@ def _add_test(
         test = composed()
     except (ValueError, NotTakenError) as problem:
         imported.skip(file, problem, template.line)
-        return False
+        return
     template_tags = (
         template.concern,
         library.language,
@@ -253,7 +246,7 @@ def _add_test(
     tags = tags_by_text.setdefault(test.text, (*template_tags, label) if label else template_tags)
     progress.tolerances[tags] = max(requirement.tolerance, progress.tolerances.get(tags, 0))
     if is_same:
-        return True
+        return
     name = safe_file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
     if len(tags_by_text) > 1:
         name += f".{label}"
@@ -261,20 +254,12 @@ def _add_test(
     place = unique(stem, (file_path[:-3] for file_path in imported.files)) + ".md"
     imported.files[place] = composed(label).text if label else test.text
     imported.rows += test.rows
-    known = imported.warnings if len(tags_by_text) > 1 else []
-    warnings = [SkippedItem(file, warning, template.line) for warning in test.warnings]
-    imported.warnings += [item for item in warnings if item not in known]
-    return False
+    for warning in test.warnings:
+        imported.warn(file, warning, template.line)
 
 
-def _report_unselected(
-    libraries: list[_Library],
-    requirements: list[Requirement],
-    progress: _Progress,
-    imported: Imported,
-) -> None:
+def _report_unselected(libraries: list[_Library], progress: _Progress, imported: Imported) -> None:
     """Warn about templates that no requirement selects, once per file and concern."""
-    known = {requirement.concern for requirement in requirements}
     for library in libraries:
         unselected = [
             template
@@ -284,10 +269,8 @@ def _report_unselected(
         for concern, count in Counter(template.concern for template in unselected).items():
             line = next(template.line for template in unselected if template.concern == concern)
             many = "1 template" if count == 1 else f"{count} templates"
-            why = "no requirement selects them"
-            if concern not in known and concern.lower() in known:
-                why = "write the concern in small letters"
-            imported.warn(library.path, f"{many} of the concern '{concern}' skipped: {why}", line)
+            reason = f"{many} of the concern '{concern}' skipped: no requirement selects them"
+            imported.warn(library.path, reason, line)
 
 
 # --- a template with its communities as a test file
@@ -380,9 +363,8 @@ def _with_placeholders(text: str, names: list[str]) -> str:
 def _unfilled_markups(text: str, names: list[str], markup: str) -> list[str]:
     """Return a warning about unfilled markups, including names that lack a brace."""
     unfilled = [braced for braced in _BRACES.findall(text) if braced[1:-1] not in names]
-    name = re.escape(markup)
-    unfilled += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
-    unfilled += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
+    name = rf"{re.escape(markup)}[0-9]*"
+    unfilled += re.findall(rf"\{{?(?<!\w){name}(?![\w}}])|(?<![\w{{]){name}\}}", text)
     return [f"unresolved {', '.join(dict.fromkeys(unfilled))}"] if unfilled else []
 
 

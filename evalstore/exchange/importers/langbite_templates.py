@@ -47,49 +47,37 @@ def read_table(text: str, file: str) -> Iterator[LangbiteTemplate | SkippedItem]
     The first line is the header; a column with an unknown name is identified by its position.
     """
     text = text.removeprefix("\ufeff")
-    lines = io.StringIO(text, newline="").readlines() or [""]
-    delimiter = "\t" if "\t" in lines[0] else ","
+    delimiter = "\t" if "\t" in (text.splitlines() or [""])[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    width, last_line = 0, 0
+    width, line, following = 0, 1, 1
     order: tuple[int, ...] = ()
-    while True:
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            yield SkippedItem(file, f"cannot be read: {error}", last_line + 1)
-            return
-        if row is None:
-            return
-        line, last_line = last_line + 1, reader.line_num
-        if not any(cell.strip() for cell in row):
-            continue
-        if not width:
-            width = len(row)
-            if width < len(COLUMNS):
-                yield SkippedItem(file, f"{width} columns, {len(COLUMNS)} are needed", line)
-                return
-            try:
-                order = _order(row)
-            except ValueError as problem:
-                yield SkippedItem(file, str(problem), line)
-                return
-            continue
-        if len(row) > width:
-            yield SkippedItem(file, f"{len(row)} fields, header has {width}", line)
-            continue
-        raw = lines[line - 1].rstrip("\r\n") if line == reader.line_num else None
-        yield _template(row, file, line, raw, delimiter, order)
+    try:
+        for row in reader:
+            line, following = following, reader.line_num + 1
+            if not any(cell.strip() for cell in row):
+                continue
+            if not width:
+                width, order = len(row), _order(row)
+            elif len(row) > width:
+                yield SkippedItem(file, f"{len(row)} fields, header has {width}", line)
+            else:
+                yield _template(row, file, line, order)
+    except csv.Error as error:
+        yield SkippedItem(file, f"cannot be read: {error}", following)
+    except NotTakenError as problem:
+        yield SkippedItem(file, str(problem), line)
 
 
 def _order(header: Sequence[str]) -> tuple[int, ...]:
-    """Return the positions of the columns; raises `ValueError` if the header is ambiguous."""
+    """Return the positions of the columns; raises `NotTakenError` if they are not clear."""
+    require(len(header) >= len(COLUMNS), f"{len(header)} columns, {len(COLUMNS)} are needed")
     names = ["_".join(cell.split()).lower() for cell in header]
     if set(COLUMNS) <= set(names):
         return tuple(names.index(column) for column in COLUMNS)
     for number, name in enumerate(names):
         if name in COLUMNS and number != COLUMNS.index(name):
             missing = next(column for column in COLUMNS if column not in names)
-            raise ValueError(
+            raise NotTakenError(
                 f"the column '{name}' is not in its place, and there is no column '{missing}'"
             )
     return tuple(range(len(COLUMNS)))
@@ -108,25 +96,16 @@ def read_template_list(value: Json, file: str) -> Iterator[LangbiteTemplate | Sk
         prediction = entry.get("oracle_prediction")
         if isinstance(prediction, dict):
             cells[-1] = json.dumps(prediction)
-        yield _template(cells, file, number, None, "\t", tuple(range(len(COLUMNS))))
+        yield _template(cells, file, number, range(len(COLUMNS)))
 
 
 def _template(
-    row: Sequence[str],
-    file: str,
-    line: int,
-    raw: str | None,
-    delimiter: str,
-    order: Sequence[int],
+    row: Sequence[str], file: str, line: int, order: Sequence[int]
 ) -> LangbiteTemplate | SkippedItem:
     """Return the template in a row; `order` are the positions of the columns."""
 
     def rejected(number: int, reason: str) -> SkippedItem:
-        column = None
-        if raw is not None:  # the start of the field, if the row is on one line
-            before = raw.split(delimiter)[: order[number]]
-            column = len(delimiter.join(before)) + bool(before) + 1
-        return SkippedItem(file, f"{COLUMNS[number]}: {reason}", line, column)
+        return SkippedItem(file, f"{COLUMNS[number]}: {reason}", line)
 
     cells = [row[at] if at < len(row) else "" for at in order]
     cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(cells)]
