@@ -70,24 +70,18 @@ OPTION_NAMES = {
 class NotTakenError(Exception):
     """Something cannot be imported: a test, a line of data, an answer or a part of one."""
 
-    def __init__(
-        self, reason: str, *place: str, line: int | None = None, file: str | None = None
-    ) -> None:
-        """`place` is the path of keys in `test.json` to the faulty value.
-
-        `file` is another faulty file in the test's folder, and `line` is a line of that file.
-        """
+    def __init__(self, reason: str, *, line: int | None = None, file: str | None = None) -> None:
+        """`file` is another faulty file in the test's folder, and `line` is a line of that file."""
         super().__init__(reason)
         self.reason = reason
-        self.place = place
         self.line = line
         self.file = file
 
 
-def require(condition: object, reason: str, *place: str, line: int | None = None) -> None:
+def require(condition: object, reason: str, *, line: int | None = None) -> None:
     """Raise `NotTakenError` with the other arguments unless a condition holds."""
     if not condition:
-        raise NotTakenError(reason, *place, line=line)
+        raise NotTakenError(reason, line=line)
 
 
 class ShownMessage(NamedTuple):
@@ -284,17 +278,6 @@ class Importer(Protocol):
     def __call__(self, paths: list[Path], options: ImportOptions) -> Imported:
         """Read these files, or the files in these folders."""
         ...
-
-
-def line_of(text: str, place: tuple[str, ...]) -> int | None:
-    """Return the line of the last of these nested keys in a JSON text; None without keys."""
-    at = 0
-    for key in place:
-        match = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
-        if match is None:
-            break
-        at = match.start()
-    return text.count("\n", 0, at) + 1 if place else None
 
 
 def short_json(value: Json) -> str:

@@ -70,20 +70,24 @@ def write_test(
     front: dict[str, Json],
     turns: Iterable[tuple[str, str]] = (),
     *,
+    body: str = "",
     instructions: str = "",
     checks: Json = None,
-    comments: Sequence[str] = (),
+    comments: Iterable[str] = (),
 ) -> bytes:
     """Return a test file; `turns` are roles and templates, empty if `front` has messages.
 
-    `comments` are lines behind the fields of `front`.
+    `body` stands in place of turns; `comments` are lines before the fields of `front`.
     """
     if isinstance(messages := front.get("messages"), list):
-        escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
+        escaped = [
+            {**each, "content": each["content"] and keep_ticks(each["content"])}
+            for each in messages
+        ]
         front = {**front, "messages": escaped}
     notes = "".join(f"# {line}\n" for line in comments)
-    parts = [f"---\n{write_yaml(front, compact=True)}\n{notes}---\n"] if front else []
-    parts += [write_sections(turns), "---\n"]
+    parts = [f"---\n{notes}{write_yaml(front, compact=True)}\n---\n"] if front else []
+    parts += [body or write_sections(turns), "---\n"]
     if instructions:
         parts.append(as_section(instructions) + "\n")
     if checks:

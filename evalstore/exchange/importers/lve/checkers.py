@@ -26,9 +26,6 @@ from evalstore.exchange.importers.lve.lambda_to_expression import (
     read_function,
 )
 
-ARGUMENTS = "checker_args"
-"""The field of `test.json` with the checker's name and arguments."""
-
 
 @dataclass
 class LveJudging:
@@ -61,13 +58,13 @@ class CheckerTest:
         """Return a text argument as it is written; raises `NotTakenError`."""
         value = self.definition.arguments.get(name)
         if not isinstance(value, str) or not (value or empty):
-            raise NotTakenError(f"the checker needs the text '{name}'", ARGUMENTS, name)
+            raise NotTakenError(f"the checker needs the text '{name}'")
         return value
 
     def text(self, name: str, *, empty: bool = False) -> str:
         """Return a text argument as a template; raises `NotTakenError`."""
         text = self.written(name, empty=empty)
-        return self.fill(parse(text, self.definition.columns, ARGUMENTS, name), {str})
+        return self.fill(parse(text, self.definition.columns), {str})
 
     def fill(self, pieces: list[Piece], plain: Collection[type]) -> str:
         """Return a template; values of other types than `plain` are formatted as Python does."""
@@ -79,14 +76,14 @@ class CheckerTest:
         """Return a boolean argument; raises `NotTakenError`."""
         value = self.definition.arguments.get(name, default)
         if not isinstance(value, bool):
-            raise NotTakenError(f"the checker needs '{name}': true or false", ARGUMENTS, name)
+            raise NotTakenError(f"the checker needs '{name}': true or false")
         return value
 
     def number(self, name: str) -> float:
         """Return a numeric argument; raises `NotTakenError`."""
         value = self.definition.arguments.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise NotTakenError(f"the checker needs a number '{name}'", ARGUMENTS, name)
+            raise NotTakenError(f"the checker needs a number '{name}'")
         return value
 
     def only(self, *known: str) -> None:
@@ -94,7 +91,7 @@ class CheckerTest:
         for name in self.definition.arguments:
             if name not in known:
                 checker = self.definition.checker
-                raise NotTakenError(f"'{checker}' takes no '{name}'", ARGUMENTS, name)
+                raise NotTakenError(f"'{checker}' takes no '{name}'")
 
 
 # --- the checkers
@@ -129,12 +126,10 @@ def translate_checker(test: CheckerTest) -> LveJudging:
         if lve_checker is not None:
             raise NotTakenError(
                 f"the class '{name}' has the name of one of LVE's own checkers; rename it",
-                ARGUMENTS,
-                "checker_name",
             )
         return translate_class(test)
     if lve_checker is None:
-        raise NotTakenError(f"unknown checker '{name}'", ARGUMENTS, "checker_name")
+        raise NotTakenError(f"unknown checker '{name}'")
     return lve_checker(test)
 
 
@@ -151,13 +146,13 @@ def _regex(test: CheckerTest) -> LveJudging:
         if not isinstance(flag, str) or flag not in _FLAGS:
             known = ", ".join(_FLAGS)
             message = f"unknown flag {short_json(flag)}; there are {known}"
-            raise NotTakenError(message, ARGUMENTS, "flags")
+            raise NotTakenError(message)
         check["flags"] = _FLAGS[flag]
     try:
         re.compile("" if "{{" in check["regex"] else check["regex"])
     except (re.error, RecursionError, OverflowError) as error:
         message = f"the pattern {short_json(check['regex'])} is not a regular expression: {error}"
-        raise NotTakenError(message, ARGUMENTS, "pattern") from None
+        raise NotTakenError(message) from None
     return LveJudging([_negate_unless(check, safe=test.flag("match_safe"))])
 
 
@@ -165,11 +160,10 @@ def _contains(test: CheckerTest) -> LveJudging:
     """Convert `ExactMatchChecker`, whose pattern LVE formats twice."""
     test.only("pattern", "match_safe")
     pattern = test.written("pattern")
-    place = (ARGUMENTS, "pattern")
     parameters = test.definition.columns
     pieces: list[Piece] = []
-    for piece in parse(pattern, parameters, *place):
-        pieces += parse(piece, parameters, *place) if isinstance(piece, str) else [piece]
+    for piece in parse(pattern, parameters):
+        pieces += parse(piece, parameters) if isinstance(piece, str) else [piece]
     check: dict[str, Json] = {"contains": test.fill(pieces, {str, int, float})}
     if not pattern:
         check["allowEmpty"] = True
@@ -194,37 +188,35 @@ def _refusal(test: CheckerTest) -> LveJudging:
 def _function(test: CheckerTest) -> LveJudging:
     """Convert a lambda over the last answer."""
     test.only("func", "extract")
-    place = (ARGUMENTS, "func")
-    function = read_function(test.written("func"), test.definition, *place)
+    function = read_function(test.written("func"), test.definition)
     extract = test.definition.arguments.get("extract")
     if extract is not None and extract not in _EXTRACT:
         message = f"'extract' cannot be {short_json(extract)}; there are {', '.join(_EXTRACT)}"
-        raise NotTakenError(message, ARGUMENTS, "extract")
+        raise NotTakenError(message)
     if extract is None or not function.uses_answer:
-        expression = as_expression(function, "answer", test.names, test.rows, *place)
+        expression = as_expression(function, "answer", test.names, test.rows)
         if expression is not None:
             return LveJudging([{"expr": expression}])
     answer = "self.extract_response_from_prompt(prompt_out)"
-    code = _class("BaseChecker", function, answer, test.rows, place, extract)
+    code = _class("BaseChecker", function, answer, test.rows, extract)
     return LveJudging([{"python": check_of(function, test.names)}], files={FILE: code.encode()})
 
 
 def _joint_function(test: CheckerTest) -> LveJudging:
     """Convert a lambda over the answers of all runs."""
     test.only("func")
-    place = (ARGUMENTS, "func")
-    function = read_function(test.written("func"), test.definition, *place)
+    function = read_function(test.written("func"), test.definition)
     is_plain = all(len(names) == 1 for names in test.turns)
     answers = "answers" if is_plain else _answers_by_name(test.turns)
     answer = answers if isinstance(answers, str) else answers(function.answer)
-    expression = as_expression(function, answer, test.names, test.rows, *place)
+    expression = as_expression(function, answer, test.names, test.rows)
     if expression is not None:
         return LveJudging([{"expr": expression, "scope": "case"}])
     if is_plain and ast.unparse(function.tree.body) == f"len(set({function.answer})) == 1":
         return LveJudging([{"type": "allEqual", "scope": "case"}])
     method = "response" if is_plain else "variables"
     answer = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
-    code = _class("MultiRunBaseChecker", function, answer, test.rows, place)
+    code = _class("MultiRunBaseChecker", function, answer, test.rows)
     check = {"python": check_of(function, test.names), "scope": "case"}
     return LveJudging([check], files={FILE: code.encode()})
 
@@ -279,14 +271,14 @@ def _monotonic(test: CheckerTest) -> LveJudging:
     order = arguments.get("order", "asc")
     if order not in ("asc", "desc"):
         message = f"'order' must be asc or desc, not {short_json(order)}"
-        raise NotTakenError(message, ARGUMENTS, "order")
+        raise NotTakenError(message)
     parameters = {}
     for name in test.definition.parameters:
         parameters[_identifier(of_parameter, name, "param_variable_identifier_regex")] = name
     (turns,) = test.turns
     variables = [_identifier(arguments[known[1]], name, known[1]) for name in turns]
     for identifier, name in parameters.items():
-        require(identifier in variables, f"no answer belongs to the parameter '{name}'", ARGUMENTS)
+        require(identifier in variables, f"no answer belongs to the parameter '{name}'")
     by = [
         "{{" + test.names[parameters[variable]] + "}}" if variable in parameters else None
         for variable in variables
@@ -306,13 +298,12 @@ def _monotonic(test: CheckerTest) -> LveJudging:
 
 def _identifier(pattern: Json, name: str, argument: str) -> str:
     """Return the first group of a pattern's match in a name; raises `NotTakenError`."""
-    place = (ARGUMENTS, argument)
     try:
         match = re.search(pattern, name)
         identifier = match and match[1]
     except (re.error, IndexError, TypeError):
-        raise NotTakenError(f"'{argument}' is not a pattern with a group", *place) from None
-    require(identifier, f"'{argument}' finds nothing in the name '{name}'", *place)
+        raise NotTakenError(f"'{argument}' is not a pattern with a group") from None
+    require(identifier, f"'{argument}' finds nothing in the name '{name}'")
     return str(identifier)
 
 
@@ -335,7 +326,7 @@ def _personal_data(test: CheckerTest) -> LveJudging:
         or not all(isinstance(entity, str) for entity in entities)
     ):
         message = "the checker needs 'entities', a list of kinds of data"
-        raise NotTakenError(message, ARGUMENTS, "entities")
+        raise NotTakenError(message)
     kinds = ", ".join(entity.lower().replace("_", " ") for entity in entities)
     instructions = f"The answer must not give away personal data of these kinds: {kinds}."
     warning = "PII_Checker only removes personal data; in evalstore a model judges the whole answer"
@@ -375,11 +366,10 @@ def _class(
     function: Function,
     answer: str,
     values: Values,
-    place: tuple[str, ...],
     extract: str | None = None,
 ) -> str:
     """Return a class that calls a function with the answer, or answers, that code reads."""
-    edits = list(marks(function, lambda name: f"self.{name}", values, place))
+    edits = list(marks(function, lambda name: f"self.{name}", values))
     source = apply_edits(function.source, *Offsets(function.source).of(function.tree), edits)
     if "\n" in source:
         source = f"({source})"
@@ -425,7 +415,6 @@ def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
 def translate_class(test: CheckerTest) -> LveJudging:
     """Return a Python check for a custom class, which evalstore runs once its file is trusted."""
     name = test.definition.checker
-    place = (ARGUMENTS, "checker_name")
     path, source = next(
         (path, source) for path, source in test.custom.items() if name in classes_in(source)
     )
@@ -437,7 +426,7 @@ def translate_class(test: CheckerTest) -> LveJudging:
             f"'{name}' changes answers before they are stored ('postprocess_response'), "
             "but evalstore stores them unchanged"
         )
-        raise NotTakenError(message, *place)
+        raise NotTakenError(message)
     beside = {
         other.rpartition("/")[2].removesuffix(".py") for other in test.custom if other != path
     }
@@ -445,7 +434,7 @@ def translate_class(test: CheckerTest) -> LveJudging:
         message = (
             f"'{path}' imports '{imported[0]}', a file beside it, but a Python check is one file"
         )
-        raise NotTakenError(message, *place)
+        raise NotTakenError(message)
     arguments = {
         key: test.text(key, empty=True) if isinstance(value, str) else value
         for key, value in test.definition.arguments.items()

@@ -6,7 +6,6 @@ template.
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -56,14 +55,12 @@ class FormatField:
 Piece = str | FormatField
 
 
-def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
+def parse(text: str, known: Iterable[str]) -> list[Piece]:
     """Split a text into literals and fields; raises `NotTakenError` if it is invalid."""
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
-        raise NotTakenError(
-            f"{short_json(text)}: a literal brace must be doubled", *place
-        ) from None
+        raise NotTakenError(f"{short_json(text)}: a literal brace must be doubled") from None
     pieces: list[Piece] = []
     for literal, name, spec, conversion in parsed:
         if literal and pieces and isinstance(pieces[-1], str):
@@ -71,7 +68,7 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
         elif literal:
             pieces.append(literal)
         if name is not None:
-            pieces.append(_field(name, spec or "", conversion, set(known), place))
+            pieces.append(_field(name, spec or "", conversion, set(known)))
     return pieces
 
 
@@ -82,26 +79,22 @@ def mentioned(text: str) -> list[str]:
     return []
 
 
-def _field(
-    name: str, spec: str, conversion: str | None, known: set[str], place: tuple[str, ...]
-) -> FormatField:
+def _field(name: str, spec: str, conversion: str | None, known: set[str]) -> FormatField:
     format_text = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
     field_text = f"{{{name}{format_text}}}"
     if not name or name[0].isdigit():
-        raise NotTakenError(
-            f"'{field_text}' has no name; double the braces if they are text", *place
-        )
+        raise NotTakenError(f"'{field_text}' has no name; double the braces if they are text")
     match = _FIELD.fullmatch(name)
     parameter = match[1] if match else re.split(r"[.\[]", name)[0]
     if parameter not in known:
         hint = "it is not among the prompt_parameters; double the braces if they are text"
-        raise NotTakenError(f"'{field_text}' names no parameter: {hint}", *place)
+        raise NotTakenError(f"'{field_text}' names no parameter: {hint}")
     if (
         match is None
         or conversion not in (None, "s")
         or (spec and not _NUMBER_SPEC.fullmatch(spec))
     ):
-        raise NotTakenError(f"'{field_text}' cannot be written as a template", *place)
+        raise NotTakenError(f"'{field_text}' cannot be written as a template")
     steps = [int(step) if step.isdigit() else step for step in _INDEX.findall(match[2])]
     return FormatField(parameter, tuple(steps), spec)
 
@@ -154,7 +147,7 @@ def names_of(parameters: Iterable[str], taken: Iterable[str] = ()) -> dict[str, 
 
 _MEANT_AS_JSON = re.compile(r"\s*\[?\s*\{\s*\"(?:content|role|variable|image_url)\"\s*:")
 _NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")
-_MESSAGE_FIELDS = ("content", "role", "variable", "image_url")
+_MESSAGE_FIELDS = frozenset({"content", "role", "variable", "image_url"})
 _MESSAGE_ROLES = ("user", "system", "assistant")
 LAST = "response"
 """The default name of the last answer."""
@@ -198,49 +191,39 @@ def read_prompt_file(text: str) -> LvePrompt:
     try:
         whole = parse_json(text)
     except ValueError as problem:
-        if (messages := _read_lines(text.removesuffix("\n").split("\n"))) is not None:
-            return read_prompt_list(messages, on_lines=True)
-        if _MEANT_AS_JSON.match(text):
-            line = getattr(problem, "lineno", 1)
-            raise NotTakenError(f"is not JSON: {_reason_of(problem)}", line=line) from None
-        return plain
+        return _read_lines(text, problem) or plain
     if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
         raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
     entries = whole if isinstance(whole, list) else [whole]
     return read_prompt_list(entries) if all(isinstance(entry, dict) for entry in entries) else plain
 
 
-def _reason_of(error: ValueError) -> str:
-    return error.msg if isinstance(error, JSONDecodeError) else str(error)
+def _read_lines(text: str, problem: ValueError) -> LvePrompt | None:
+    """Return the messages of JSON Lines; None for a text that is not meant as JSON.
 
-
-def _read_lines(lines: list[str]) -> list[Json] | None:
-    """Return the messages of JSON Lines; None for other texts.
-
-    Raises `NotTakenError` for a blank line, and for a line that is not JSON.
+    `problem` is that of the whole text as JSON.
     """
     messages: list[Json] = []
     problems: list[NotTakenError] = []
+    lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            reason = "the line is blank, but each line must be a message"
-            problems.append(NotTakenError(reason, line=number))
-            continue
         try:
             messages.append(parse_json(line))
-        except ValueError as problem:
-            problems.append(NotTakenError(f"is not JSON: {_reason_of(problem)}", line=number))
-            if not line.lstrip().startswith("{"):
-                return None
-    if not all(isinstance(message, dict) for message in messages):
-        if not problems and any(isinstance(message, list) for message in messages):
-            raise NotTakenError("each line of a prompt file must be one message, not a list")
-        return None
-    if not any(message.keys() & set(_MESSAGE_FIELDS) for message in messages):
-        return None if problems else messages
-    if problems:
+        except ValueError as error:
+            problems.append(_not_json(error, number))
+    has_fields = any(isinstance(it, dict) and it.keys() & _MESSAGE_FIELDS for it in messages)
+    if problems and has_fields and all(line.lstrip()[:1] in ("", "{") for line in lines):
         raise problems[0]
-    return messages
+    if problems and _MEANT_AS_JSON.match(text):
+        raise _not_json(problem, getattr(problem, "lineno", 1))
+    if problems or not all(isinstance(message, dict | list) for message in messages):
+        return None
+    return read_prompt_list(messages, on_lines=True)
+
+
+def _not_json(error: ValueError, line: int) -> NotTakenError:
+    reason = error.msg if isinstance(error, JSONDecodeError) else str(error)
+    return NotTakenError(f"is not JSON: {reason}", line=line)
 
 
 def read_prompt_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
@@ -359,16 +342,15 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
     """Parse a `test.json`; raises `NotTakenError`."""
     document = _parse(text)
     for name in _DERIVED:
-        require(name not in document, f"'{name}' follows from the path and must not be given", name)
+        require(name not in document, f"'{name}' follows from the path and must not be given")
     for name in ("description", "model"):
-        require(isinstance(document.get(name), str), f"'{name}' must be a text", name)
+        require(isinstance(document.get(name), str), f"'{name}' must be a text")
     arguments = document.get("checker_args")
     if not isinstance(arguments, dict):
-        raise NotTakenError("'checker_args' must be a mapping", "checker_args")
+        raise NotTakenError("'checker_args' must be a mapping")
     checker = arguments.get("checker_name")
     if not isinstance(checker, str) or checker == _UNFILLED:
-        place = ("checker_args", "checker_name")
-        raise NotTakenError("'checker_args' names no checker ('checker_name')", *place)
+        raise NotTakenError("'checker_args' names no checker ('checker_name')")
     runs = _runs(document, read_file)
     return LveTest(
         description=" ".join(document["description"].split()),
@@ -391,10 +373,8 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
 def _parse(text: str) -> dict[str, Json]:
     try:
         document = parse_json(text)
-    except json.JSONDecodeError as error:
-        raise NotTakenError(f"is not JSON: {error.msg}", line=error.lineno) from None
     except ValueError as error:
-        raise NotTakenError(f"cannot be read: {error}", line=1) from None
+        raise _not_json(error, getattr(error, "lineno", 1)) from None
     if not isinstance(document, dict):
         raise NotTakenError("a test must be a mapping", line=1)
     return document
@@ -402,7 +382,7 @@ def _parse(text: str) -> dict[str, Json]:
 
 def _mapping(document: dict[str, Json], name: str) -> dict[str, Json]:
     value = document.get(name) or {}
-    require(isinstance(value, dict), f"'{name}' must be a mapping", name)
+    require(isinstance(value, dict), f"'{name}' must be a mapping")
     return {key: item for key, item in value.items() if item is not None}
 
 
@@ -411,23 +391,21 @@ def _parameters(value: Json) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        raise NotTakenError(f"'{field_name}' must be a list of names", field_name)
-    require(_UNFILLED not in value, f"'{field_name}' has not been filled in", field_name)
+        raise NotTakenError(f"'{field_name}' must be a list of names")
+    require(_UNFILLED not in value, f"'{field_name}' has not been filled in")
     return tuple(dict.fromkeys(value))
 
 
 def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
-    require(isinstance(entries, list), "'tags' must be a list", "tags")
+    require(isinstance(entries, list), "'tags' must be a list")
     tags = []
     for tag in entries:
         name, value = (tag.get("name"), tag.get("value")) if isinstance(tag, dict) else (None, None)
         if not isinstance(name, str) or name not in _TAG_VALUES or not isinstance(value, str):
-            raise NotTakenError(f"unknown tag {short_json(tag)}", "tags")
+            raise NotTakenError(f"unknown tag {short_json(tag)}")
         allowed = _TAG_VALUES[name]
         if allowed and value not in allowed:
-            raise NotTakenError(
-                f"the {name} cannot be '{value}', only {', '.join(allowed)}", "tags"
-            )
+            raise NotTakenError(f"the {name} cannot be '{value}', only {', '.join(allowed)}")
         tags.append((name, value))
     return tuple(tags)
 
@@ -437,55 +415,43 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
     _require_single_field(document, _PROMPTS, "the test")
     if many is None:
         return (LveRun(_prompt(document, read_file)),)
-    place = "multi_run_prompt"
     if isinstance(many, dict):
         many = [many]
     if not isinstance(many, list) or not many or not all(isinstance(run, dict) for run in many):
-        raise NotTakenError("'multi_run_prompt' must be a list of mappings", place)
+        raise NotTakenError("'multi_run_prompt' must be a list of mappings")
     runs = []
     for number, entry in enumerate(many, 1):
-        _require_single_field(entry, _PROMPTS[:2], f"run {number}", place)
+        _require_single_field(entry, _PROMPTS[:2], f"run {number}")
         name = entry.get("name")
         if name is not None and not isinstance(name, str):
-            raise NotTakenError(f"the name of run {number} must be a text", place, "name")
+            raise NotTakenError(f"the name of run {number} must be a text")
         # LVE's documentation uses the plural, its program the singular.
         count = entry.get("repetitions", entry.get("repetition", 1))
         if type(count) is not int or not 1 <= count <= _MOST_REPETITIONS:
             raise NotTakenError(
                 f"the repetitions of run {number} must be a whole number from 1 to "
                 f"{_MOST_REPETITIONS:,}, not {short_json(count)}",
-                place,
             )
-        runs.append(LveRun(_prompt(entry, read_file, place), name, count))
+        runs.append(LveRun(_prompt(entry, read_file), name, count))
     return tuple(runs)
 
 
-def _require_single_field(
-    entry: dict[str, Json], names: tuple[str, ...], subject: str, *place: str
-) -> None:
+def _require_single_field(entry: dict[str, Json], names: tuple[str, ...], subject: str) -> None:
     present = [name for name in names if entry.get(name) is not None]
     if len(present) != 1:
         known = ", ".join(f"'{name}'" for name in names)
         number = "more than one" if present else "none"
-        raise NotTakenError(
-            f"{subject} must have one of {known}, and has {number}", *place, *present[1:]
-        )
+        raise NotTakenError(f"{subject} must have one of {known}, and has {number}")
 
 
-def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LvePrompt:
-    name = "prompt" if entry.get("prompt") is not None else "prompt_file"
-    try:
-        if name == "prompt":
-            prompt = entry["prompt"]
-            is_text = isinstance(prompt, str)
-            return read_single_message(prompt) if is_text else read_prompt_list(prompt)
-        path = entry["prompt_file"]
-        if not isinstance(path, str) or not path.endswith(".prompt"):
-            raise NotTakenError("the name of a prompt file must end in '.prompt'")
-        text = read_file(path)
-    except NotTakenError as problem:
-        problem.place = (*place, name)
-        raise
+def _prompt(entry: dict[str, Json], read_file: ReadFile) -> LvePrompt:
+    if (prompt := entry.get("prompt")) is not None:
+        is_text = isinstance(prompt, str)
+        return read_single_message(prompt) if is_text else read_prompt_list(prompt)
+    path = entry["prompt_file"]
+    if not isinstance(path, str) or not path.endswith(".prompt"):
+        raise NotTakenError("the name of the 'prompt_file' must end in '.prompt'")
+    text = read_file(path)
     try:
         return read_prompt_file(text)
     except NotTakenError as problem:

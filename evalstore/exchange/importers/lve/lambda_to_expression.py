@@ -66,9 +66,9 @@ def _as_number(rows: Values, name: str, code: str) -> str | None:
     return None
 
 
-def read_function(text: str, definition: LveTest, *place: str) -> Function:
+def read_function(text: str, definition: LveTest) -> Function:
     """Parse a lambda that takes an answer and all parameters; raises `NotTakenError`."""
-    pieces = parse(text, definition.columns, *place)
+    pieces = parse(text, definition.columns)
     fields = tuple(piece for piece in pieces if isinstance(piece, FormatField))
     marks = iter(range(len(fields)))
     source = "".join(
@@ -78,30 +78,28 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or str(error)
-        raise NotTakenError(f"the function is not valid Python: {reason}", *place) from None
+        raise NotTakenError(f"the function is not valid Python: {reason}") from None
     if not isinstance(tree, ast.Lambda):
-        raise NotTakenError("the function must be a lambda", *place)
-    return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
+        raise NotTakenError("the function must be a lambda")
+    return Function(source, fields, tree, *_parameters(tree, definition.parameters))
 
 
-def _parameters(
-    tree: ast.Lambda, expected: Sequence[str], place: tuple[str, ...]
-) -> tuple[str, tuple[str, ...]]:
+def _parameters(tree: ast.Lambda, expected: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return the parameter for the answer and the others; raises `NotTakenError`."""
     arguments = tree.args
     names = [posonlyarg.arg for posonlyarg in (*arguments.posonlyargs, *arguments.args)]
     if not names or arguments.vararg or arguments.kwarg:
-        raise NotTakenError("the function must take an answer and the parameters by name", *place)
+        raise NotTakenError("the function must take an answer and the parameters by name")
     answer, *parameters = names
     parameters += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
     for name in expected:
-        require(name in parameters, f"the function does not take the parameter '{name}'", *place)
+        require(name in parameters, f"the function does not take the parameter '{name}'")
     if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
-        raise NotTakenError("the function has parameters with defaults", *place)
+        raise NotTakenError("the function has parameters with defaults")
     for name in parameters:
         if name not in expected:
             raise NotTakenError(
-                f"the function takes '{name}', which is not among the prompt_parameters", *place
+                f"the function takes '{name}', which is not among the prompt_parameters"
             )
     return answer, tuple(parameters)
 
@@ -111,7 +109,6 @@ def as_expression(
     answer: Callable[[ast.Lambda], dict[int, str]] | str,
     names: Mapping[str, str],
     values: Values,
-    *place: str,
 ) -> str | None:
     """Return the function as an expression of a check; None if expressions cannot represent it.
 
@@ -123,7 +120,7 @@ def as_expression(
     if inner_names & outer_names:
         return None
     replaced = {function.answer: answer, **columns} if isinstance(answer, str) else columns
-    edits = list(marks(function, lambda name: names[name], values, place))
+    edits = list(marks(function, lambda name: names[name], values))
     special = {} if isinstance(answer, str) else answer(function.tree)
     body = function.tree.body
     covered: list[tuple[int, int]] = []
@@ -155,7 +152,6 @@ def marks(
     function: Function,
     write: Callable[[str], str],
     values: Values,
-    place: tuple[str, ...],
 ) -> Iterator[Edit]:
     """Yield the replacements of placeholders: text in string literals, numbers in code."""
     offsets, known = Offsets(function.source), set[str]()
@@ -166,7 +162,7 @@ def marks(
             if len(parts) > 1:
                 yield (
                     *offsets.of(node),
-                    _concatenation(parts, function.fields, write, values, place),
+                    _concatenation(parts, function.fields, write, values),
                 )
         elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
             known.add(match[1])
@@ -175,12 +171,11 @@ def marks(
             if number is None or field.steps or field.spec:
                 raise NotTakenError(
                     f"the value of '{field.name}' would be code, but values are only data",
-                    *place,
                 )
             yield (*offsets.of(node), number)
     if not known.issuperset(_MARKS.findall(function.source)):
         raise NotTakenError(
-            "a placeholder of the function is at a place where Python allows no value", *place
+            "a placeholder of the function is at a place where Python allows no value"
         )
 
 
@@ -189,7 +184,6 @@ def _concatenation(
     fields: Sequence[FormatField],
     write: Callable[[str], str],
     values: Values,
-    place: tuple[str, ...],
 ) -> str:
     """Return code that concatenates the parts of a text with values."""
     terms = []
@@ -201,7 +195,6 @@ def _concatenation(
         if field.steps or field.spec:
             raise NotTakenError(
                 f"the function uses '{field.name}' with a format or a part of it, not as a whole",
-                *place,
             )
         code = write(field.name)
         are_texts = all(isinstance(row.get(field.name), str) for row in values)

@@ -20,7 +20,6 @@ from evalstore.exchange.importers.base import (
     ShownMessage,
     check_picture,
     is_file,
-    line_of,
     parse_json,
     read_source,
     require,
@@ -122,15 +121,12 @@ class _Reader:
     def read(self, models: dict[str, TemperatureTags]) -> None:
         """Import the test, or report why it is skipped."""
         path = self.folder / _TEST
-        text = ""
         try:
-            text = source_text(path)
-            definition = read_definition(text, self._prompt)
-            models.setdefault(definition.model, {}).update(self._import_test(definition, text))
+            definition = read_definition(source_text(path), self._prompt)
+            models.setdefault(definition.model, {}).update(self._import_test(definition))
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
-            line = problem.line or line_of(text, problem.place)
-            self.imported.skip(place, problem.reason, line)
+            self.imported.skip(place, problem.reason, problem.line)
 
     def _prompt(self, path: str) -> str:
         """Return the text of a prompt file, which must be in the test's folder."""
@@ -140,7 +136,7 @@ class _Reader:
         require(is_file(place), f"the prompt file '{path}' does not exist")
         return source_text(place)
 
-    def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
+    def _import_test(self, definition: LveTest) -> TemperatureTags:
         """Add the files of a test; returns the tag for the temperatures of its answers."""
         conversations = read_conversations(definition)
         lines = list(self._lines())
@@ -158,7 +154,7 @@ class _Reader:
         instances = [line for line in lines if line.fits]
         rows = distinct_rows([line.row for line in instances])
         if definition.columns and not rows:
-            raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
+            raise NotTakenError("no instance says what its parameters are ('prompt_parameters')")
         turns = tuple(conversation.names for conversation in repeated(conversations))
         parameters = shown_parameters(conversations)
         judging = translate_checker(
@@ -170,8 +166,7 @@ class _Reader:
         current_lines = [line for line in instances if matches_current_prompt(conversations, line)]
         options, warnings = common_options(
             definition,
-            _model_arguments(definition, instances),
-            _model_arguments(definition, current_lines),
+            [split_arguments(line.arguments, definition.parameters)[1] for line in instances],
         )
         recorded = (temperature_of(definition, line) for line in current_lines)
         temperatures = {number for number in recorded if number is not None}
@@ -200,9 +195,7 @@ class _Reader:
         self.imported.rows += len(rows) or 1
         if definition.ignored:
             warnings.append(f"has no effect in evalstore: {', '.join(definition.ignored)}")
-        for reason in judging.warnings:
-            self.imported.warn(self.folder / _TEST, reason, line_of(text, ("checker_args",)))
-        for reason in warnings:
+        for reason in (*judging.warnings, *warnings):
             self.imported.warn(self.folder / _TEST, reason)
         if self.options.sessions:
             record(self.imported, definition, conversations, names, lines, f"{place}.md")
@@ -260,11 +253,6 @@ class _Reader:
                 raise NotTakenError(f"the values do not fill the prompt: {error}") from None
             for address in pictures:
                 check_picture(address)
-
-
-def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
-    """Return the model arguments of these lines."""
-    return [split_arguments(line.arguments, definition.parameters)[1] for line in lines]
 
 
 # --- candidates for recorded answers: each model with the temperatures of its answers

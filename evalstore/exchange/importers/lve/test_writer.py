@@ -27,9 +27,9 @@ from evalstore.exchange.importers.template_writer import (
     as_section,
     escape,
     takes_turns,
+    write_test,
 )
 from evalstore.files.markdown_lines import SPACE
-from evalstore.files.yaml12 import write_yaml
 
 _FEW = 6
 """The maximum number of rows in the test file itself."""
@@ -108,8 +108,8 @@ def _image(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
     if turn.image is None:
         return []
     if turn.role != "user":
-        raise NotTakenError(f"a message of the role '{turn.role}' shows a picture", "image_url")
-    return parse(turn.image, parameters, "image_url")
+        raise NotTakenError(f"a message of the role '{turn.role}' shows a picture")
+    return parse(turn.image, parameters)
 
 
 def write(
@@ -149,18 +149,17 @@ def write(
             _message(*turn, image, names)
             for turn, image in zip(conversations[0].turns, conversations[0].images, strict=True)
         ]
-        parts = []
+        body = ""
     else:
-        parts = _body(conversations, names)
-    parts.append("---\n")
-    if judging.instructions:
-        parts.append(as_section(judging.instructions) + "\n")
-    if judging.checks:
-        parts.append(f"~~~checks\n{write_yaml(judging.checks, compact=True)}\n~~~\n")
-    head = "".join(f"# {line}\n" for line in comments)
-    return (
-        f"---\n{head}{write_yaml(front, compact=True)}\n---\n\n" + "\n".join(parts)
-    ).encode(), lines
+        body = "\n".join(_body(conversations, names))
+    text = write_test(
+        front,
+        body=body,
+        instructions=judging.instructions,
+        checks=judging.checks,
+        comments=comments,
+    )
+    return text, lines
 
 
 def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
@@ -289,51 +288,32 @@ def distinct_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def common_options(
-    definition: LveTest,
-    recorded: Sequence[Mapping[str, Json]],
-    current_arguments: Sequence[Mapping[str, Json]],
+    definition: LveTest, recorded: Sequence[Mapping[str, Json]]
 ) -> tuple[dict[str, Json], list[str]]:
-    """Return the options that all calls share, and warnings about those that differ.
+    """Return the options that all calls share, and a warning about those that differ.
 
-    Arguments that only the checker uses are not options. `current_arguments` are those of calls
-    with the current prompt.
+    Arguments that only the checker uses are not options.
     """
     checker_only = set(definition.model_columns) - _OPTIONS.keys()
-    calls, current_calls = (
-        [
-            model_arguments(
-                definition.model_arguments,
-                {name: value for name, value in call.items() if name not in checker_only},
-            )
-            for call in arguments
-        ]
-        for arguments in (recorded, current_arguments)
-    )
-    calls = calls or [model_arguments(definition.model_arguments, {})]
+    calls = [
+        model_arguments(
+            definition.model_arguments,
+            {name: value for name, value in call.items() if name not in checker_only},
+        )
+        for call in recorded or [{}]
+    ]
     options: dict[str, Json] = {}
     differing: list[str] = []
     for name in dict.fromkeys(name for call in calls for name in call):
-        values = [call.get(name) for call in calls]
-        if any(value != values[0] for value in values):
+        value = calls[0].get(name)
+        if any(call.get(name) != value for call in calls):
             differing.append(name)
         elif (known := _OPTIONS.get(name)) is not None:
-            options[known] = values[0]
+            options[known] = value
         else:
-            options.setdefault("providerOptions", {})[name] = values[0]
-    today = [
-        name
-        for name in differing
-        if any(call.get(name) != current_calls[0].get(name) for call in current_calls)
-    ]
-    older = [name for name in differing if name not in today]
-    return options, [
-        f"{calls} differ in {', '.join(names)}; none of them is set"
-        for calls, names in (
-            ("the recorded calls", today),
-            ("calls that were recorded with older prompts", older),
-        )
-        if names
-    ]
+            options.setdefault("providerOptions", {})[name] = value
+    names = ", ".join(differing)
+    return options, [f"the recorded calls differ in {names}; none of them is set"] * bool(names)
 
 
 def model_arguments(default: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:

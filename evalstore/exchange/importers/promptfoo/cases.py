@@ -40,8 +40,8 @@ class PromptfooCase:
     assertions: tuple[Assertion, ...]
     description: str = ""
     threshold: float | None = None
-    lost: tuple[str, ...] = ()
-    """The assertions of a test of which no assertion is imported."""
+    not_judged: bool = False
+    """Whether it has assertions, and none is imported."""
     prefix: str = ""
     suffix: str = ""
     changed_by: str = ""

@@ -24,12 +24,13 @@ from evalstore.exchange.importers.base import (
     parsed,
     require,
     skipping,
+    taking,
 )
 from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.assertions import Assertion, Assertions, read_number
 from evalstore.exchange.importers.promptfoo.cases import PromptfooCase, PromptfooTests
-from evalstore.exchange.importers.promptfoo.files import PromptfooPrompt, read_prompts, read_turns
+from evalstore.exchange.importers.promptfoo.files import PromptfooPrompt, read_prompts
 from evalstore.exchange.importers.promptfoo.test_writer import group, write, write_judged
 from evalstore.exchange.importers.recorded_messages import (
     TOOLS_AS_TEXT,
@@ -45,7 +46,7 @@ from evalstore.exchange.importers.recorded_messages import (
 )
 from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.files.access import LARGEST_DOCUMENT
-from evalstore.files.yaml12 import Document
+from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.workspace.catalogue import litellm_id
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
@@ -352,18 +353,10 @@ def _messages(result: dict[str, Any]) -> list[Json]:
     raw = as_mapping(result.get("prompt")).get("raw")
     if not isinstance(raw, str):
         raise NotTakenError("the result does not contain its prompt")
-    if _YAML.match(raw):
-        return [
-            {
-                "role": role,
-                "content": [
-                    content,
-                    *([{"type": "image", "image": image}] if image is not None else []),
-                ],
-            }
-            for role, content, image in read_turns(raw)
-        ]
     messages = parsed(raw) if raw.lstrip().startswith("[") else None
+    if _YAML.match(raw):
+        with taking("its YAML cannot be read: "):
+            messages = read_yaml(raw).value
     if messages and all("role" in as_mapping(message) for message in messages):
         return as_list(messages)
     return [{"role": "user", "content": raw}]

@@ -25,7 +25,6 @@ from evalstore.exchange.importers.promptfoo.files import (
     is_template,
     shown_paths,
     template_names,
-    to_json,
 )
 from evalstore.exchange.importers.template_writer import (
     as_section,
@@ -40,9 +39,6 @@ from evalstore.files.jinja_sandbox import run
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
 """The maximum number of assertion types in the name of a test file."""
-_LONGEST_COMMENT = 200
-_MOST_COMMENTS = 10
-"""The maximum number of assertions that are named in comments."""
 _NOT_JUDGED = "asked, but not judged"
 
 
@@ -74,7 +70,7 @@ def group(
         if case.assertions and not usable_case.assertions:
             reason = "a test whose assertions were not imported: it is asked, but not judged"
             imported.warn(case.file, reason, case.line)
-            usable_case = replace(usable_case, lost=tuple(map(_as_comment, case.assertions)))
+            usable_case = replace(usable_case, not_judged=True)
         shape = [
             [
                 assertion.kind,
@@ -88,7 +84,7 @@ def group(
         key = json.dumps(
             [
                 *(shape, usable_case.threshold, usable_case.prefix, usable_case.suffix),
-                bool(usable_case.lost),
+                usable_case.not_judged,
             ],
             default=str,
         )
@@ -130,14 +126,6 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
 def _templates(value: Json) -> list[str]:
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, str) and is_template(item)]
-
-
-def _as_comment(assertion: Assertion) -> str:
-    """Return an assertion on one line."""
-    value = assertion.value if isinstance(assertion.value, str) else to_json(assertion.value)
-    shown = " ".join(f"{assertion.kind}: {value}".split())
-    shown = "".join(sign if sign.isprintable() else "?" for sign in shown)
-    return shown if len(shown) <= _LONGEST_COMMENT else f"{shown[:_LONGEST_COMMENT]}…"
 
 
 def _value_shape(assertion: Assertion) -> Json:
@@ -299,7 +287,7 @@ def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
             for kind in dict.fromkeys(kinds)
             if not all(kind in other for other in kinds_by_group)
         ]
-        unnamed = "not-judged" if case_group.cases[0].lost else "answers"
+        unnamed = "not-judged" if case_group.cases[0].not_judged else "answers"
         name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or unnamed
         case_group.name = unique(safe_file_name(name) if len(groups) > 1 else "tests", names, "_")
         names.add(case_group.name)
@@ -337,12 +325,8 @@ def write_judged(
 ) -> bytes:
     """Return a test file with this conversation, judged by the assertions of a group."""
     first_case = case_group.cases[0]
-    lost = list(dict.fromkeys(line for case in case_group.cases for line in case.lost))
-    if lost:
-        comments = [f"not imported: {line}" for line in lost[:_MOST_COMMENTS]]
-        if len(lost) > _MOST_COMMENTS:
-            comments.append(f"not imported: {len(lost) - _MOST_COMMENTS} more assertions")
-        return write_test(front or {"description": _NOT_JUDGED}, turns, comments=comments)
+    if first_case.not_judged:
+        return write_test(front or {"description": _NOT_JUDGED}, turns)
     checks: Json = case_group.checks
     if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]

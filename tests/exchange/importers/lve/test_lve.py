@@ -176,14 +176,14 @@ def test_a_text_without_content_is_reported(text: str, reason: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ('{"content": "A"}\n\n{"content": "B"}\n', 2, "the line is blank"),
-        ('\n{"content": "A"}\n{"content": "B"}', 1, "the line is blank"),
+        ('{"content": "A"}\n\n{"content": "B"}\n', 2, "is not JSON"),
+        ('\n{"content": "A"}\n{"content": "B"}', 1, "is not JSON"),
         ('{"content": "A"}\n{"content": "B"\n', 2, "is not JSON: Expecting ',' delimiter"),
         ('{"content": "A"\n{"content": "B"}\n', 1, "is not JSON: Expecting ',' delimiter"),
         ('{content: "A"}\n{"content": "B"}\n', 1, "is not JSON"),
         ('{\n "content": "A",\n "role": user\n}', 3, "is not JSON: Expecting value"),
         ('{"content": "A"}\n{"content": "B", "role": "tool"}', 2, 'has the role "tool"'),
-        ('{"content": "A"}\n[]\n', None, "must be one message, not a list"),
+        ('{"content": "A"}\n[]\n', 2, "message 2 is [], not a mapping"),
     ],
 )
 def test_a_broken_line_of_a_prompt_is_reported_with_its_file(
@@ -240,14 +240,6 @@ def test_a_bad_instance_costs_one_line(tmp_path: Path) -> None:
         ("all.jsonl", 3),
     ]
     assert result.rows == 2
-
-
-def test_a_problem_is_reported_with_its_line(tmp_path: Path) -> None:
-    test = definition(checker_args={"checker_name": "RegexChecker", "pattern": "x", "flags": "Q"})
-    (left,) = imported(tmp_path, test).left
-    lines = (tmp_path / "repository/trust/colours/acme--m1/test.json").read_text().splitlines()
-    assert left.line is not None
-    assert '"flags"' in lines[left.line - 1]
 
 
 def test_a_test_with_parameters_and_no_instances_is_left(tmp_path: Path) -> None:

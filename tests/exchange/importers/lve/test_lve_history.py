@@ -236,7 +236,7 @@ def test_the_versions_that_no_test_has_today_are_counted(
     assert words in repository.bring_in_words()
 
 
-def test_options_that_differ_with_older_prompts_only_are_reported_as_such(
+def test_options_that_differ_with_older_prompts_are_reported(
     repository: Repository,
 ) -> None:
     lines = [
@@ -244,7 +244,7 @@ def test_options_that_differ_with_older_prompts_only_are_reported_as_such(
         instance({"land": "Peru", "max_tokens": 200}, "Rhine"),
     ]
     repository.add(ASKED, *lines)
-    words = "calls that were recorded with older prompts differ in max_tokens; none of them is set"
+    words = "the recorded calls differ in max_tokens; none of them is set"
     assert [item["reason"] for item in repository.bring()["warnings"]] == [words]
 
 

@@ -306,18 +306,15 @@ def test_a_test_with_code_alone_keeps_its_question(tmp_path: Path) -> None:
     code = '{type: javascript, value: "output.length\\n< 5"}, {type: similar, value: Hello}'
     made = asserting(tmp_path, code)
     assert unjudged(made) == ["hi"]
-    assert made.text(PATH).startswith(
-        "---\ndataset: tests.jsonl\n# not imported: javascript: output.length < 5\n"
-        "# not imported: similar: Hello\n---\n"
-    )
+    assert made.text(PATH).startswith("---\ndataset: tests.jsonl\n---\n")
     assert made.text(PATH).endswith("\n---\n")
     assert len(made.left) == 2
 
 
-def test_a_comment_needs_a_field_beside_it(tmp_path: Path) -> None:
+def test_a_test_that_nothing_judges_says_so(tmp_path: Path) -> None:
     made = config(tmp_path, "prompts: [x]\ntests: [{assert: [{type: webhook, value: u}]}]\n")
     assert unjudged(made) == ["x"]
-    assert "# not imported: webhook: u" in made.text(PATH)
+    assert "description: asked, but not judged\n" in made.text(PATH)
 
 
 def test_an_unknown_option_of_all_tests_loses_none(tmp_path: Path) -> None:
@@ -337,4 +334,3 @@ def test_a_transform_of_all_answers_leaves_the_questions(tmp_path: Path) -> None
         "tests: [{vars: {q: a}, assert: [{type: equals, value: a}]}]\n",
     )
     assert unjudged(made) == ["a"]
-    assert "# not imported: equals: a" in made.text(PATH)

@@ -195,7 +195,6 @@ def test_an_answer_that_nothing_judges_is_kept_without_a_verdict(
 ) -> None:
     made = made_of(tmp_path, {**RESULT, **change})
     assert ("results.json", None, reason) in made.left
-    assert "\n# not imported: " in made.text(FILE)
     assert made.text(FILE).endswith("\n---\n")
 
 
