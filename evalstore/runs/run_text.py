@@ -23,7 +23,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
-from evalstore.planning.options import describe_selection, is_partial
+from evalstore.planning.options import is_partial, selection_text
 from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.growing_results import CellMarks
 from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
@@ -55,7 +55,7 @@ def run_counts_text(run: Run | RunReport, *, by_checks: int = 0) -> str:
 
 def scope_text(run: Run) -> str:
     """Return the options of a run and its number of cases; empty without options of all cases."""
-    selection = describe_selection(run.selection)
+    selection = selection_text(run.selection)
     cases = run.cases
     if not cases or (not selection and cases.selected == cases.total):
         return selection

@@ -7,21 +7,26 @@ runs before it. Of many such results only columns of numbers are in memory.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, compress, islice
 
+from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.pair_groups import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
-from evalstore.core.hashing import DigestMap, digest_of_value
+from evalstore.core.hashing import DigestMap, DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources
-from evalstore.core.values import CaseFile
+from evalstore.core.values import Case, CaseFile
+from evalstore.files.temporary_list import PackedSequence, keep_values
 from evalstore.planning.earlier_results import EarlierEntries, find_cells
+from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.planning.selection import Selection
+from evalstore.results.edits.edited_sources import leave_out_same, restore_case
 from evalstore.results.growing_results import GrowingResults
 from evalstore.results.names import PromptPlace
 from evalstore.store import Store
@@ -30,6 +35,8 @@ from evalstore.store.trees.tree_nodes import CaseFinder
 
 OTHER = "\0"
 """Suffix for a file that is gone while another file has its path; no real path contains it.
+
+After a node, the file whose older cases stand in it follows.
 """
 
 
@@ -82,7 +89,7 @@ class Side:
     former: Mapping[str, str] = field(default_factory=dict)
     """Its paths of test files whose path is another one now."""
     earlier_sources: Mapping[str, RunSources | None] = field(default_factory=dict)
-    """Test files whose cases are those of an earlier run -> the digests of this run."""
+    """Test files with versions of earlier runs -> the digests of the run with it."""
 
     @property
     def with_results(self) -> Set[str]:
@@ -133,17 +140,19 @@ def fill_older_side(
 ) -> Side:
     """Return the older side, a run, with the verdicts that it lacks, from the runs before it.
 
-    Only judged results of cases that the newer side has are filled in. `covers` tells whether a
-    test file is selected, and `before` returns the results of test files in earlier runs. Unlike
-    `find_in_runs`, run by run for all cells: of a file that the older side lacks, the newest run
-    with a result says which cases it had.
+    Only judged results are filled in: of cases that the newer side has, and of removed cases that
+    the selection of the older run left out. `covers` tells whether a test file is selected, and
+    `before` returns the results of test files in earlier runs. Unlike `find_in_runs`, run by run
+    for all cells: which version of a case counts depends on the order of the runs.
     """
     missing = _find_missing(was, now, covers)
-    filler = _Filler(store, was, now)
-    paths = {now.results.file_name(number) for number in missing}
+    filler = _Filler(store, was, now, covers)
+    paths = {now.results.file_name(number) for number in missing} | filler.removed.keys()
     for past, entries in before(paths) if paths else ():
         missing = filler.fill(missing, past, entries) if entries else missing
-        paths &= {now.results.file_name(number) for number in missing}
+        if not is_partial(past):
+            filler.removed.clear()
+        paths &= {now.results.file_name(number) for number in missing} | filler.removed.keys()
         if not paths:
             break
     return filler.finish()
@@ -168,19 +177,64 @@ def _find_missing(was: Side, now: Side, covers: Callable[[str], bool]) -> array[
 class _Filler:
     """Collects results of earlier runs, and the cases that they are about."""
 
-    def __init__(self, store: Store, was: Side, now: Side) -> None:
+    def __init__(self, store: Store, was: Side, now: Side, covers: Callable[[str], bool]) -> None:
         self._store, self._was, self._now = store, was, now
         self._rows, self._finder = RowResults(store), CaseFinder(store)
+        self.removed = {
+            path: names
+            for path, node in (was.nodes.items() if was.selection else ())
+            if now.nodes.get(path) != node and covers(path) and (names := self._find_removed(path))
+        }
+        """The names of cases that the newer side lacks, with their system prompts, by test file.
+
+        Nothing is left after a run that left out no case.
+        """
+        self._known = set(chain.from_iterable(was.results.places)) if self.removed else set[int]()
+        """The places that have a result."""
         self._filled = GrowingResults()
         self._runs, self._past = DigestMap(), dict[str, Run]()
         """The number of the run of each of these, by its digest; those runs, by id."""
         self._whole: dict[str, str] = {}
         """Files of which the older side has no results -> the node of their results elsewhere."""
         self._sources: dict[str, RunSources | None] = {}
-        """The digests of the runs that have them."""
+        self._find_sources = SourcesReader(store).find
+        self._older: dict[str, PackedSequence[Case]] = {}
+        """The cases of the results that are filled into files with results of their own.
+
+        Of several with one key the first counts.
+        """
+        self._versions = DigestSet()
+        """The files and keys of these."""
+
+    def _find_removed(self, path: str) -> dict[str, tuple[str | None, ...]]:
+        was, node = self._was.files[self._was.nodes[path]], self._now.nodes.get(path)
+        cases: Iterable[Case] = was.cases
+        if node is not None:
+            paired = PairedCases(*leave_out_same(was, self._now.files[node], self._finder))
+            deque(paired, 0)
+            cases = paired.gone()
+        return {name: case.prompts for case in cases for name in (case.key, case.row)}
+
+    def _add_removed(self, past: Run, entries: Mapping[str, str], same: set[str]) -> None:
+        """Add the results that a run has of removed cases."""
+        here = {path: entries[path] for path in self.removed if path in entries}
+        models = self._was.models
+        for path, found in self._rows.find(here, self.removed).items():
+            for result, case in found.cells:
+                prompts = self.removed[path].get(case.key) or self.removed[path].get(case.row, ())
+                is_asked = result.prompt_number < len(prompts) and (
+                    not models or result.model in models
+                )
+                places = digests_of(result)
+                if is_asked and not result.is_missing and self._known.isdisjoint(places):
+                    self._known.update(places)
+                    self._add(result, case, past, entries, same)
 
     def fill(self, missing: Sequence[int], past: Run, entries: Mapping[str, str]) -> array[int]:
         """Add those of these results that a run has; returns the numbers of the others."""
+        own, nodes = self._store.load_leaves(entries.values()), self._was.nodes
+        same = {path for path, leaf in entries.items() if own[leaf]["cases"] == nodes.get(path)}
+        """Files whose cases are those that the older side has."""
         left = array("l")
         for numbers in in_batches(missing):
             results = self._now.results.read(numbers)
@@ -189,21 +243,30 @@ class _Filler:
             found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
             for number, earlier in zip(numbers, found, strict=True):
                 if earlier:
-                    self._add(earlier[0], past, entries)
+                    self._add(*earlier, past, entries, same)
                 else:
                     left.append(number)
+        self._add_removed(past, entries, same)
         return left
 
-    def _add(self, result: Result, past: Run, entries: Mapping[str, str]) -> None:
-        """Add a result of an earlier run."""
+    def _add(
+        self, result: Result, case: Case, past: Run, entries: Mapping[str, str], same: set[str]
+    ) -> None:
+        """Add a result of an earlier run, with its case unless its file is among the `same`."""
         digest, path = digest_of_value(result), result.file
         if self._runs.get(digest) is None:
             self._filled.append(result)
         self._past[past.id] = past
         self._runs.put(digest, len(self._past) - 1)
-        if path not in self._was.with_results and path not in self._whole:
-            self._whole[path] = entries[path]  # it has the cases that the run has of the file
-            self._sources[path] = SourcesReader(self._store).find(past)
+        if path not in self._was.with_results:
+            if path not in self._whole:  # it has the cases that the run has of the file
+                self._whole[path] = entries[path]
+                self._sources[path] = self._find_sources(past)
+        elif path not in same:
+            if self._versions.add(digest_of_value((path, case.key))):
+                older = self._older.setdefault(path, PackedSequence((), tuple, restore_case))
+                older.extend([case])
+            self._sources[path] = self._find_sources(past)  # those of the oldest run in the end
 
     def finish(self) -> Side:
         """Return the older side with all that was added."""
@@ -213,6 +276,10 @@ class _Filler:
         roots = self._store.load_leaves(self._whole.values())
         nodes = {path: roots[leaf]["cases"] for path, leaf in self._whole.items()}
         files = self._store.load_case_files(nodes.values())
+        for path in self._older.keys() & was.nodes.keys():
+            if mixed := mix_cases(was.files[was.nodes[path]], self._older[path]):
+                nodes[path] = f"{was.nodes[path]}{OTHER}{path}"
+                files[nodes[path]] = mixed
         pending = was.results.places_where(missing=True)
         known = pending.intersection(
             place for result in (self._filled if pending else ()) for place in digests_of(result)
@@ -231,6 +298,18 @@ class _Filler:
             earlier_runs=self._past,
             earlier_sources=self._sources,
         )
+
+
+def mix_cases(file: CaseFile, versions: Sequence[Case]) -> CaseFile | None:
+    """Return a file with these versions of its cases; None if it has no others itself.
+
+    They are found by their keys, of which each has another one, else by the labels of their rows.
+    """
+    older = CaseFile(versions)
+    if all(then in (None, case) for then, case in PairedCases(older, file)):
+        return None
+    mixed = (then or case for then, case in PairedCases(older, file))
+    return replace(file, cases=keep_values(mixed, tuple, restore_case))
 
 
 @dataclass

@@ -44,7 +44,7 @@ from evalstore.interfaces.tui.render.charts import (
 )
 from evalstore.interfaces.tui.render.verdicts import problem_text, when
 from evalstore.planning.first_pushes import push_text
-from evalstore.planning.options import describe_selection
+from evalstore.planning.options import selection_text
 from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.table.cases import RunLine
@@ -184,7 +184,7 @@ def run_lines(
     yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
     cost = shared_cost_text(run.cost, run.spending)
     yield from text_lines(f"cost: {cost}; took {seconds:.1f} s", "faint")
-    selection = describe_selection(run.selection)
+    selection = selection_text(run.selection)
     if run.is_partial:
         yield from text_lines(f"partial run: {selection}", "pending")
     elif selection:

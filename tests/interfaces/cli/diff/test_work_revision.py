@@ -192,7 +192,7 @@ def test_a_run_with_both_candidates_is_named(workspace: Path, evalstore: Evalsto
     )
 
 
-def test_what_was_removed_is_gone_from_a_run_that_had_it(
+def test_what_was_removed_after_a_partial_run_is_gone(
     workspace: Path, documents: Any, evalstore: Evalstore
 ) -> None:
     tree(workspace, {"tests/other.md": WEATHER, "tests/third.md": "# 👤\n\nHello.\n\n---\n\nA."})
@@ -206,22 +206,32 @@ def test_what_was_removed_is_gone_from_a_run_that_had_it(
     def gone(*arguments: str) -> list[tuple[str, str]]:
         return [(it["file"], it["row"]) for it in documents("diff", *arguments)["gone"]]
 
-    assert gone("@") == [], "the newest run left these out"
-    assert gone("@~1") == names
-    assert gone("@~1", "--", "tests/other.md") == names[:2]
-    assert gone("@~1", "--", "weather.md::city=Oslo", "other.md") == names
+    assert gone() == names
+    assert gone("--", "tests/other.md") == names[:2]
+    assert gone("--", "weather.md::city=Oslo", "other.md") == names
     documents("run", "--fail-on", "none")
-    assert gone("@~1", "@") == []
-    assert gone("@~2", "@") == gone("@~2", "@work") == names
-    assert gone("@~2", "@", "--", "tests/other.md") == names[:2]
-    back = documents("diff", "@", "@~2")
+    assert gone("@~1", "@") == gone("@~1", "@work") == gone("@~2", "@") == names
+    assert gone("@~1", "@", "--", "tests/other.md") == names[:2]
+    back = documents("diff", "@", "@~1")
     assert [(it["file"], it["row"]) for it in back["new"]] == names
     assert (back["gone"], back["unchanged"]) == ([], 2)
-    shown = evalstore("diff", "@~2", "@").stdout
+    shown = evalstore("diff", "@~1", "@").stdout
     assert "3 gone (file tests/other.md removed, 1 row removed), 2 unchanged\n" in shown
     unknown = evalstore("diff", "--", "tests/other.md")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert "error: test file 'tests/other.md' not found" in unknown.stderr
+
+
+def test_what_a_run_of_all_cases_lacked_is_not_gone_again(workspace: Path, documents: Any) -> None:
+    rows = ["city=Oslo", "city=Rome"]
+    for has_results in (True, False):
+        tree(workspace, {"tests/other.md": WEATHER})
+        documents("run", *(() if has_results else ("tests/weather.md",)), "--fail-on", "none")
+        documents("run", "tests/weather.md::city=Oslo", "--fail-on", "none")
+        (workspace / "tests/other.md").unlink()
+        gone = [it["row"] for it in documents("diff")["gone"]]
+        assert gone == (rows if has_results else [])
+        documents("run", "--fail-on", "none")
 
 
 def test_a_removed_file_is_compared_without_the_rest_of_the_workspace(
