@@ -100,10 +100,13 @@ def collect_garbage(
     `grace` is in microseconds; with `dry_run`, nothing is written or deleted. Raises `RemoteError`.
     """
     require_remote(files)
+    done = Collected()
     for _ in range(_ATTEMPTS - 1):
         with suppress(MissingFileError):  # another clean-up has deleted what this one reads
-            return _Collection(files, cache, grace, sign, listener, dry_run).run()
-    return _Collection(files, cache, grace, sign, listener, dry_run).run()
+            return _Collection(files, cache, grace, sign, listener, dry_run, done).run()
+        if dry_run:  # what an interrupted try has found is found again
+            done = Collected()
+    return _Collection(files, cache, grace, sign, listener, dry_run, done).run()
 
 
 class _Collection:
@@ -115,6 +118,7 @@ class _Collection:
         sign: Sign | None,
         listener: CopyListener,
         dry_run: bool,
+        result: Collected,
     ) -> None:
         self._files = files
         self._cache = cache
@@ -124,7 +128,7 @@ class _Collection:
         self._dry_run = dry_run
         self._survey = RemoteSurvey(files, cache.rules)
         self._time = now() if dry_run else read_time(files)
-        self.result = Collected()
+        self.result = result
 
     def run(self) -> Collected:
         self._put_together()

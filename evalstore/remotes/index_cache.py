@@ -281,6 +281,13 @@ class IndexCache:
 
     # --- the records that the index files list, and their packs
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Read what is known now until the block ends, also if another program refreshes it."""
+        self._connection.execute("BEGIN")
+        with self._connection:
+            yield
+
     def find_pack(self, number: int) -> IndexedPack:
         """Return a pack by its number."""
         query = "SELECT digest, size FROM packs WHERE number = ?"

@@ -1,4 +1,4 @@
-"""The files of a remote, their names and marks, and a remote in a folder."""
+"""The files of a remote, their names, and a remote in a folder."""
 
 from __future__ import annotations
 

@@ -88,15 +88,18 @@ class PackReader:
 
         The places are ordered by pack; a record of a table of a newer program is not checked. A
         pack that is missing is noted: a synchronised folder may have its index first, or a clean-up
-        has just replaced it. Raises `RemoteError` for one that is damaged, and when the remote is
-        gone, and `NewerError` for a record of a newer program in a table of today.
+        has just replaced it. Raises `RemoteError` for one that is damaged, for one that is missing
+        in a bundle, and when the remote is gone, and `NewerError` for a record of a newer program
+        in a table of today.
         """
         for number, group in itertools.groupby(places, key=lambda place: place.pack):
             pack, records = self._cache.find_pack(number), list(group)
             before = self.bytes_received
             try:
                 content = self._read(pack)
-            except MissingFileError:
+            except MissingFileError as error:
+                if isinstance(self._files, BundleFiles):
+                    raise self._damaged(pack, "it is missing") from error
                 require_remote(self._files)
                 self.missing_packs.add(pack.digest)
                 self.left.update(TABLE_NAMES.get(record.entry.table, "") for record in records)

@@ -77,6 +77,20 @@ def test_a_flipped_byte_of_a_member_is_found_without_the_digest_of_the_file(smal
             assert _is_refused(small), at
 
 
+def test_a_bundle_that_lacks_a_pack_is_not_awaited(small: Path, empty: Store) -> None:
+    """A remote may get the pack later, but a bundle never changes."""
+    lacking = small.with_name("lacking.bundle")
+    with zipfile.ZipFile(small) as archive, zipfile.ZipFile(lacking, "w") as copy:
+        for info in archive.infolist():
+            if not info.filename.startswith("packs/"):
+                copy.writestr(zipfile.ZipInfo(info.filename), archive.read(info))
+        copy.comment = bytes(DIGEST_SIZE)
+    lacking.write_bytes(_sealed(lacking.read_bytes()))
+    with lacking.open("rb") as file, pytest.raises(RemoteError, match="it is missing") as caught:
+        stores.pull(empty, BundleFiles(lacking, file))
+    assert str(caught.value.hint).startswith("make the bundle again")
+
+
 def test_a_truncated_bundle_is_found(small: Path, empty: Store) -> None:
     data = small.read_bytes()
     for step in range(50):

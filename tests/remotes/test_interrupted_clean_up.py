@@ -16,7 +16,7 @@ from evalstore.exchange.sync.open_remote import OpenRemote
 from evalstore.exchange.sync.pull import pull_missing
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.layout import FolderFiles
+from evalstore.remotes.layout import FolderFiles, MissingFileError
 from evalstore.remotes.pack_reader import check_remote
 from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import stores
@@ -30,7 +30,7 @@ ONLY_BOB = Acceptance(writers=frozenset({"Bob"}))
 
 @pytest.fixture
 def base(whole_records: Sequence[CheckedRecord], tmp_path: Path) -> Path:
-    """A remote with small pushes, what earlier ones left, and a mark of what can be deleted."""
+    """A remote with small pushes, what earlier ones left, and what can be deleted."""
     root = tmp_path / "base"
     third = len(whole_records) // 3
     stores.push_parts(whole_records[:third], FolderFiles(root), tmp_path, 3)
@@ -68,6 +68,36 @@ def _require_rows(root: Path, tmp_path: Path, expected: Rows, *, left: bool = Fa
 
 def _rows(records: Sequence[CheckedRecord]) -> Rows:
     return {(item.record.table, bytes.fromhex(item.record.id)) for item in records}
+
+
+def test_what_a_try_has_done_is_counted_though_it_was_disturbed(
+    base: Path, whole_records: Sequence[CheckedRecord], tmp_path: Path
+) -> None:
+    """Another clean-up deletes what the first try reads: it is made again."""
+    half = len(whole_records) // 2
+    stores.push_parts(whole_records[half:], FolderFiles(base), tmp_path, 3, writer="Zoe")
+    before = {name for name in stores.names(base) if name.startswith("indexes/")}
+
+    class Missing(FolderFiles):
+        def __init__(self, root: Path, at: int) -> None:
+            super().__init__(root)
+            self.left = at
+
+        def read(self, name: str, most: int) -> bytes:
+            self.left -= 1
+            if self.left == -1:
+                raise MissingFileError(f"the remote has no file '{name}'")
+            return super().read(name, most)
+
+    for at, root in _copies(base, tmp_path):
+        files = Missing(root, at + 1)  # after it was seen to be a remote
+        done = stores.collect(files)
+        after = {name for name in stores.names(root) if name.startswith("indexes/")}
+        assert done.written.indexes == len(after - before) > 0, at
+        assert done.deleted.indexes == len(before - after), at
+        if files.left >= 0:
+            break
+    assert at > 20
 
 
 def _in_base(records: Sequence[CheckedRecord]) -> Rows:
@@ -186,3 +216,30 @@ def test_a_pull_meanwhile_gets_everything(
                 break
             assert {key for key in stores.rows(store) if key[0] != "runs"} == expected
     assert at > 4
+
+
+def test_another_program_may_read_the_indexes_during_a_pull(
+    base: Path, whole_records: Sequence[CheckedRecord], tmp_path: Path
+) -> None:
+    """Both use the same file of what is known of the remote."""
+    expected = {key for key in _in_base(whole_records) if key[0] != "runs"}
+    for at, root in _copies(base, tmp_path):
+        cache = tmp_path / f"{at}.cache"
+
+        def act(root: Path = root, cache: Path = cache) -> None:
+            _finish(root)
+            with IndexCache.open(cache, "x") as others:
+                others.refresh(FolderFiles(root))
+
+        files = Scheduled(root, at, act)
+        with (
+            stores.opened(tmp_path / f"{at}.db") as store,
+            IndexCache.open(cache, "x") as indexes,
+        ):
+            indexes.refresh(FolderFiles(root))
+            opened = OpenRemote("origin", "x", files, indexes, store)
+            pull_missing(opened, dry_run=False, listener=None)
+            if not files.reached:
+                break
+            assert {key for key in stores.rows(store) if key[0] != "runs"} == expected
+    assert at > 2

@@ -137,10 +137,11 @@ def pull_missing(
     if isinstance(opened, OpenRemote):
 
         def copy() -> Pulled:
-            with opened.store.snapshot_ids() as ids:
-                missing = find_missing(opened.cache, ids)
             pull = Pull(opened.store, opened.files, opened.cache, listener)
-            return pull.copy_all(missing)
+            with opened.cache.unchanged():
+                with opened.store.snapshot_ids() as ids:
+                    missing = find_missing(opened.cache, ids)
+                return pull.copy_all(missing)
 
         _copy(opened, report, copy)
     else:
@@ -153,7 +154,7 @@ def pull_missing(
 
 
 def _copy(opened: OpenRemote, report: PullReport, copy: Callable[[], Pulled]) -> None:
-    """Copy and report it; once more if somebody has replaced packs meanwhile."""
+    """Copy and report it; once more if packs are missing, as somebody may have replaced them."""
     stored: Counter[str] = Counter()
     for is_last in (False, True):
         pulled = copy()
@@ -161,10 +162,7 @@ def _copy(opened: OpenRemote, report: PullReport, copy: Callable[[], Pulled]) ->
         report.bytes_received += pulled.bytes_received
         if is_last or not pulled.missing_packs:
             break
-        received = opened.cache.refresh(opened.files)
-        report.bytes_received += received
-        if not received:
-            break
+        report.bytes_received += opened.cache.refresh(opened.files)
     report.records = count_kinds(stored)
     report.newer = opened.cache.count_unknown()
     note_left(report, pulled)
@@ -319,7 +317,8 @@ def pull_for_plan(
 
         def copy() -> Pulled:
             pull = Pull(opened.store, opened.files, opened.cache, listener)
-            _pull(location, selection, opened, pull, baseline, is_searched=is_searched)
+            with opened.cache.unchanged():
+                _pull(location, selection, opened, pull, baseline, is_searched=is_searched)
             return pull.pulled
 
         _copy(opened, report, copy)

@@ -25,6 +25,7 @@ from evalstore.exchange.sync.push import (
 )
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
+from evalstore.remotes import layout
 from evalstore.remotes.collect_garbage import Collected, collect_garbage
 from evalstore.remotes.index_cache import IndexCache, absolute_address
 from evalstore.remotes.layout import INDEXES, require_remote
@@ -223,8 +224,9 @@ def read_remote(location: Location, name: str) -> None:
 # --- the command `remote gc`
 
 
-GRACE = "14d"
-"""How long files stay that are no longer needed: longer than any push or pull takes."""
+GRACE, LEAST_GRACE = "14d", "1d"
+"""How long files stay that are no longer needed: longer than any push or pull takes. The least is
+that of packs which no index lists yet."""
 _SECOND = 1_000_000
 
 
@@ -250,13 +252,16 @@ def collect_remote_garbage(
 ) -> GarbageReport:
     """Compact the small pushes of a remote, and delete what has been unneeded for so long.
 
-    `grace` is a text such as `30d`; None: `GRACE`. All rows stay. Raises `EvalstoreError`; the next
-    clean-up completes what this one has begun.
+    `grace` is a text such as `30d`; None: `GRACE`. One below `LEAST_GRACE` counts as that, as a
+    push may use packs of the last hours. All rows stay. Raises `EvalstoreError`; the next clean-up
+    completes what this one has begun.
     """
     grace = GRACE if grace is None else grace
     seconds = read_age(grace)
     if seconds is None:
         raise EvalstoreError(f"'--grace {grace}' is not valid", hint=AGE_HINT)
+    if seconds < layout.GRACE:
+        grace, seconds = LEAST_GRACE, layout.GRACE
     with open_remote(location, remote, to_push=True) as opened:
         collected = collect_garbage(
             opened.files,

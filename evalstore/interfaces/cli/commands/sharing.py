@@ -257,7 +257,8 @@ def remote(
     grace: Annotated[
         str | None,
         option(
-            "--grace AGE", "With gc: delete what has not been needed for this long (default: 14d)."
+            "--grace AGE",
+            "With gc: delete what has not been needed for this long (default: 14d; at least 1d).",
         ),
     ] = None,
     output_format: options.Output = "table",

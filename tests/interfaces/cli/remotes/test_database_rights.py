@@ -41,7 +41,7 @@ WRITING = (
         "run --judge-only --refresh",
         "run --executor processes",
     ),
-    *("grep Cold", "run --refresh", "run --max-cost 1", "pull other.db", "push", "pull"),
+    *("run --refresh", "run --max-cost 1", "pull other.db", "push", "pull"),
 )
 FOUR = "SELECT, INSERT, UPDATE, DELETE"
 _names = count()
@@ -103,17 +103,12 @@ def steady(ran: Ran) -> Ran:
     return Ran(ran.exit_code, out, err)
 
 
-@pytest.mark.parametrize("is_searched", [False, True], ids=["never searched", "searched"])
 def test_with_select_alone_all_commands_that_read_say_what_they_say_to_the_owner(
     as_role: As,
     evalstore: Evalstore,
     workspace: Path,
     monkeypatch: pytest.MonkeyPatch,
-    is_searched: bool,
 ) -> None:
-    """Where nobody has searched yet, `grep` does not say that there is nothing."""
-    if is_searched:
-        evalstore("grep", "Cold")
     reader = as_role("SELECT")
     for command in READING:
         (workspace / "out.bundle").unlink(missing_ok=True)
@@ -121,11 +116,6 @@ def test_with_select_alone_all_commands_that_read_say_what_they_say_to_the_owner
             there.setenv("EVALSTORE_STORE", reader)
             ours = evalstore(*command.split())
         assert ours.exit_code in (OK, NO, USAGE, INCOMPLETE), (command, ours)
-        if command.startswith("grep") and not is_searched:
-            assert (ours.exit_code, ours.stdout) == (USAGE, "")
-            assert "search index, which lacks 10 texts that this user may not add\n" in ours.stderr
-            assert "hint: a search by a user who may write to the store adds them" in ours.stderr
-            continue
         (workspace / "out.bundle").unlink(missing_ok=True)
         assert (command, steady(ours)) == (command, steady(evalstore(*command.split())))
 
@@ -139,9 +129,6 @@ def test_with_select_alone_a_command_that_writes_says_what_is_missing(
 ) -> None:
     monkeypatch.setenv("EVALSTORE_STORE", as_role("SELECT"))
     ran = evalstore(*command.split())
-    if command == "grep Cold":
-        assert "search index, which lacks 10 texts that this user may not add" in ran.stderr
-        return
     if command == "push":  # it only reads the store
         assert ran.exit_code == OK, ran
         return

@@ -427,6 +427,12 @@ def test_a_remote_is_shown(shared: Path, evalstore: Evalstore) -> None:
     assert shown[6].endswith(" 18")
 
 
+def _date(folder: Path, seconds: float) -> None:
+    """Let all files below a folder be from a time, in seconds since 1970."""
+    for path in folder.rglob("*"):
+        os.utime(path, (seconds, seconds))
+
+
 def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
     evalstore("push")
     for number in range(3):
@@ -447,8 +453,11 @@ def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
         waiting,
     ]
     assert again == ["nothing to compact or delete in origin (shared)", waiting]
-    for path in (shared / "shared").rglob("*"):
-        os.utime(path, (0, 0))
+    for hours in (2, 23):  # a push may use packs of the last twelve hours
+        _date(shared / "shared", time.time() - hours * 3_600)
+        *_, kept = evalstore("remote", "gc", "--grace", "1h").stdout.splitlines()
+        assert _sizes(kept) == waiting.replace("14d", "1d")
+    _date(shared / "shared", 0)
     planned, done, again = (
         [_sizes(line) for line in evalstore("remote", "gc", *options).stdout.splitlines()]
         for options in (("--grace", "52w", "-n"), (), ())
