@@ -332,7 +332,8 @@ def _context_cell(found: FoundText) -> StyledCell:
     context, matches = found.hit.context, found.hit.matches
     begin = 0
     if matches and matches[0][0] > _BEFORE:
-        begin = context.rfind(" ", 0, matches[0][0] - _BEFORE) + 1
+        first = matches[0][0] - _BEFORE
+        begin = max(first - _BEFORE, context.rfind(" ", 0, first) + 1)
     places = [(first - begin, last - begin) for first, last in matches]
     spans = (StyledSpan("…" if begin else ""), *_marked(context[begin:], places))
     return StyledCell(context, parts=spans)

@@ -81,6 +81,17 @@ def test_the_places_of_a_long_text_are_looked_at_once() -> None:
     assert 5_000 < places.looks < 25_000
 
 
+def test_a_match_behind_a_long_text_without_blanks_is_seen() -> None:
+    text = "次の電車は三番線から発車しますので白線の内側までお下がりくださいませ次の電車は14:05。"
+    places = tuple(find_word_places(text, ["14:05"]))
+    cells = hit_cells(FoundText(replace(HIT, context=text, matches=places), None))
+    columns = VisibleColumns((4,), (Column("text", 60),), 0)
+    style = LineStyle(Style(), lambda name: Style(bold=name == MATCH))
+    drawn = draw_line(cells, columns, None, style, 60 + MARGIN + GAP)
+    marked = "".join(part.text for part in drawn if part.style and part.style.bold)
+    assert marked == "14:05"
+
+
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
