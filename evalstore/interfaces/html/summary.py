@@ -139,16 +139,17 @@ def summarise_results(
 
 
 def _fixes(trend: Trend, shown: str) -> Iterator[str]:
-    """Yield when and after which edits the newest runs before the one that is shown fixed results.
+    """Yield when and why the newest runs before the one that is shown fixed results.
 
     `11-29 4 (tests/greeting.md changed)`.
     """
     dated = [*zip(trend.dates, trend.runs, strict=True)]
     counts = [(at, it, it.outcome.fixed if it.outcome else 0) for at, it in dated]
     for at, run, count in [it for it in counts if it[2] and it[1].id != shown][-_MOST_FIXES:]:
-        more = [f"{len(run.edits) - 2:,} more"] * bool(run.edits[2:])
-        edits = ", ".join([*map(with_arrows, ((it,) for it in run.edits[:2])), *more])
-        yield f"{at} {count:,}{f' ({safe(edits)})' if edits else ''}"
+        whys = (run.outcome.causes if run.outcome else ()) or run.edits
+        more = [f"{len(whys) - 2:,} more"] * bool(whys[2:])
+        why = ", ".join([*map(with_arrows, ((it,) for it in whys[:2])), *more])
+        yield f"{at} {count:,}{f' ({safe(why)})' if why else ''}"
 
 
 def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:

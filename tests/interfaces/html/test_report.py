@@ -259,6 +259,16 @@ def test_what_earlier_runs_fixed_and_what_is_gone_is_told(root: Path) -> None:
     assert any(re.search(told, line) for line in summary)
 
 
+def test_what_a_label_fixed_in_an_earlier_run_is_not_put_down_to_an_edit(root: Path) -> None:
+    call(root, "label", "tests/hello.md", "pass", "--all", "--as", "Ada")
+    (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye"))
+    call(root, "run", "--fail-on", "none")
+    edit(root, "Hello", "Hi")
+    summary = summary_of(report(root, "@work"))
+    told = r"fixed: [-:0-9]{5} 1 \(by a label of Ada\)"
+    assert any(re.search(told, line) for line in summary)
+
+
 def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> None:
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
     edit(root, "Hello", "Hi")
