@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -242,9 +243,9 @@ def read_yaml(
                 kind = _PairLoader
                 continue
             if unclosed := _find_unclosed(text, error):
-                sign, is_end = unclosed
+                sign, opened, is_end = unclosed
                 before = "" if is_end else f" before line {mark.line + first_line}"
-                message, mark = f"the {sign} is not closed{before}", error.context_mark or mark
+                message, mark = f"the {sign} is not closed{before}", opened
             line, column = mark.line, mark.column
             is_tab = "".join(_BREAK.split(text)[line : line + 1])[column:].startswith("\t")
             hint = "use spaces, not a tab" if is_tab else _HINTS.get(message)
@@ -269,18 +270,21 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _OPENED = (
     "while parsing a flow sequence",
     "while parsing a flow mapping",
+    "while parsing a flow node",
     "while scanning a quoted scalar",
 )
 
 
-def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> tuple[str, bool] | None:
-    """Return the bracket or quotation mark of `context_mark` if it is not closed.
+def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark, bool] | None:
+    """Return the bracket or quotation mark that is not closed, and its place.
 
     Returns also whether the text ends where the parser stopped. None if the line at which it
     stopped belongs to what is open, by its indentation: then that line is at fault.
     """
     lines = [*_BREAK.split(text), ""]
     opened, stopped = error.context_mark, error.problem_mark
+    if error.context == "while parsing a flow node":  # libyaml then has the place of the node
+        opened = _innermost_bracket(text)
     if not (opened and stopped and str(error.context).startswith(_OPENED)):
         return None
     if "escape" in str(error.problem):
@@ -288,7 +292,19 @@ def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> tuple[str, bool] |
     first, last = lines[opened.line], lines[stopped.line]
     is_below = opened.line < stopped.line and _indent(last) <= _indent(first)
     is_end = not "".join([last[stopped.column :], *lines[stopped.line + 1 :]]).strip()
-    return (first[opened.column], is_end) if is_below or is_end else None
+    return (first[opened.column], opened, is_end) if is_below or is_end else None
+
+
+def _innermost_bracket(text: str) -> yaml.Mark | None:
+    """Return the place of the last bracket of a text that is not closed; None without one."""
+    opened: list[yaml.Mark] = []
+    with suppress(yaml.YAMLError):
+        for token in yaml.scan(text, _CoreLoader):
+            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                opened.append(token.start_mark)
+            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                opened[-1:] = []
+    return opened[-1] if opened else None
 
 
 def _indent(line: str) -> int:

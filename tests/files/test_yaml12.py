@@ -80,6 +80,8 @@ def test_what_is_wrong_is_reported_with_its_line(text: str, message: str) -> Non
         ("id: x\ntags: [a, 'b]\n", "'", 1, 11),
         ("text: |\n  a [b\ntags: {a: [b]\nid: x\n", "{", 2, 7),
         ("text: é\u2028tags: [é, [b]\n", "[", 1, 7),
+        ("tags: [\n", "[", 0, 7),
+        ("tags: [[a], {b: [c,\n", "[", 0, 17),
     ],
 )
 def test_what_is_not_closed_is_reported_where_it_was_opened(
