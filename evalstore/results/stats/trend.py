@@ -233,10 +233,8 @@ def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
         part = word.partition(" changed")[0]
         prompts = [it for it in edited if it.startswith(part)] if part in _PROMPTS else []
         files = [it for it in edited if not it.startswith("system prompt")]
-        if prompts:
-            yield from prompts
-        elif word.removesuffix(" changed") in _PARTS_OF_FILES:  # perhaps edited before both runs
-            yield from files or [f"{part} of {file}"]
+        if prompts or (files and word.removesuffix(" changed") in _PARTS_OF_FILES):
+            yield from prompts or files
         elif part == "model":
             yield f"model of {name}"
         elif word.startswith("temperature "):
