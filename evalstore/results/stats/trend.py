@@ -207,7 +207,8 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = runs[: len(rates)]
     edited = find_run_edits(location, store, runs)
     entries = [LogEntry(run, run.verdicts, it) for run, it in zip(runs, edited, strict=True)]
-    listed = [*add_rates(location, store, *add_outcomes(location, store, entries), rates)]
+    entries[:_MOST_COMPARED], compared = add_outcomes(location, store, entries[:_MOST_COMPARED])
+    listed = [*add_rates(location, store, entries, compared, rates)]
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
     settings = open_workspace(location).settings
     names = [each.name or each.id for each in settings.candidates]
