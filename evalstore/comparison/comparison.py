@@ -40,6 +40,7 @@ from evalstore.comparison.statistics import (
     rate_of_files,
     sum_counts,
 )
+from evalstore.comparison.version_diff import number_change
 from evalstore.core.results import Result
 from evalstore.core.values import Case, CaseFile
 
@@ -403,13 +404,13 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
     if old.keys() != new.keys():
         return ["test changed"]
     if len(new) == 1 and old != new:
-        return [f"repetitions {len(was.tests)} -> {len(now.tests)}"]
+        return [str(number_change("repetitions", len(was.tests), len(now.tests)))]
     if old != new:
         return ["repetitions changed"]
     if was.tests != now.tests:
         return ["order of the conversations changed"]
     attempts = [result.required_answers // len(result.tests) for result in (was, now)]
-    return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
+    return [str(number_change("attempts", *attempts))] if attempts[0] != attempts[1] else []
 
 
 Leaves = Mapping[str, str]

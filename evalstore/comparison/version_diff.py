@@ -33,6 +33,12 @@ CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
 RECORDED_ANSWER = "recorded answer"
 """That of the answers of a row that were recorded elsewhere."""
+VERDICTS_WANTED = "evaluationsPerEvaluator"
+"""The setting of how many verdicts each judge gives."""
+TOKEN_LIMIT = "maxTestOutputTokens"
+"""The setting of the most tokens of an answer."""
+NUMBERS = "temperature", "seed", "repetitions", "attempts", "answers", VERDICTS_WANTED, TOKEN_LIMIT
+"""What is followed by its values without a colon: `temperature none -> 0.5`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,8 @@ class Difference:
         now = "removed" if self.now is None else shorten_line(self.now)
         if old == now and self.was and self.now:  # they differ in white space alone
             old, now = json.dumps(self.was), json.dumps(self.now)
-        return f"{self.subject}: {old} -> {now}"
+        joint = " " if self.subject.rpartition(" ")[2] in NUMBERS else ": "
+        return f"{self.subject}{joint}{old} -> {now}"
 
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""
@@ -77,6 +84,9 @@ class Difference:
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
             if subject.endswith(old):
                 return Difference(subject.removesuffix(old) + new, self.now, self.was)
+        for old, new in (("added", "removed"), ("removed", "added")):
+            if subject.startswith(f"instructions {old}:"):
+                return Difference(subject.replace(old, new, 1), self.now, self.was)
         return Difference(subject, self.now, self.was)
 
 
@@ -136,9 +146,8 @@ def differ_evaluations(
     was: Json, now: Json, find: Find = nowhere, name: Name = nowhere
 ) -> list[Difference]:
     """Return the differences between two evaluation versions."""
-    differences = list(
-        _content("instructions changed:", was.get("instructions"), now.get("instructions"))
-    )
+    texts = was.get("instructions"), now.get("instructions")
+    differences = list(_content(f"{part_change('instructions', *texts)}:", *texts))
     old, new = was.get("checks", []), now.get("checks", [])
     pairs = pair_checks(old, new)
     for number, check in enumerate(new):
@@ -169,6 +178,17 @@ def _in_pair(number: int, was: Json, now: Json, find: Find, name: Name) -> Diffe
 def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
     """Return which of instructions and checks differ between two evaluation versions."""
     return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
+
+
+def part_change(part: str, was: object, now: object) -> str:
+    """Return that a part of a case was added, removed or changed."""
+    return f"{part} {'added' if not was else 'changed' if now else 'removed'}"
+
+
+def number_change(subject: str, was: float | None, now: float | None) -> Difference:
+    """Return that a number changed: `temperature none -> 0.5`, with `none` where there is none."""
+    values = ("none" if it is None else f"{it}".removesuffix(".0") for it in (was, now))
+    return Difference(subject, *values)
 
 
 def _in_check(was: Json, now: Json, find: Find, name: Name) -> Difference:
@@ -601,10 +621,4 @@ def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterat
         for difference in differ_models(old, new):
             yield replace(difference, subject=f"{now.id}: {difference.subject}")
     if was.temperature != now.temperature:
-        values = (number_or_none(each.temperature) for each in (was, now))
-        yield Difference(f"temperature of {now.id}", *values)
-
-
-def number_or_none(value: float | None) -> str:
-    """Return a temperature in words: `none` where none is sent."""
-    return "none" if value is None else f"{value:g}"
+        yield number_change(f"temperature of {now.id}", was.temperature, now.temperature)

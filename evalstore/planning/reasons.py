@@ -20,7 +20,10 @@ from evalstore.comparison.case_edits import (
 from evalstore.comparison.comparison import former_prompts
 from evalstore.comparison.version_diff import (
     CODE_CHANGED,
+    NUMBERS,
     RECORDED_ANSWER,
+    TOKEN_LIMIT,
+    VERDICTS_WANTED,
     Difference,
     Find,
     Name,
@@ -31,7 +34,7 @@ from evalstore.comparison.version_diff import (
     evaluation_parts,
     in_place,
     nowhere,
-    number_or_none,
+    number_change,
     shorten_line,
 )
 from evalstore.core import hashing
@@ -51,8 +54,9 @@ from evalstore.store.events import Place
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
-    *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
-    *("judge prompt ", "judge model "),
+    *("recorded answer", "conversation ", "order of ", "judged by"),
+    *("judge prompt ", "judge model ", "judge temperature"),
+    *NUMBERS,
     CODE_CHANGED,
     "the judge's code changed",
 )
@@ -63,10 +67,6 @@ NEW_ROW = "new row"
 
 
 NEW_ANSWER = "new answer"
-VERDICTS_WANTED = "evaluationsPerEvaluator"
-"""The setting of how many verdicts each judge gives."""
-TOKEN_LIMIT = "maxTestOutputTokens"
-"""The setting of the most tokens of an answer."""
 NEW_PROMPT = "system prompt is new"
 """The reason for a system prompt in whose place there was none before."""
 
@@ -138,8 +138,8 @@ def describe_evaluator_change(
         return reason._replace(of=prompt if present else judge)
     if was.get("reading") != now.get("reading"):
         return Reason("evalstore now reads replies of judges differently", of=judge)
-    old, new = (number_or_none(each.get("temperature")) for each in (was, now))
-    return Reason(f"judge temperature {old} -> {new}", old, new, of=judge)
+    old, new = (each.get("temperature") for each in (was, now))
+    return reason_of([number_change("judge temperature", old, new)])._replace(of=judge)
 
 
 def _other_model(was: Json, now: Json) -> Reason | None:
@@ -159,11 +159,11 @@ def _of_evaluator(subject: str) -> str:
     return f"judge {subject}"
 
 
-def reason_of(differences: list[Difference], subject: str, relative: str | None = None) -> Reason:
+def reason_of(edits: list[Difference], subject: str = "", relative: str | None = None) -> Reason:
     """Return the first difference as a reason, with the number of the others."""
-    if not differences:
+    if not edits:
         return Reason(subject, relative=relative)
-    first, *rest = differences
+    first, *rest = edits
     more = f" (and {plural(len(rest), 'more change')})" if rest else ""
     text = str(first) if first.subject.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)
@@ -269,8 +269,8 @@ class JudgementReasons:
         here = [vote for vote in votes if vote.evaluation == evaluation]
         same = [vote for vote in here if vote.evaluator == judgement.evaluator]
         if same and judgement.judge:
-            was, now = str(len(same)), str(judgement.judge.times)
-            return Reason(f"{VERDICTS_WANTED} {was} -> {now}", was, now, of=VERDICTS_WANTED)
+            times = number_change(VERDICTS_WANTED, len(same), judgement.judge.times)
+            return reason_of([times])._replace(of=VERDICTS_WANTED)
         votes = self._stored_votes(subject)
         if votes and all(vote.evaluation != evaluation for vote in votes):
             if judgement.judge and (told := self._told_the_same(evaluation, votes)):
@@ -293,8 +293,8 @@ class JudgementReasons:
         same = [vote for vote in votes if vote.evaluator == judgement.evaluator]
         here = [vote for vote in same if vote.evaluation == judgement.cell.case.evaluation]
         if here and judgement.judge:
-            was, now = str(len(here)), str(judgement.judge.times)
-            return Reason(f"{VERDICTS_WANTED} {was} -> {now}", was, now, of=VERDICTS_WANTED)
+            times = number_change(VERDICTS_WANTED, len(here), judgement.judge.times)
+            return reason_of([times])._replace(of=VERDICTS_WANTED)
         return self._evaluated_otherwise(judgement, same or votes)
 
     def _stored_votes(self, subject: str) -> list[Vote]:
@@ -364,7 +364,7 @@ class JudgementReasons:
         name = self._earlier.project.name_of_version
         reason = reason_of(
             differ_evaluations(old, new, self._find, name),
-            f"{' and '.join(parts) or 'instructions or checks'} changed",
+            "instructions or checks changed",
         )
         return reason._replace(also=(*parts[1:], *asked))
 
@@ -567,8 +567,8 @@ class QuestionReasons:
         if ask.count < total:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"
-            text = f"{unit} {have} -> {total}"
-            return Reason(text, str(have), str(total), ask.question_id, of="attempts")
+            more = number_change(unit, have, total)
+            return reason_of([more], relative=ask.question_id)._replace(of="attempts")
         return self.explain_edit(cell, ask.number) or Reason(
             "not taken yet" if cell.case.recorded else "not answered yet"
         )
@@ -650,9 +650,8 @@ class QuestionReasons:
             )
             yield reason_of(differences, "model changed", relative)._replace(of=candidate)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
-            was, now = map(number_or_none, (model.temperature, cell.candidate.temperature))
-            text = f"temperature {was} -> {now}"
-            yield Reason(text, was, now, relative, of=candidate)
+            edit = number_change("temperature", model.temperature, cell.candidate.temperature)
+            yield reason_of([edit], relative=relative)._replace(of=candidate)
 
     def _also_edited(
         self, cell: Cell, number: int, known: KnownCase, first: Reason

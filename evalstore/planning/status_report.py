@@ -136,7 +136,7 @@ class SettingEdit:
         text = str(self.edit)
         for start in (f"{self.of} changed: ", f"{self.of} ", f"{self.of}: ", f"{name}: "):
             text = text.removeprefix(start)
-        return text.replace(f" of {name}:", ":").removesuffix(f" ({name})")
+        return text.replace(f" of {name}:", "").removesuffix(f" ({name})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import (
+    TOKEN_LIMIT,
+    VERDICTS_WANTED,
     Candidates,
     Difference,
     Find,
@@ -20,16 +22,12 @@ from evalstore.comparison.version_diff import (
     differ_candidate,
     differ_candidates,
     nowhere,
+    number_change,
 )
 from evalstore.core.runs import Run
 from evalstore.core.values import CaseFile, Json
 from evalstore.planning.project import VersionReader
-from evalstore.planning.reasons import (
-    TOKEN_LIMIT,
-    VERDICTS_WANTED,
-    Reason,
-    describe_evaluator_change,
-)
+from evalstore.planning.reasons import Reason, describe_evaluator_change
 from evalstore.planning.status_report import SettingEdit, workspace_as_run
 from evalstore.store import Store
 from evalstore.workspace.testfiles.context import shows_question
@@ -449,8 +447,8 @@ def _number_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[tuple[s
         for run in (was, now)
     )
     if old and new and old != new:
-        yield "attempts", Difference(f"attempts {old} -> {new}")
+        yield "attempts", Difference(str(number_change("attempts", old, new)))
     for name in (VERDICTS_WANTED, TOKEN_LIMIT):
         if name in was.settings and was.settings[name] != now.settings.get(name):
-            values = " -> ".join(str(run.settings.get(name) or "none") for run in (was, now))
-            yield name, Difference(f"{name} {values}")
+            change = number_change(name, was.settings[name], now.settings.get(name))
+            yield name, Difference(str(change))

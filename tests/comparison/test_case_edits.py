@@ -33,8 +33,8 @@ EDITS: dict[str, tuple[Any, str]] = {
     "evaluation": ("e2", "instructions changed: line 1: be kind -> be brief"),
     "prompts": (("p2",), "system prompt line 1: you are one -> you are two"),
     "judged_by": (("checks", "models", "always"), "judged by: models -> checks, models, always"),
-    "temperature": (0.5, "temperature: not set -> 0.5"),
-    "seed": (7, "seed: not set -> 7"),
+    "temperature": (0.5, "temperature not set -> 0.5"),
+    "seed": (7, "seed not set -> 7"),
     "limit": (100, "limit: not set -> 100"),
     "recorded": ("r1", "recorded answer: not set -> yes"),
     "judge_prompts": (("p2",), "judge prompt p2 is new"),
@@ -45,7 +45,7 @@ LABELS = {"row", "key", "tags"}
 DERIVED = {"needs", "code"}
 """Fields that follow from the test versions, and from the checks."""
 SETTINGS: dict[str, tuple[Any, str]] = {
-    "attempts": (3, "attempts: not set -> 3"),
+    "attempts": (3, "attempts not set -> 3"),
     "evaluators": ((), "evaluators: not set -> none"),
     "threshold": (0.5, "threshold: not set -> 0.5"),
     "id": ("x", "id: not set -> x"),
@@ -116,15 +116,15 @@ def test_a_row_without_a_label_is_the_only_one() -> None:
 @pytest.mark.parametrize(
     ("was", "now", "expected"),
     [
-        (("t1",) * 3, ("t1",) * 2, ["repetitions: 3 -> 2"]),
-        (("t1",), ("t1",) * 2, ["repetitions: 1 -> 2"]),
+        (("t1",) * 3, ("t1",) * 2, ["repetitions 3 -> 2"]),
+        (("t1",), ("t1",) * 2, ["repetitions 1 -> 2"]),
         (
             ("t1",) * 3,
             ("t2",) * 2,
-            ["message 1, line 1: one -> two", "repetitions: 3 -> 2"],
+            ["message 1, line 1: one -> two", "repetitions 3 -> 2"],
         ),
         (("t1", "t2"), ("t1", "t3"), ["conversation 2, message 1, line 1: two -> three"]),
-        (("t1", "t2", "t2"), ("t1", "t2"), ["conversation 2, repetitions: 2 -> 1"]),
+        (("t1", "t2", "t2"), ("t1", "t2"), ["conversation 2, repetitions 2 -> 1"]),
         (("t1",), ("t1", "t2"), ["conversation 2 is new"]),
         (("t1", "t2"), ("t2",), ["conversation 1 is gone"]),
         (("t1", "t2"), ("t2", "t1"), ["order of the conversations"]),

@@ -92,7 +92,7 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
         (
             shown("a", options=Options(temperature=0.5)),
             shown("a"),
-            ["option temperature: 0.5 -> removed"],
+            ["option temperature 0.5 -> removed"],
         ),
         (shown(picture()), shown(picture(id="2")), ["file a.png changed"]),
         (

@@ -19,7 +19,7 @@ from evalstore.comparison.version_diff import (
     CODE_CHANGED,
     RECORDED_ANSWER,
     differ_models,
-    number_or_none,
+    number_change,
 )
 from evalstore.core.display import plural
 from evalstore.core.results import ComparedSession, Decision, Result
@@ -174,7 +174,7 @@ class PairReasons:
         old, new = pairs[now.model]
         edits = ["model changed"] * (old.model != new.model)
         if old.temperature != new.temperature and now.file not in self.own_temperatures:
-            edits.append(_temperatures(old.temperature, new.temperature))
+            edits.append(str(number_change("temperature", old.temperature, new.temperature)))
         return edits
 
     def _other_judgement(self, was: Result, now: Result) -> str:
@@ -262,10 +262,9 @@ class QuestionChanges:
             if models not in self._of_models:
                 self._of_models[models] = _model_change(self._project, *models)
             return self._of_models[models]
-        if old.temperature != new.temperature:
-            return _temperatures(old.temperature, new.temperature)
-        if old.seed != new.seed:
-            return f"seed {old.seed} -> {new.seed}"
+        for name in ("temperature", "seed"):
+            if getattr(old, name) != getattr(new, name):
+                return str(number_change(name, getattr(old, name), getattr(new, name)))
         if not asks_the_same(pair):
             return ""
         words = OLDER if age_of_answers(pair, sessions) == OLDER else ""
@@ -273,10 +272,6 @@ class QuestionChanges:
             names = " -> ".join(", ".join(side.resolved) for side in (was, now))
             return f"{words or ASKED_AGAIN}: resolved model {names}"
         return words
-
-
-def _temperatures(was: float | None, now: float | None) -> str:
-    return f"temperature {number_or_none(was)} -> {number_or_none(now)}"
 
 
 def _model_change(project: Project, was: str, now: str) -> str:

@@ -23,7 +23,7 @@ from evalstore.comparison.pair_groups import (
     sessions_of,
     sessions_to_compare,
 )
-from evalstore.comparison.version_diff import Difference, evaluation_parts
+from evalstore.comparison.version_diff import Difference, evaluation_parts, part_change
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural_is, short
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -184,14 +184,14 @@ class PairSorter:
         sides = {
             (pair.was.evaluation, pair.now.evaluation) for pair in pairs if pair.was and pair.now
         }
-        both = {each for each in sides if each[0] != each[1]}
+        both = {side for each in sides if each[0] != each[1] for side in (each, each[::-1])}
         ids = {id for each in both for id in each if id}
         contents = self._project.versions.load("evaluation", ids)
         for was, now in both:
             old, new = contents.get(was or "", {}), contents.get(now or "", {})
-            parts = " and ".join(evaluation_parts(old, new))
-            words = [f"{parts} changed"] if parts else []
-            self.reasons.criteria.update({(was, now): words, (now, was): words})
+            parts = evaluation_parts(old, new)
+            words = [part_change(part, old.get(part), new.get(part)) for part in parts]
+            self.reasons.criteria.update({(was, now): words})
 
 
 def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:

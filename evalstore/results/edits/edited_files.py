@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.case_edits import exchange_text
+from evalstore.comparison.case_edits import differ_otherwise, exchange_text
 from evalstore.comparison.comparison import exchanged_prompts
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core.batches import in_small_batches
@@ -313,7 +313,7 @@ class EditedFile:
         self._former_prompts = set[str | None]()
         self._gone, renamed = self._compare()
         rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
-        self._settings = "; ".join([*_edited_settings(was, now), *rows])
+        self._settings = "; ".join([*map(str, differ_otherwise(was, now, ())), *rows])
         """How the settings of the file itself were edited, and its rows renamed."""
         self._name = name
         self._first: PlanItem | None = None
@@ -590,21 +590,11 @@ _OF_CANDIDATE = ("model ", "temperature")
 _PARTS = {
     "test": re.compile("test changed").match,
     "system prompt": re.compile(r"system prompt (?:(?:[^:]+ )?changed|.+ in place of )").match,
-    "instructions": re.compile("instructions changed").match,
+    "instructions": re.compile("instructions ").match,
     "checks": re.compile("check").match,
     "judge prompt": re.compile("judge prompt").match,
 }
 """Parts of a case, and how the reasons begin that are about them."""
-
-
-def _edited_settings(was: CaseFile, now: CaseFile) -> Iterator[str]:
-    """Yield how the settings of a test file itself differ."""
-    for setting in ("attempts", "evaluators", "threshold"):
-        values = getattr(was, setting), getattr(now, setting)
-        if values[0] != values[1]:
-            old, new = (", ".join(it) if isinstance(it, tuple) else it for it in values)
-            end = " removed" if new is None else "" if old is None else f" -> {new}"
-            yield f"{'new ' * (old is None)}{setting} {new if old is None else old}{end}"
 
 
 def _causes_of(item: PlanItem) -> list[str]:

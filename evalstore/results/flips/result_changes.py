@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 from evalstore.comparison.pair_groups import OLDER, age_of_answers, find_same_answers
-from evalstore.comparison.version_diff import RECORDED_ANSWER, differ_candidate, recorded_text
+from evalstore.comparison.version_diff import (
+    RECORDED_ANSWER,
+    differ_candidate,
+    part_change,
+    recorded_text,
+)
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core import deserialize
 from evalstore.core.display import plural, short
@@ -19,6 +24,7 @@ from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.project import Project, VersionReader
+from evalstore.planning.status_report import SettingEdit
 from evalstore.results.answer.judgements import (
     Attempts,
     CastVote,
@@ -122,10 +128,9 @@ def _edits(
         parts.append(describe_parts(case, contents, file))
     before, after = parts
     for part in dict.fromkeys((*after, *before)):
-        hunks = diff_lines(before.get(part, ""), after.get(part, ""), _CONTEXT)
-        if hunks:
-            verb = "added" if part not in before else "removed" if part not in after else "changed"
-            yield ResultChange(f"{part} {verb}", tuple(map(tuple, hunks)))
+        both = before.get(part, ""), after.get(part, "")
+        if hunks := diff_lines(*both, _CONTEXT):
+            yield ResultChange(part_change(part, *both), tuple(map(tuple, hunks)))
 
 
 def _candidates(
@@ -137,7 +142,7 @@ def _candidates(
     if old is None or new is None:
         return
     for difference in differ_candidate(old, new, _reader(store, project).find):
-        yield ResultChange(str(difference))
+        yield ResultChange(SettingEdit(f"candidate {id}", difference).text)
 
 
 def _evaluators(
@@ -174,9 +179,7 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
     if was.result.sessions == now.result.sessions:
         yield ResultChange(OTHER_JUDGEMENT)
         return
-    attempts = [each.result.required_answers // len(each.result.tests) for each in (was, now)]
-    if attempts[0] != attempts[1]:
-        yield ResultChange(f"attempts {attempts[0]} -> {attempts[1]}")
+    yield from map(ResultChange, change_of_tests(was.result, now.result))
     sessions = store.find_sessions({*was.result.sessions, *now.result.sessions})
     both = {*was.result.sessions} & {*now.result.sessions}
     replies = [

@@ -34,7 +34,7 @@ MOST_RUNS = 30
 """The most runs of a trend."""
 _MOST_RESULTS = 200_000
 """About how many results are counted for it; those that several runs have count once."""
-_PARTS_OF_FILES = ("test", "instructions", "checks", "instructions and checks")
+_PARTS_OF_FILES = ("test", "instructions", "checks")
 """What is edited in a test file, in the words of `diff`."""
 _PROMPTS = ("system prompt", "judge prompt")
 _MOST_NAMED = 3
@@ -234,7 +234,7 @@ def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
         part = word.partition(" changed")[0]
         prompts = [it for it in edited if it.startswith(part)] if part in _PROMPTS else []
         files = [it for it in edited if not it.startswith("system prompt")]
-        if prompts or (files and word.removesuffix(" changed") in _PARTS_OF_FILES):
+        if prompts or (files and word.rpartition(" ")[0] in _PARTS_OF_FILES):
             yield from prompts or files
         elif part == "model":
             yield f"model of {name}"

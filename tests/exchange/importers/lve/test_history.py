@@ -119,7 +119,7 @@ def test_a_diff_with_the_import_shows_what_the_check_sees_in_another_way(
     diff = imported.json("diff", imported.history["run"], run["run"])
     assert [case["row"] for case in diff["fixed"]] == ["a=2"]
     (broke,) = diff["broke"]
-    assert (broke["row"], broke["reason"]) == ("a=3", "instructions and checks changed")
+    assert (broke["row"], broke["reason"]) == ("a=3", "instructions removed, checks added")
     assert broke["was"]["feedback"] == "recorded by lve (LambdaChecker)"
     assert "expected 'int(answer)" in broke["now"]["feedback"]
     assert diff["unchanged"] == 1

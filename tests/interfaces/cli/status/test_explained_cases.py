@@ -168,8 +168,8 @@ HARSH = {
         pytest.param(
             COLD,
             [
-                "  scripted/one: model extraIdentifier: not set -> b",
-                "  temperature of scripted/one: none -> 0.7",
+                "  model extraIdentifier: not set -> b",
+                "  temperature none -> 0.7",
             ],
             id="model",
         ),

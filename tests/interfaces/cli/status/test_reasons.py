@@ -23,8 +23,8 @@ TWO = f"# ▶ first ×2\n\n# 👤\n\nHi\n\n# ▶ second\n\n# 👤\n\nHo\n{CHECK}
     [
         pytest.param(
             *(ONE, "repetitions: 3", "repetitions: 2"),
-            (".M", 0, 1, "repetitions: 3 -> 2"),
-            "repetitions: 3 -> 2",
+            (".M", 0, 1, "repetitions 3 -> 2"),
+            "repetitions 3 -> 2",
             ["repetitions: 3 -> 2"],
             "repetitions 3 -> 2",
             id="fewer repetitions",
@@ -39,8 +39,8 @@ TWO = f"# ▶ first ×2\n\n# 👤\n\nHi\n\n# ▶ second\n\n# 👤\n\nHo\n{CHECK}
         ),
         pytest.param(
             *(TWO, "first ×2", "first"),
-            (".M", 0, 1, "conversation 1, repetitions: 2 -> 1"),
-            "conversation 1, repetitions: 2 -> 1",
+            (".M", 0, 1, "conversation 1, repetitions 2 -> 1"),
+            "conversation 1, repetitions 2 -> 1",
             ["conversation 1, repetitions: 2 -> 1"],
             "repetitions changed",
             id="fewer repetitions of a run",
@@ -79,6 +79,29 @@ def test_the_number_of_conversations_is_reported(
     compared = documents("diff", "@~1", "@")
     assert [printed_edits(item["edits"]) for item in compared["edits"]] == [edits]
     assert [item["reason"] for item in compared["changed"]] == [pair]
+
+
+def test_what_was_added_or_removed_is_named_so_in_both_directions(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    test = "# 👤\n\nHi\n\n---\n\n"
+    check = "~~~checks\n- regex: '.'\n~~~\n"
+    file = tree(workspace, {"tests/t.md": f"{test}{check}"}) / "tests/t.md"
+    evalstore("run", "-q", "--fail-on", "none")
+    file.write_text(f"{test}Be kind.\n\n{check.replace('.', 'Zz')}")
+    added = "instructions added: line 1: nothing -> Be kind."
+    (change,) = documents("status")["changes"]
+    assert (change["reason"], change["also"]) == (added, ["checks"])
+    assert f"\n        {added}\n" in evalstore("diff").stdout
+    evalstore("run", "-q", "--fail-on", "none")
+    for sides, words, what in (
+        (("@~1", "@"), "instructions added, checks changed", "instructions added: line 1"),
+        (("@", "@~1"), "instructions removed, checks changed", "instructions removed: line 1"),
+    ):
+        found = documents("diff", *sides)
+        pairs = [*found["broke"], *found["fixed"], *found["changed"]]
+        assert {pair["reason"] for pair in pairs} == {words}
+        assert what in [it["what"] for it in found["edits"][0]["edits"]]
 
 
 def printed_edits(edits: list[dict[str, str | None]]) -> list[str]:

@@ -501,7 +501,7 @@ def test_status_tells_an_edit_of_a_candidate_beside_edited_rows_once(
     assert (
         f"M.  {'tests/t.md':22}  1 case asked again: test changed: message 1, line 1: "
         "cold -> Oslo (rows of tests/d.csv)\n"
-        "    M.  candidate scripted/one  4 answers in 2 files: temperature: none -> 0.5\n"
+        "    M.  candidate scripted/one  4 answers in 2 files: temperature none -> 0.5\n"
     ) in evalstore("status").stdout
     both = "test changed: message 1, line 1: cold -> Oslo; also changed: temperature"
     for command in (("status", "--explain"), ("run", "--dry-run")):
@@ -569,7 +569,7 @@ def test_a_setting_of_a_test_file_is_its_change(workspace: Path, evalstore: Eval
     assert line in evalstore("status").stdout
     assert evalstore("status", "--short").stdout == "M. tests/weather.md\n"
     edit(test, "attempts: 3", "attempts: 2\nthreshold: 0.5")
-    assert "    =   tests/weather.md  new threshold 0.5\n" in evalstore("status").stdout
+    assert "    =   tests/weather.md  threshold: not set -> 0.5\n" in evalstore("status").stdout
 
 
 def test_another_order_of_system_prompts_is_no_version_that_was_run(
