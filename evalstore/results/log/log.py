@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
+from evalstore.core.batches import SMALL_SIZE
 from evalstore.core.clock import iso, read_moment
 from evalstore.core.display import clip, short
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -44,7 +45,7 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
-from evalstore.store.rows.row_queries import VerdictCounts
+from evalstore.store.rows.row_queries import VerdictCounts, VerdictOfRow
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import (
@@ -547,9 +548,21 @@ class VerdictHistory:
     def __init__(self, store: Store, rows: Mapping[str, Collection[str] | None]) -> None:
         """`rows` are the leaves, each with the labels of the row that counts; None: all rows."""
         self._store, self._rows = store, rows
-        self._parts = {leaf: [part.id for part in store.find_result_leaves(leaf)] for leaf in rows}
-        self._counts: dict[str, VerdictCounts] = {}
-        """The counts of each part that was read."""
+        self._order = list(rows)
+        levels = store.find_levels(rows)
+        self._parts = {
+            leaf: [leaf]
+            if levels.get(leaf) == 0
+            else [part.id for part in store.find_result_leaves(leaf)]
+            for leaf in rows
+        }
+        whole = (leaf for leaf, labels in rows.items() if labels is None)
+        self._counts: Mapping[str, VerdictCounts] = store.count_by_candidate(
+            {part for leaf in whole for part in self._parts[leaf]}
+        )
+        """The counts of each part."""
+        self._results: dict[str, list[VerdictOfRow]] = {}
+        """The results of short leaves that were read together."""
         self._last: dict[int, str] = {}
         """The last verdict on each case in the leaves that were added, by the hash of its place."""
         self._newest: Sequence[str] = ()
@@ -563,8 +576,6 @@ class VerdictHistory:
         if self._rows[leaf] is not None:
             total.update((model, word) for (_, _, model), word in self._words(leaf, parts))
             return total
-        unknown = [part for part in parts if part not in self._counts]
-        self._counts |= self._store.count_by_candidate(unknown)
         for part in parts:
             for (model, verdict), count in self._counts.get(part, {}).items():
                 total[model, verdict or PENDING] += count
@@ -591,7 +602,15 @@ class VerdictHistory:
     def _words(self, leaf: str, parts: Iterable[str]) -> Iterator[tuple[tuple[str, int, str], str]]:
         """Yield the verdicts in parts of a leaf, with their rows, system prompts and candidates."""
         labels = self._rows[leaf]
-        for row, prompt, model, verdict in self._store.find_verdicts(parts):
+        found: Iterable[VerdictOfRow] = (it for _, it in self._store.find_verdicts(parts))
+        if [*parts] == [leaf]:
+            if leaf not in self._results:  # with those that come next
+                start = self._order.index(leaf)
+                self._results = {it: [] for it in self._order[start : start + SMALL_SIZE]}
+                for part, result in self._store.find_verdicts(self._results):
+                    self._results[part].append(result)
+            found = self._results[leaf]
+        for row, prompt, model, verdict in found:
             if labels is None:
                 yield (row, prompt, model), verdict or PENDING
             elif row in labels:

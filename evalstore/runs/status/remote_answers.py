@@ -33,6 +33,8 @@ class _Sums:
     by_mean: Counter[str] = field(default_factory=Counter)
     """Answers whose price is the mean of a candidate, by its id; they are not in the cost."""
     judgements: int = 0
+    left: dict[bytes, int] = field(default_factory=dict)
+    """Of subjects that several batches may have: how many judgements do not count yet."""
 
     def add(self, count: int, price: float | None) -> None:
         """Add items with the price of one."""
@@ -118,10 +120,15 @@ class RemoteSums:
             places = records.find_keys("evaluations", subjects)
             stored = self._project.store.find_present("evaluations", places.keys())
             there = Counter(key for id, key in places.items() if id not in stored)
+            earlier = plan.shared.earlier
+            are_shared = bool(earlier and earlier.shared)
+            there = Counter({it: sums.left.get(it, n) for it, n in there.items()})
             for subject, most, price in wanted:
                 if some := min(there[subject], most):
                     there[subject] -= some
                     sums.add(some, price)
+            if are_shared:
+                sums.left.update(there)
 
         self._read(self._judgements, count)
 

@@ -64,6 +64,8 @@ OF_RUNS = """WITH RECURSIVE
 
 VerdictCounts = Counter[tuple[str, Verdict | None]]
 """How many results there are by candidate and verdict; None stands for a result without one."""
+VerdictOfRow = tuple[str, int, str, Verdict | None]
+"""The row of a result, the number of its system prompt, its candidate and its verdict."""
 
 
 class ResultLeaf(NamedTuple):
@@ -283,15 +285,14 @@ class RowQueries(NodeQueries):
             counts.setdefault(as_digits(leaf), Counter())[model, VERDICT_OF.get(verdict)] = count
         return counts
 
-    def find_verdicts(
-        self, leaves: Iterable[str]
-    ) -> Iterator[tuple[str, int, str, Verdict | None]]:
-        """Yield row, number of the system prompt, candidate and verdict of the results in nodes."""
+    def find_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictOfRow]]:
+        """Yield each result in nodes, with its node."""
         statement = (
-            f"SELECT coalesce(c.row, ''), r.prompt, r.model, r.verdict {_OF_LEAVES} WHERE r.leaf IN"
+            "SELECT r.leaf, coalesce(c.row, ''), r.prompt, r.model, r.verdict "
+            f"{_OF_LEAVES} WHERE r.leaf IN"
         )
-        for row, prompt, model, verdict in self._select_each(statement, leaves):
-            yield row, prompt, model, VERDICT_OF.get(verdict)
+        for leaf, row, prompt, model, verdict in self._select_each(statement, leaves):
+            yield as_digits(leaf), (row, prompt, model, VERDICT_OF.get(verdict))
 
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
         """Yield of each of these nodes how many of its cases have how many results."""

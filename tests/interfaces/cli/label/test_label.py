@@ -126,9 +126,8 @@ def test_the_newest_label_decides_what_is_shown_and_a_run_says_that_it_came_late
     evalstore("label", OSLO, "pass", "--as", "Ada")
     evalstore("label", rome, "fail", "-m", "too short", "--as", "Ada")
     broke = evalstore("ls", "results", "--broke").stdout.splitlines()
-    assert broke[1:] == [
-        "fail     tests/weather.md [city=Rome]  now    <short>  labelled by Ada  "
-        "by Ada (a person): too short"
+    assert [" ".join(line.split()) for line in broke[1:]] == [
+        "fail tests/weather.md [city=Rome] now <short> labelled by Ada by Ada (a person): too short"
     ]
     assert evalstore("ls", "results", "--broke", "--run", "@").stdout == ""
     marks = {

@@ -124,15 +124,15 @@ def test_two_old_runs_do_not_name_a_data_file_that_neither_used(
     assert edits[:2] == [[f"{FILE} changed"], [f"{OF_ROWS} changed"]]
 
 
-def test_runs_that_noted_no_digests_name_the_rows_of_the_test_file(
+def test_runs_that_noted_no_digests_name_the_cases_of_the_test_file(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evalstore.runs.run.ensure_sources", lambda *_: None)
     edit(workspace / "tests/data/cities.csv", "Oslo,", "Bergen,")
     main(["run", "--quiet"])
-    assert logged(workspace) == [f"rows of {FILE} changed"]
+    assert logged(workspace) == [f"cases of {FILE} changed"]
     edit(workspace / FILE, "data/cities.csv", "{path: data/cities.csv, limit: 2}")
-    assert sources(workspace) == [(f"rows of {FILE}",)]
+    assert sources(workspace) == [(f"cases of {FILE}",)]
 
 
 def test_status_and_diff_name_the_data_file(workspace: Path, evalstore: Evalstore) -> None:
@@ -193,9 +193,9 @@ def test_a_schema_a_tool_or_an_evaluator_prompt_is_named(
 
 
 @pytest.mark.parametrize(
-    ("has_digests", "expected"), [(True, "schema place"), (False, f"schema of {FILE}")]
+    ("has_digests", "expected"), [(True, "schema place"), (False, f"cases of {FILE}")]
 )
-def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file_without_digests(
+def test_a_schema_that_has_no_name_any_more_is_cases_of_its_test_file_without_digests(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, has_digests: bool, expected: str
 ) -> None:
     if not has_digests:

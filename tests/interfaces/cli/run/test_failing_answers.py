@@ -136,14 +136,14 @@ def test_an_answer_that_is_named_is_shown_even_if_it_passes(
         (
             "{allSame: score, scope: group}",
             ['{"score": 1}', 'Well:\n{"why": {"score": 2}, "score": 3}', '{"score": 1}'],
-            "    allSame  at answer 2, score, line 2, column 32  (compared with answer 1)\n"
+            "    allSame  at answer 2, score  (compared with answer 1)\n"
             "      expected  1\n"
             "      found     3\n",
         ),
         (
             "{allSame: score, max: 2, scope: group}",
             ['{"score": 2}', '{"score": 1}', '{"score": 4}'],
-            "    allSame  at answer 3, score, line 1, column 11  (compared with answer 2)\n"
+            "    allSame  at answer 3, score  (compared with answer 2)\n"
             "      expected  1 ± 2\n"
             "      found     4\n",
         ),
