@@ -284,7 +284,8 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
 ### evalstore: `one` got worse, 50% to 0% (may be chance); 1 result broke, none fixed. \
 The run cost $0.0600 (simulated).
 
-Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, with `--refresh (all cases)`, compared with `<short>`.
+Run `<short>` (<time>) is complete: 2 new answers, 2 new verdicts, \
+with `--refresh (all cases)`, compared with `<short>`.
 
 | candidate | passed | 95% interval | results | change | 100 answers |
 |---|---:|---:|---:|---:|---:|
