@@ -225,8 +225,8 @@ def read_remote(location: Location, name: str) -> None:
 
 
 GRACE, LEAST_GRACE = "14d", "1d"
-"""How long files stay that are no longer needed: longer than any push or pull takes. The least is
-that of packs which no index lists yet."""
+"""How long unneeded files are kept: longer than any push or pull takes. The minimum is that of
+packs which no index lists yet."""
 _SECOND = 1_000_000
 
 

@@ -85,7 +85,7 @@ class CaseRow:
     def is_of(self, sessions: Set[str]) -> bool:
         """Return whether a result has one of these answers, and words that were looked for.
 
-        What is said in a verdict that counts no more does not count.
+        Words of superseded verdicts do not count.
         """
         return any(
             result

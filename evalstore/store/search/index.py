@@ -373,8 +373,9 @@ class SearchIndex:
     ) -> Set[str] | None:
         """Return the sessions whose answer, feedback, test and instructions have all words.
 
-        That is also feedback that counts no more: `FoundIds.has_words` tells of which results the
-        texts have them. With `in_answers` the answer alone must. None when `go_on` returned False.
+        That includes superseded feedback: `FoundIds.has_words` tells whether the current texts of
+        a result have them. With `in_answers` the answer alone must have them. None when `go_on`
+        returned False.
         """
         if not has_words(words):
             return FoundIds()
