@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from shlex import quote
 from typing import NamedTuple, Self
 
@@ -217,17 +216,23 @@ class Pull:
     """
 
     def __init__(
-        self, store: Store, files: RemoteFiles, cache: IndexCache, listener: CopyListener
+        self, store: Store, cache: IndexCache, reader: PackReader, arrivals: Arrivals
     ) -> None:
         self._store = store
         self._cache = cache
-        self._listener = listener
-        self._reader = PackReader(files, cache, listener)
+        self._reader = reader
+        self._arrivals = arrivals
         self._seen: set[bytes] = set()
         """The rows that were copied with what they refer to."""
-        opened = ExitStack()
-        self._arrivals = opened.enter_context(Arrivals.open(store))
-        weakref.finalize(self, opened.close)
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, store: Store, files: RemoteFiles, cache: IndexCache, listener: CopyListener
+    ) -> Iterator[Self]:
+        """Begin to copy; rows that still wait at the end of the block are left."""
+        with Arrivals.open(store) as arrivals:
+            yield cls(store, cache, PackReader(files, cache, listener), arrivals)
 
     @property
     def pulled(self) -> Pulled:
@@ -253,7 +258,7 @@ class Pull:
         Raises `RemoteError` for a pack that is damaged, and `StoreError` if a stored row has other
         content.
         """
-        self._listener.start(count_ids(missing))
+        self._reader.listener.start(count_ids(missing))
         for batch in split_records(self._reader.read_records(missing)):
             self._arrivals.add(batch)
         self._arrivals.finish()

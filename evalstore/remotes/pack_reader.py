@@ -59,7 +59,7 @@ class PackReader:
     def __init__(self, files: RemoteFiles, cache: IndexCache, listener: CopyListener) -> None:
         self._files = files
         self._cache = cache
-        self._listener = listener
+        self.listener = listener
         self._packs = OrderedDict[str, bytes]()
         """The bytes of the packs that were read last, by SHA-256: rows of several tables are in
         one, and one table is read several times."""
@@ -108,7 +108,7 @@ class PackReader:
                     entry = record.entry
                     data = content[entry.offset : entry.offset + entry.length]
                     yield record, data, self._check(pack, record, data)
-            self._listener.advance(len(records), self.bytes_received - before)
+            self.listener.advance(len(records), self.bytes_received - before)
 
     def _read(self, pack: IndexedPack) -> bytes:
         content = self._packs.pop(pack.digest, None)

@@ -91,7 +91,7 @@ def pull(
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
             missing = find_missing(indexes, ids)
-        return Pull(store, files, indexes, CopyListener()).copy_all(missing)
+        return pull_some(store, files, indexes, missing)
 
 
 def collect(
@@ -153,4 +153,5 @@ def pull_some(
     store: Store, files: RemoteFiles, cache: IndexCache, missing: dict[str, bytes]
 ) -> Pulled:
     """Pull some rows, by their ids."""
-    return Pull(store, files, cache, CopyListener()).copy_all(missing)
+    with Pull.open(store, files, cache, CopyListener()) as pull:
+        return pull.copy_all(missing)

@@ -409,9 +409,9 @@ def test_what_refers_to_rows_that_have_not_come_yet_stays_in_the_remote(
     with (
         IndexCache.open(None, "") as cache,
         stores.opened(tmp_path / "planned.db") as planned,
+        Pull.open(planned, remote, cache, CopyListener()) as pull,
     ):
         cache.refresh(remote)
-        pull = Pull(planned, remote, cache, CopyListener())
         for table in ("runs", "nodes", "evaluations"):
             wanted = [checked.record for checked in whole_records]
             pull.copy(table, [bytes.fromhex(row.id) for row in wanted if row.table == table])
@@ -449,8 +449,10 @@ def test_a_lookup_key_that_is_not_that_of_the_row_is_refused(
         stores.pull(empty, remote)
     with IndexCache.open(None, remote.address) as cache:
         cache.refresh(remote)
-        pull = Pull(empty, remote, cache, CopyListener())
-        with pytest.raises(RemoteError, match="its index has another lookup key"):
+        with (
+            Pull.open(empty, remote, cache, CopyListener()) as pull,
+            pytest.raises(RemoteError, match="its index has another lookup key"),
+        ):
             pull.copy("runs", pull.find_newest_runs())
     problems = check_remote(remote, CopyListener()).problems
     assert {problem.message.rpartition(": ")[2] for problem in problems} == {

@@ -137,8 +137,8 @@ def pull_missing(
     if isinstance(opened, OpenRemote):
 
         def copy() -> Pulled:
-            pull = Pull(opened.store, opened.files, opened.cache, listener)
-            with opened.cache.unchanged():
+            begun = Pull.open(opened.store, opened.files, opened.cache, listener)
+            with begun as pull, opened.cache.unchanged():
                 with opened.store.snapshot_ids() as ids:
                     missing = find_missing(opened.cache, ids)
                 return pull.copy_all(missing)
@@ -316,10 +316,10 @@ def pull_for_plan(
         )
 
         def copy() -> Pulled:
-            pull = Pull(opened.store, opened.files, opened.cache, listener)
-            with opened.cache.unchanged():
+            begun = Pull.open(opened.store, opened.files, opened.cache, listener)
+            with begun as pull, opened.cache.unchanged():
                 _pull(location, selection, opened, pull, baseline, is_searched=is_searched)
-            return pull.pulled
+                return pull.pulled
 
         _copy(opened, report, copy)
         if is_searched or baseline:
