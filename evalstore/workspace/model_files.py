@@ -306,9 +306,16 @@ def read_model(
         check_unique_properties(inner, fields)
     check_unique_properties(fields, fields)
     fields.text("extraIdentifier")
-    application = read_application(
-        fields, provider.type, provider.base_url or provider.key_variable, programs
-    )
+    application = None
+    if provider.type in APPLICATIONS:
+        address = provider.base_url or provider.key_variable
+        application = read_application(fields, provider.type, address, programs)
+    elif unused := next((field for field in FIELDS if fields.value(field) is not None), None):
+        raise FileProblem(
+            f"'{unused}' is only for applications",
+            fields.line(unused),
+            hint="that is for models with 'provider: python' or 'provider: command'",
+        )
     return Model(
         id=id,
         provider=provider,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evalstore.checks.types.python import require_defined
 from evalstore.core.errors import FileProblem
 from evalstore.files.fields import Fields
-from evalstore.files.processes.application import APPLICATIONS, PYTHON, Application
+from evalstore.files.processes.application import PYTHON, Application
 from evalstore.providers.base_urls import find_secret, split_base_url
 
 FIELDS = ("uses", "env")
@@ -41,20 +41,11 @@ class Programs(NamedTuple):
 
 def read_application(
     fields: Fields, kind: str, address: str | None, programs: Programs | None
-) -> Application | None:
-    """Read the application of a model file; None for another model. Raises `FileProblem`.
+) -> Application:
+    """Read the application of a model file. Raises `FileProblem`.
 
     `kind` is the type of the provider, `address` its base URL or the variable of its key.
     """
-    if kind not in APPLICATIONS:
-        for name in FIELDS:
-            if fields.value(name) is not None:
-                raise FileProblem(
-                    f"'{name}' is only for applications",
-                    fields.line(name),
-                    hint="that is for models with 'provider: python' or 'provider: command'",
-                )
-        return None
     for name in _NOT_FOR_APPLICATIONS:
         if fields.value(name) is not None:
             raise FileProblem(f"an application has no '{name}'", fields.line(name))
