@@ -6,6 +6,7 @@ In the end everybody has everything, except what is private: that is in no file 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -30,7 +31,7 @@ COMMANDS = (
     ("pull", "--for-plan"),
     ("pull", "-n"),
     ("remote", "show"),
-    ("remote", "gc", "--grace", "0.001s"),
+    ("remote", "gc", "--grace", "1d"),
     ("run", "--remote", "origin", "--fail-on", "none"),
 )
 MODEL = "id: one\nprovider: scripted\nresponses: [{answer: Fine.}]\n"
@@ -54,6 +55,8 @@ def attempt(trial: Trial) -> None:
             _run(trial, person, "run", "--fail-on", "none", "-q")
         if name == "private" and chance.random() < 0.5:
             _keep_secret(trial, person)
+        if chance.random() < 0.5:
+            _wait_for_days(trial)
         STEPS[name](trial, person)
     remote = _settle(trial)
     for person in PEOPLE:
@@ -138,6 +141,14 @@ def _keep_secret(trial: Trial, person: str) -> None:
         _run(trial, person, "label", *label)
     if way == "gone" and path.exists():
         path.unlink()
+
+
+def _wait_for_days(trial: Trial) -> None:
+    """Let all files of the remote be two days older, so that a clean-up may delete them."""
+    trial.commands.append("# two days pass")
+    for path in (trial.workspace / "team").rglob("*"):
+        modified = path.stat().st_mtime - 2 * 24 * 60 * 60
+        os.utime(path, (modified, modified))
 
 
 def _share(trial: Trial, person: str) -> None:
