@@ -12,18 +12,18 @@ from pathlib import Path
 from unittest import mock
 
 from evalstore.store.schema import migrations
-from evalstore.store.sqlite.connection import Pool
+from evalstore.store.sqlite import driver as drivers
 from evalstore.store.sqlite.driver import SQLiteDriver
 
-_make = Pool._make
-_make_tables = migrations.make_tables
+_connect = SQLiteDriver._connect
+_make_tables = drivers.make_tables
 _head = migrations.HEAD
 
 
-def _make_quick(pool: Pool) -> sqlite3.Connection:
-    if not (pool._immutable or pool._path.exists()):
-        _copy_empty(pool._path)
-    connection = _make(pool)
+def _connect_quickly(driver: SQLiteDriver) -> sqlite3.Connection:
+    if not (driver._immutable or driver._path.exists()):
+        _copy_empty(driver._path)
+    connection = _connect(driver)
     connection.execute("PRAGMA synchronous = OFF")
     return connection
 
@@ -33,7 +33,7 @@ def _copy_empty(path: Path) -> None:
 
     That is left to the program where the system cannot do it, and for other tables.
     """
-    is_usual = migrations.make_tables is _make_tables and _head == migrations.HEAD
+    is_usual = drivers.make_tables is _make_tables and _head == migrations.HEAD
     if not (is_usual and hasattr(os, "O_TMPFILE")):
         return
     with suppress(OSError):
@@ -59,5 +59,5 @@ def _empty() -> bytes:
 @contextmanager
 def quick_stores() -> Iterator[None]:
     """Write stores quickly in this process."""
-    with mock.patch.object(Pool, "_make", _make_quick):
+    with mock.patch.object(SQLiteDriver, "_connect", _connect_quickly):
         yield

@@ -51,13 +51,13 @@ class Database:
     Its transactions are those of its `Driver`, where they are described.
     """
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver[Connection]) -> None:
         self._driver = driver
         self.path = driver.name
         """The path or the address of the store, as messages show it."""
         self.is_remote = driver.is_remote
         self._reading, self.snapshot, self.writing = driver.reading, driver.snapshot, driver.writing
-        self.write, self.stamp, self.dialect = driver.write, driver.stamp, driver.dialect
+        self.write, self.dialect = driver.write, driver.dialect
         self.iterate, self.database_problems = driver.iterate, driver.problems
         self.find_remote_runs: Callable[[str], Sequence[str]] | None = None
         """Returns the ids of the runs of a remote, newest first; set where there is a workspace."""

@@ -9,14 +9,16 @@ SQLite asks during a statement, and the server is told to end it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from threading import local
-from typing import Any, NamedTuple, Protocol, TypeVar
+from threading import Event, Lock, local
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreError
-from evalstore.store.schema.table_definitions import TableColumns
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_definitions import TABLES, TableColumns
 
 _QUERIES = ("select", "with", "values")
 _HINT = "'evalstore sql' without a query lists the views and their columns"
@@ -58,6 +60,9 @@ def took_too_long(seconds: float) -> QueryError:
 
 
 T = TypeVar("T")
+C_co = TypeVar("C_co", bound="Connection", covariant=True)
+_KEPT = 5
+"""The number of idle connections that stay open."""
 PATIENCE_SECONDS = 120.0
 """How long a server that goes away is waited for."""
 Extent = tuple[int | str, ...]
@@ -147,6 +152,9 @@ class ResultRows(Protocol):
 class Connection(Protocol):
     """A connection, which one thread uses at a time."""
 
+    inserted: tuple[str, bytes] | None
+    """The table and the id of the last permanent row that the transaction has inserted."""
+
     @property
     def dialect(self) -> Dialect:
         """Return the expressions of its database."""
@@ -175,6 +183,9 @@ class Connection(Protocol):
         Returns how many were inserted.
         """
 
+    def close(self) -> None:
+        """Close it."""
+
 
 class UnexpectedObject(NamedTuple):
     """An object in the schema that evalstore has not created, or one that is missing."""
@@ -198,60 +209,6 @@ def refuse_foreign(name: str, foreign: Sequence[UnexpectedObject]) -> None:
             f"the store '{name}' is not {verb}: {foreign[0].words}",
             hint="'evalstore fsck' lists what is wrong; do not use a store of unknown origin",
         )
-
-
-class Driver(Protocol):
-    """An open database with the tables of this program."""
-
-    name: str
-    """The path or the address of the store, as messages show it."""
-    file: tuple[int, int] | None
-    """The device and inode of the open file; None for a database on a server."""
-    foreign: list[UnexpectedObject]
-    """Objects in the schema that evalstore has not created, and objects that are missing."""
-    dialect: Dialect
-    """The expressions of its database."""
-    is_remote: bool
-    """Whether a transaction may take long because it crosses a network."""
-    """Whether the words of texts are indexed in the database, and not in a file."""
-
-    @property
-    def seconds_away(self) -> float:
-        """Return for how long its server has been away and is waited for; 0 if it is there."""
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """Return a connection that reads; each statement sees what is committed."""
-
-    def snapshot(self) -> AbstractContextManager[Connection]:
-        """Return a connection that reads what is committed now, however much is written."""
-
-    def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
-        """Return a transaction that writes.
-
-        Without `wait`, `StoreLockedError` is raised at once where it would wait for others.
-        """
-
-    def write(self, work: Callable[[Connection], T], *, wait: bool = True) -> T:
-        """Do work in a transaction that writes, and return its result.
-
-        Where that is safe, it is done again when the database has rolled it back: it must compute
-        the same again.
-        """
-
-    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield every row of every table with permanent contents, with the name of its table.
-
-        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
-        """
-
-    def problems(self) -> list[str]:
-        """Return the problems that the database finds in itself."""
-
-    def stamp(self) -> str:
-        """Return a text that is another one whenever something may have been written."""
-
-    def close(self) -> None:
-        """Close all connections."""
 
 
 GoOn = Callable[[], bool]
@@ -334,3 +291,164 @@ def refuse_unwanted() -> None:
     """Raise `UnwantedError` if nobody waits any more for what this thread reads."""
     if is_unwanted():
         raise UnwantedError
+
+
+class Driver(ABC, Generic[C_co]):
+    """An open database with the tables of this program, and its connections.
+
+    Each connection is used by one thread at a time; the one that was returned last is used next.
+    """
+
+    dialect: Dialect
+    """The expressions of its database."""
+    is_remote: bool
+    """Whether a transaction may take long because it crosses a network."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """The path or the address of the store, as messages show it."""
+        self.file: tuple[int, int] | None = None
+        """The device and inode of the open file, because its path may be replaced; None for a
+        database on a server."""
+        self.foreign: list[UnexpectedObject] = []
+        """Objects in the schema that evalstore has not created, and objects that are missing."""
+        self._version: str | None = None
+        """The migration of the tables, once it is open."""
+        self._stored: Sequence[tuple[str, bytes]] = ()
+        """The tables and ids of the rows that were stored last: they must stay there."""
+        self._idle: list[C_co] = []
+        self._lock = Lock()
+        self._closed = Event()
+
+    @property
+    def seconds_away(self) -> float:
+        """Return for how long its server has been away and is waited for; 0 if it is there."""
+        return 0.0
+
+    def close(self) -> None:
+        """Close all connections; those in use are closed when they are returned."""
+        self._closed.set()
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[C_co]:
+        """Return a connection that reads; each statement sees what is committed."""
+        refuse_unwanted()
+        with self._translated(), self._connection() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[C_co]:
+        """Return a connection that reads what is committed now, however much is written."""
+        with self.reading() as connection:
+            self._begin_snapshot(connection)
+            yield connection
+
+    @contextmanager
+    def writing(self, *, wait: bool = True) -> Iterator[C_co]:
+        """Return a transaction that writes.
+
+        Without `wait`, `StoreLockedError` is raised at once where it would wait for others.
+        """
+        with self._translated(), self._transaction(wait=wait) as connection:
+            yield connection
+
+    def write(self, work: Callable[[C_co], T], *, wait: bool = True) -> T:
+        """Do work in a transaction that writes, and return its result.
+
+        Where that is safe, it is done again when the database has rolled it back: it must compute
+        the same again.
+        """
+        with self.writing(wait=wait) as connection:
+            return work(connection)
+
+    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield every row of every table with permanent contents, with the name of its table.
+
+        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
+        """
+        foreign = {extra.table for extra in self.foreign}
+        with self.snapshot() as connection:
+            for name, table in TABLES.items():
+                columns = tuple(table.columns)
+                query = f"SELECT {', '.join(columns)} FROM {name}"
+                for row in self._stream_damaged(connection, query) if name not in foreign else ():
+                    yield name, dict(zip(columns, row, strict=True))
+
+    @abstractmethod
+    def problems(self) -> list[str]:
+        """Return the problems that the database finds in itself."""
+
+    @contextmanager
+    def _transaction(self, *, wait: bool) -> Iterator[C_co]:
+        refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
+        with while_wanted(None), self._connection() as connection:
+            connection.inserted = None
+            version = self._begin(connection, wait=wait)
+            if self._version:
+                migrations.refuse_migrated(version, self._version, self.name)
+            yield connection
+            connection.execute("COMMIT")
+            inserted: tuple[str, bytes] | None = connection.inserted
+            self._stored = [inserted] if inserted else self._stored
+
+    @contextmanager
+    def _connection(self) -> Iterator[C_co]:
+        """Return a connection for a block; what is not committed at its end is rolled back."""
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            is_kept = False
+            try:
+                is_sound = self._roll_back(connection)
+                with self._lock:
+                    is_kept = is_sound and not self._closed.is_set() and len(self._idle) < _KEPT
+                    if is_kept:
+                        self._idle.append(connection)
+            finally:
+                if not is_kept:
+                    connection.close()
+
+    def _refuse_migrated(self) -> None:
+        """Raise `StoreError` if another program has migrated the store since it was opened."""
+        if self._version:
+            with self._connection() as connection:
+                version = self._find_version(connection)
+            migrations.refuse_migrated(version, self._version, self.name)
+
+    @abstractmethod
+    def _connect(self) -> C_co:
+        """Return a new connection."""
+
+    @abstractmethod
+    def _roll_back(self, connection: Any) -> bool:
+        """Roll back what was not committed; returns whether the connection can be used again."""
+
+    @abstractmethod
+    def _translated(self) -> AbstractContextManager[None]:
+        """Raise errors of the database as `StoreError`."""
+
+    @abstractmethod
+    def _begin_snapshot(self, connection: Any) -> None: ...
+
+    @abstractmethod
+    def _begin(self, connection: Any, *, wait: bool) -> str | None:
+        """Begin a transaction that writes; returns the migration of the store.
+
+        Raises `StoreError` if a row is gone that was stored.
+        """
+
+    @abstractmethod
+    def _find_version(self, connection: Any) -> str | None:
+        """Return the migration of the store; None for one without tables."""
+
+    @abstractmethod
+    def _stream_damaged(self, connection: Any, query: str) -> Iterator[Any]:
+        """Yield the rows of a query, also those with texts that are not UTF-8."""

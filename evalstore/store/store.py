@@ -51,12 +51,11 @@ from evalstore.store.schema.table_definitions import (
 )
 from evalstore.store.shared_runs import SharedRunQueries
 from evalstore.store.sqlite.connection import (
-    SCHEMA,
-    Pool,
     copy_database,
     explain_database_error,
     find_foreign,
 )
+from evalstore.store.sqlite.driver import SQLiteDriver, version_of
 from evalstore.store.trees.tree_nodes import NodeQueries
 
 
@@ -267,11 +266,12 @@ def open_unchanged(location: StoreLocation) -> Iterator[Store]:
 
 def _is_current(path: Path) -> bool:
     """Return whether a store needs no migration; raises `StoreError` for one that is refused."""
-    pool = Pool(path, _BUSY_MILLISECONDS, immutable=True)
-    with closing(pool), _translated(path), pool.connect() as connection:
-        foreign = find_foreign(connection.execute(SCHEMA))
-        refuse_foreign(str(path), [extra for extra in foreign if extra.blocks_reading])
-        version = migrations.version_of(connection)
+    driver = SQLiteDriver(path, _BUSY_MILLISECONDS, immutable=True)
+    with closing(driver), driver.reading() as connection:
+        refuse_foreign(
+            str(path), [extra for extra in find_foreign(connection) if extra.blocks_reading]
+        )
+        version = version_of(connection)
     if version is None:
         raise StoreError(f"'{path}' is not a store of evalstore")
     migrations.refuse_newer(version, str(path))

@@ -85,7 +85,7 @@ sys.exit(run())
 """
 """Interrupts itself when it closes the connections of the store."""
 CONNECTIONS = {
-    "sqlite": "evalstore.store.sqlite.connection import Pool",
+    "sqlite": "evalstore.store.sqlite.driver import SQLiteDriver",
     "postgresql": "evalstore.store.postgresql.driver import PostgreSQLDriver",
 }
 """What has the connections, by the name of the database."""

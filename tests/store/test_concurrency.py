@@ -14,7 +14,8 @@ from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.schema import migrations
-from evalstore.store.sqlite.connection import Pool
+from evalstore.store.sqlite import driver as drivers
+from evalstore.store.sqlite.driver import SQLiteDriver
 from tests.store.sessions import a_run, a_test, fill
 
 ROOT = Path(__file__).parent.parent.parent
@@ -97,16 +98,16 @@ def test_a_store_that_another_process_is_about_to_make_is_waited_for(
 ) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # SQLite does not wait for it when it begins a log
-        make = Pool._make
+        connect = SQLiteDriver._connect
 
-        def watched(pool: Pool) -> sqlite3.Connection:
-            connection = make(pool)
+        def watched(driver: SQLiteDriver) -> sqlite3.Connection:
+            connection = connect(driver)
             connection.set_trace_callback(
                 lambda statement: other.rollback() if statement == "BEGIN IMMEDIATE" else None
             )
             return connection
 
-        monkeypatch.setattr(Pool, "_make", watched)
+        monkeypatch.setattr(SQLiteDriver, "_connect", watched)
         Store.open(path, create=True).close()
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with closing(Store.open(path)) as store:
@@ -123,16 +124,16 @@ def test_a_store_that_nobody_gives_back_is_a_clear_error_when_it_is_made(path: P
 def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version_of, versions = migrations.version_of, []
+    version_of, versions = drivers.version_of, []
     path.touch()
 
     def find(connection: sqlite3.Connection) -> str | None:
         versions.append(version_of(connection))
         if len(versions) == 1:
             with closing(sqlite3.connect(path)) as other, other:
-                migrations.make_tables(other)
+                drivers.make_tables(other)
         return versions[-1]
 
-    monkeypatch.setattr(migrations, "version_of", find)
+    monkeypatch.setattr(drivers, "version_of", find)
     Store.open(path, create=True).close()
     assert versions[:2] == [None, migrations.HEAD]

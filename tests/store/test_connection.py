@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.sqlite.connection import Pool
+from evalstore.store.sqlite.driver import SQLiteDriver
 from tests.store.sessions import a_run, a_test, fill
 
 
 @pytest.fixture
-def pool(path: Path) -> Iterator[Pool]:
+def pool(path: Path) -> Iterator[SQLiteDriver]:
     """Connections to a file with an empty table."""
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("CREATE TABLE numbers (number)")
-    with closing(Pool(path, 1000)) as pool:
+    with closing(SQLiteDriver(path, 1000)) as pool:
         yield pool
 
 
@@ -31,27 +31,31 @@ def is_open(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def test_a_connection_is_used_again_without_the_transaction_that_was_left_open(pool: Pool) -> None:
-    with pool.connect() as first:
+def test_a_connection_is_used_again_without_the_transaction_that_was_left_open(
+    pool: SQLiteDriver,
+) -> None:
+    with pool.reading() as first:
         first.execute("BEGIN")
         first.execute("INSERT INTO numbers VALUES (1)")
-    with pool.connect() as second:
+    with pool.reading() as second:
         assert second is first
         assert not second.in_transaction
         assert second.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
 
 
-def test_no_more_connections_stay_open_than_a_few(pool: Pool) -> None:
+def test_no_more_connections_stay_open_than_a_few(pool: SQLiteDriver) -> None:
     with ExitStack() as stack:
-        made = [stack.enter_context(pool.connect()) for _ in range(20)]
+        made = [stack.enter_context(pool.reading()) for _ in range(20)]
         assert len({id(connection) for connection in made}) == 20
     assert 0 < sum(map(is_open, made)) < 10
 
 
-def test_all_connections_are_closed_those_in_use_when_they_are_given_back(pool: Pool) -> None:
-    with pool.connect() as idle:
+def test_all_connections_are_closed_those_in_use_when_they_are_given_back(
+    pool: SQLiteDriver,
+) -> None:
+    with pool.reading() as idle:
         pass
-    with pool.connect() as used, pool.connect() as other:
+    with pool.reading() as used, pool.reading() as other:
         assert used is idle
         pool.close()
         assert is_open(used)
@@ -84,8 +88,8 @@ def test_texts_are_strict_again_after_all_rows_were_read_or_some(path: Path) -> 
             connection.execute("SELECT CAST(x'80' AS TEXT)").fetchone()
 
 
-def test_no_connection_keeps_many_pages_in_memory(pool: Pool) -> None:
-    with pool.connect() as first, pool.connect() as second, pool.connect() as third:
+def test_no_connection_keeps_many_pages_in_memory(pool: SQLiteDriver) -> None:
+    with pool.reading() as first, pool.reading() as second, pool.reading() as third:
         sizes = [
             -each.execute("PRAGMA cache_size").fetchone()[0] // 1024
             for each in (first, second, third)

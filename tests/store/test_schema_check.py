@@ -14,7 +14,7 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.search.index import SearchIndex
 from evalstore.store.sqlite import connection
-from evalstore.store.sqlite.connection import SCHEMA, find_foreign
+from evalstore.store.sqlite.connection import find_foreign
 from evalstore.store.sqlite.driver import inspect_store
 from tests.store.sessions import a_run, a_test, fill
 
@@ -101,9 +101,9 @@ def counts(path: Path) -> dict[str, int]:
 
 def test_what_the_migrations_make_is_known(filled: Path) -> None:
     with closing(sqlite3.connect(filled)) as raw:
-        assert find_foreign(raw.execute(SCHEMA)) == []
+        assert find_foreign(raw) == []
         raw.execute("ANALYZE")
-        assert find_foreign(raw.execute(SCHEMA)) == []
+        assert find_foreign(raw) == []
 
 
 @by_name(REFUSED)

@@ -462,8 +462,7 @@ class PostgreSQLConnection:
 
     def __init__(self, raw: RawConnection, reconnect: Callable[[], RawConnection]) -> None:
         self.raw = raw
-        self.inserted: tuple[str, str] | None = None
-        """The table and the id of the last permanent row that the transaction has inserted."""
+        self.inserted: tuple[str, bytes] | None = None
         self._reconnect = reconnect
 
     @property
@@ -473,6 +472,10 @@ class PostgreSQLConnection:
             TransactionStatus.IDLE,
             TransactionStatus.UNKNOWN,
         )
+
+    def close(self) -> None:
+        """Close it."""
+        self.raw.close()
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         """Execute a statement; its result is held in memory."""
@@ -491,7 +494,6 @@ class PostgreSQLConnection:
         def execute() -> psycopg.Cursor[Any]:
             return self.raw.execute(statements.encode())
 
-        self.inserted = None
         cursor = self._again_when_lost(execute) if may_connect else execute()
         while cursor.nextset():
             pass
@@ -554,7 +556,7 @@ class PostgreSQLConnection:
             "ON CONFLICT DO NOTHING"
         ).encode()
         if rows and table.name in TABLES:
-            self.inserted = table.name, bytes(rows[-1][0]).hex()
+            self.inserted = table.name, bytes(rows[-1][0])
         inserted = 0
         ordered = sorted(rows, key=lambda row: tuple(row[: len(table.key)]))
         for batch in in_weighed_batches(

@@ -8,26 +8,25 @@ that is written is named by its content, so nothing is stored twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from threading import Event, Lock
+from threading import Lock
 from time import monotonic
 from typing import Any, Self, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store.driver import (
     PATIENCE_SECONDS,
-    UnexpectedObject,
+    Driver,
     UnwantedError,
     is_unwanted,
     refuse_foreign,
-    refuse_unwanted,
     while_wanted,
 )
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_definitions import RESULTS, TABLES
+from evalstore.store.schema.table_definitions import RESULTS
 
 try:
     import psycopg
@@ -73,25 +72,25 @@ _TRIES_FOR_LOCK = 3
 _AT_ONCE = "SET LOCAL lock_timeout TO '20ms'"
 _VERSION = "SELECT version_num FROM alembic_version"
 """Locks the table until the transaction ends, so that nobody migrates the store meanwhile."""
-_KEPT = 5
-"""The number of idle connections that stay open."""
 
 
-def _statements(address: DatabaseAddress, stored: Iterable[tuple[str, str]], *, wait: bool) -> str:
+def _statements(
+    address: DatabaseAddress, stored: Iterable[tuple[str, bytes]], *, wait: bool
+) -> str:
     """Return the statements that begin a transaction; the last finds the version of the store.
 
     It finds none where a row that was stored, with its table and id, is gone.
     """
-    rows = (f"EXISTS (SELECT FROM {table} WHERE id = '\\x{id}')" for table, id in stored)
+    rows = (f"EXISTS (SELECT FROM {table} WHERE id = '\\x{id.hex()}')" for table, id in stored)
     at_once = () if wait else (_AT_ONCE,)
     version = " AND ".join((f"{_VERSION} WHERE true", *rows))
     return "; ".join((_BEGIN, search_path(address), *at_once, version))
 
 
-def _find_last_rows(connection: PostgreSQLConnection) -> list[tuple[str, str]]:
+def _find_last_rows(connection: PostgreSQLConnection) -> list[tuple[str, bytes]]:
     """Return the tables and ids of the results that were stored last."""
     rows = (
-        f"(SELECT '{table}', encode(id, 'hex') FROM {table} ORDER BY {TRANSACTION} DESC LIMIT 1)"
+        f"(SELECT '{table}', id FROM {table} ORDER BY {TRANSACTION} DESC LIMIT 1)"
         for table in RESULTS
     )
     with suppress(psycopg.ProgrammingError):  # this user may not read them
@@ -103,7 +102,7 @@ def _would_wait(path: str) -> StoreLockedError:
     return StoreLockedError(f"the store '{path}' does not answer at once")
 
 
-class PostgreSQLDriver:
+class PostgreSQLDriver(Driver[PostgreSQLConnection]):
     """An open database whose tables are those of this program."""
 
     dialect = POSTGRESQL
@@ -111,17 +110,9 @@ class PostgreSQLDriver:
 
     def __init__(self, address: DatabaseAddress, patience: float) -> None:
         """`patience` is how many seconds a server that goes away is waited for."""
+        super().__init__(str(address))
         self._address = address
         self._outage = Outage(patience)
-        self.name = str(address)
-        self._version: str | None = None
-        """The migration of the tables, once it is open."""
-        self.file: tuple[int, int] | None = None
-        self.foreign: list[UnexpectedObject] = []
-        self._stored: Sequence[tuple[str, str]] = ()  # must stay there
-        self._idle: list[PostgreSQLConnection] = []
-        self._lock = Lock()
-        self._closed = Event()
 
     @classmethod
     def open(
@@ -167,35 +158,39 @@ class PostgreSQLDriver:
             raise
         return driver
 
-    def close(self) -> None:
-        """Close the connections; those in use are closed when they are returned."""
-        self._closed.set()
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.raw.close()
+    # --- connections and transactions
 
-    # --- transactions
+    def _connect(self) -> PostgreSQLConnection:
+        # A server that was there is waited for.
+        raw = self._reconnect() if self._version else connect(self._address)
+        return PostgreSQLConnection(raw, self._reconnect)
 
-    @contextmanager
-    def reading(self) -> Iterator[PostgreSQLConnection]:
-        """Return a connection that reads; it is connected again when it was lost."""
-        refuse_unwanted()
-        with self._translated(), self._connection() as connection:
-            yield connection
+    def _roll_back(self, connection: PostgreSQLConnection) -> bool:
+        if connection.is_in_transaction:
+            with while_wanted(None), suppress(psycopg.Error):  # a lost one is closed
+                connection.execute("ROLLBACK")
+        is_sound = not (connection.raw.closed or was_told_to_end(connection.raw))
+        return is_sound and not connection.is_in_transaction
 
-    @contextmanager
-    def snapshot(self) -> Iterator[PostgreSQLConnection]:
-        """Return a connection that reads what is committed now."""
-        with self.reading() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield connection
+    def _begin_snapshot(self, connection: PostgreSQLConnection) -> None:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[PostgreSQLConnection]:
-        """Return a transaction that writes; others are waited for only at the same rows."""
-        with self._translated(), self._transaction(wait=wait) as connection:
+    def _transaction(self, *, wait: bool) -> Iterator[PostgreSQLConnection]:
+        if not wait and not self._idle:
+            raise _would_wait(self.name)
+        with super()._transaction(wait=wait) as connection:
             yield connection
+
+    def _begin(self, connection: PostgreSQLConnection, *, wait: bool) -> str | None:
+        statements = _statements(self._address, self._stored, wait=wait)
+        version = connection.begin(statements, may_connect=wait)
+        if version is None and self._stored:
+            migrations.refuse_replaced(self.name)
+        return version
+
+    def _find_version(self, connection: PostgreSQLConnection) -> str | None:
+        return find_version(connection, self._address)
 
     def write(self, work: Callable[[PostgreSQLConnection], T], *, wait: bool = True) -> T:
         """Do work in a transaction that writes; again after it was rolled back or lost.
@@ -224,50 +219,6 @@ class PostgreSQLDriver:
                         raise
                     pause = min(2 * pause, _LONGEST_PAUSE)
 
-    @contextmanager
-    def _transaction(self, *, wait: bool) -> Iterator[PostgreSQLConnection]:
-        refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
-        if not wait and not self._idle:
-            raise _would_wait(self.name)
-        with while_wanted(None), self._connection() as connection:
-            statements = _statements(self._address, self._stored, wait=wait)
-            version = connection.begin(statements, may_connect=wait)
-            if version is None and self._stored:
-                migrations.refuse_replaced(self.name)
-            migrations.refuse_migrated(version, self._version, self.name)
-            yield connection
-            connection.execute("COMMIT")
-            self._stored = [connection.inserted] if connection.inserted else self._stored
-
-    @contextmanager
-    def _connection(self) -> Iterator[PostgreSQLConnection]:
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            # A server that was there is waited for.
-            raw = self._reconnect() if self._version else connect(self._address)
-            connection = PostgreSQLConnection(raw, self._reconnect)
-        try:
-            yield connection
-        finally:
-            self._give_back(connection)
-
-    def _give_back(self, connection: PostgreSQLConnection) -> None:
-        if connection.is_in_transaction:
-            with while_wanted(None), suppress(psycopg.Error):  # a lost one is closed below
-                connection.execute("ROLLBACK")
-        with self._lock:
-            is_kept = (
-                not self._closed.is_set()
-                and not (connection.raw.closed or was_told_to_end(connection.raw))
-                and not connection.is_in_transaction
-                and len(self._idle) < _KEPT
-            )
-            if is_kept:
-                self._idle.append(connection)
-        if not is_kept:
-            connection.raw.close()
-
     def _reconnect(self) -> RawConnection:
         """Connect again to a server that is back within the patience."""
         pause = _FIRST_PAUSE
@@ -290,7 +241,8 @@ class PostgreSQLDriver:
             if isinstance(error, psycopg.errors.QueryCanceled) and is_unwanted():
                 raise UnwantedError from error
             if isinstance(error, psycopg.ProgrammingError):
-                self._refuse_migrated()
+                with suppress(psycopg.Error):
+                    self._refuse_migrated()
             waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
             is_standby, was_open = False, self._version is not None
             if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
@@ -305,14 +257,6 @@ class PostgreSQLDriver:
         """Return for how long the server has been away; 0 if it is there."""
         return self._outage.seconds
 
-    def _refuse_migrated(self) -> None:
-        """Raise `StoreError` if a table is not as it was because the store was migrated."""
-        version = self._version
-        if version:
-            with suppress(psycopg.Error), self._connection() as connection:
-                version = find_version(connection, self._address)
-            migrations.refuse_migrated(version, self._version, self.name)
-
     def stamp(self) -> str:
         """Return the newest transactions of the server and those in progress.
 
@@ -324,16 +268,8 @@ class PostgreSQLDriver:
 
     # --- for `fsck`
 
-    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield every row of every table with permanent contents, with the name of its table."""
-        foreign = {extra.table for extra in self.foreign if extra.table}
-        with self.snapshot() as connection:
-            for name, table in TABLES.items():
-                if name in foreign:
-                    continue
-                columns = tuple(table.columns)
-                for row in connection.stream(f"SELECT {', '.join(columns)} FROM {name}"):
-                    yield name, dict(zip(columns, row, strict=True))
+    def _stream_damaged(self, connection: PostgreSQLConnection, query: str) -> Iterator[Any]:
+        return connection.stream(query)
 
     def problems(self) -> list[str]:
         """Return the indexes of the store that the server does not use because they failed."""

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import StoreError
-from evalstore.store.schema.table_definitions import MIGRATION
-from evalstore.store.sqlite.connection import STATEMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -30,24 +28,6 @@ def migrations() -> Path:
     package = Path(__file__).parents[2]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
-
-
-def version_of(connection: sqlite3.Connection) -> str | None:
-    """Return the migration of a store; None for one without tables."""
-    try:
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    except sqlite3.DatabaseError as error:
-        if "no such table" in str(error):
-            return None
-        raise
-    return row[0] if row else None
-
-
-def make_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty store, as all migrations up to `MIGRATION` would."""
-    for statement in STATEMENTS:
-        connection.execute(statement)
-    connection.execute("INSERT INTO alembic_version VALUES (?)", (MIGRATION,))
 
 
 @contextmanager

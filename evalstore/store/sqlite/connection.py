@@ -22,7 +22,6 @@ from contextlib import closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
-from threading import Lock
 from time import monotonic
 from typing import Any, cast
 
@@ -142,12 +141,8 @@ def _allow_reading(action: int, first: str | None, *_rest: object) -> int:
 LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
 
-_CACHE = 32 * 1024
-"""KiB of pages in memory: ids are random, so reads and writes are spread over the file."""
 STEPS = 100_000
 """Steps of SQLite, some milliseconds, after which is asked whether a query is still wanted."""
-_KEPT = 5
-"""The number of idle connections that stay open."""
 
 
 def _field(path: str) -> str:
@@ -189,11 +184,6 @@ class SQLiteConnection(sqlite3.Connection):
 
     dialect = SQLITE
     inserted: tuple[str, bytes] | None = None
-    """The table and the id of the last permanent row that the transaction has inserted."""
-
-    def forget_inserted(self) -> None:
-        """Begin with a transaction that has inserted nothing."""
-        self.inserted = None
 
     def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query, as SQLite finds them."""
@@ -245,81 +235,6 @@ def is_on_read_only_media(path: Path) -> bool:
         and not os.access(path.parent, os.W_OK)
         and not (log.exists() and log.stat().st_size)
     )
-
-
-class Pool:
-    """A pool of connections to one file; each is used by one thread at a time."""
-
-    def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
-        """`busy` is the milliseconds to wait for writers; an `immutable` file never changes."""
-        self._path = path
-        self._busy = busy
-        self._immutable = immutable
-        self._idle: list[SQLiteConnection] | None = []
-        """None when the pool is closed; connections that are returned later are closed, too.
-
-        The one that was returned last is used next.
-        """
-        self._lock = Lock()
-
-    @contextmanager
-    def connect(self) -> Iterator[SQLiteConnection]:
-        """Return a connection for a `with` block; uncommitted changes are rolled back.
-
-        Raises errors of sqlite3.
-        """
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            connection = self._make()
-        try:
-            yield connection
-        finally:
-            self._give_back(connection)
-
-    def close(self) -> None:
-        """Close the connections; those in use are closed when they are returned."""
-        with self._lock:
-            idle, self._idle = self._idle, None
-        for connection in idle or ():
-            connection.close()
-
-    def _give_back(self, connection: SQLiteConnection) -> None:
-        try:
-            if connection.in_transaction:
-                connection.rollback()
-        except (
-            sqlite3.ProgrammingError
-        ):  # SQLAlchemy closes the connection of an interrupted migration
-            return
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock:
-            is_kept = self._idle is not None and len(self._idle) < _KEPT
-            if self._idle is not None and is_kept:
-                self._idle.append(connection)
-        if not is_kept:
-            connection.close()
-
-    def _make(self) -> SQLiteConnection:
-        path = self._path.absolute()
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=ro&immutable=1" if self._immutable else path,
-            timeout=self._busy / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=self._immutable,
-            factory=SQLiteConnection,
-        )
-        try:
-            harden(connection)
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -399,8 +314,6 @@ def is_interrupt(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
 
 
-SCHEMA = "SELECT type, name, sql FROM sqlite_master"
-"""The query whose rows `find_foreign` needs."""
 _START = re.compile(
     r"CREATE (?P<kind>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
     r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
@@ -409,11 +322,11 @@ _PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
 _OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
 
 
-def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
-    """Return the differences of a schema from that of the newest migration."""
+def find_foreign(connection: sqlite3.Connection) -> list[UnexpectedObject]:
+    """Return the differences of the schema of a file from that of the newest migration."""
     ours, present = STATEMENTS, set[str]()
     unexpected: list[UnexpectedObject] = []
-    for kind, name, sql in rows:
+    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
         statement = " ".join(str(sql).split())
         if statement in ours:
             present.add(statement)

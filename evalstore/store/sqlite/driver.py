@@ -9,32 +9,29 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from evalstore.core.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store.driver import (
-    UnexpectedObject,
+    Driver,
     UnwantedError,
     is_unwanted,
     may_end,
     refuse_foreign,
-    refuse_unwanted,
-    while_wanted,
 )
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_definitions import MIGRATION, RESULTS, TABLES
+from evalstore.store.schema.table_definitions import MIGRATION, RESULTS
 from evalstore.store.sqlite.connection import (
-    SCHEMA,
     SQLITE,
+    STATEMENTS,
     STEPS,
-    Pool,
     SQLiteConnection,
     copy_database,
     explain_database_error,
@@ -45,31 +42,24 @@ from evalstore.store.sqlite.connection import (
     is_on_read_only_media,
 )
 
-T = TypeVar("T")
+_CACHE = 32 * 1024
+"""KiB of pages in memory: ids are random, so reads and writes are spread over the file."""
 _COUNT = "SELECT count(*) FROM sqlite_master"
 """Counts tables, indexes and the like."""
 
 
-class SQLiteDriver:
+class SQLiteDriver(Driver[SQLiteConnection]):
     """An open SQLite file whose tables are those of this program."""
 
     dialect = SQLITE
     is_remote = False
-    seconds_away = 0.0
 
-    def __init__(self, pool: Pool, path: Path, busy: int) -> None:
-        """`busy` is how many milliseconds to wait for other writers."""
-        self._pool = pool
-        self._busy = busy
+    def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
+        """`busy` is the milliseconds to wait for writers; an `immutable` file never changes."""
+        super().__init__(str(path))
         self._path = path
-        self.name = str(path)
-        self.foreign: list[UnexpectedObject] = []
-        self.file: tuple[int, int] | None = None
-        """Identifies the open file, because its path may be replaced."""
-        self._stored: Sequence[tuple[str, bytes]] = ()
-        """The tables and ids of the rows that were stored last: they must stay there."""
-        self._opened_as: str | None = None
-        """The migration of the tables, once it is open."""
+        self._busy = busy
+        self._immutable = immutable
 
     @classmethod
     def open(
@@ -98,7 +88,7 @@ class SQLiteDriver:
 
     @classmethod
     def _open(cls, path: Path, busy: int, *, immutable: bool, **options: bool) -> Self:
-        driver = cls(Pool(path, busy, immutable=immutable), path, busy)
+        driver = cls(path, busy, immutable=immutable)
         try:
             driver._bring_up_to_date(**options)
             driver.file = _identify(path)
@@ -109,12 +99,12 @@ class SQLiteDriver:
 
     def _bring_up_to_date(self, *, inspect: bool, keep_copy: bool, may_migrate: bool) -> None:
         with self.reading() as connection:
-            self.foreign = _foreign_in(connection)
+            self.foreign = find_foreign(connection)
             unreadable = [extra for extra in self.foreign if extra.blocks_reading]
             if unreadable and inspect:
                 return
             refuse_foreign(self.name, unreadable)
-            version = self._version(connection)
+            version = self._find_known_version(connection)
             is_new = version is None
             if is_new:
                 self._keep_log(connection)
@@ -127,8 +117,8 @@ class SQLiteDriver:
                 if not (is_new or may_migrate):
                     migrations.refuse_older(str(version), self.name)
                 self._migrate(connection, copy=keep_copy and not is_new)
-            self.foreign = _foreign_in(connection)
-            self._opened_as = migrations.HEAD
+            self.foreign = find_foreign(connection)
+            self._version = migrations.HEAD
             with suppress(sqlite3.Error):  # what cannot be read is said where it is needed
                 self._stored = [*_last_rows(connection)]
 
@@ -153,25 +143,25 @@ class SQLiteDriver:
         """Create the tables, unless another process has; returns the migration of the store."""
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            version = self._version(connection)
+            version = self._find_known_version(connection)
             if version is None:
-                migrations.make_tables(connection)
+                make_tables(connection)
                 version = MIGRATION
         return version
 
     def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
         with migrations.transaction(connection) as writing:
             # Another process may have been faster.
-            if self._version(connection) != migrations.HEAD:
+            if self._find_known_version(connection) != migrations.HEAD:
                 if copy:
                     _back_up(self)
                 migrations.upgrade(writing)
 
-    def _version(self, connection: sqlite3.Connection) -> str | None:
+    def _find_known_version(self, connection: sqlite3.Connection) -> str | None:
         """Return the migration of the store; None for an empty file."""
-        version = migrations.version_of(connection)
+        version = version_of(connection)
         if version is None and connection.execute(_COUNT).fetchone()[0]:
-            version = migrations.version_of(connection)  # another process may just have created it
+            version = version_of(connection)  # another process may just have created it
             if version is None:
                 raise StoreError(
                     f"'{self.name}' is a database, but not a store of evalstore",
@@ -181,61 +171,72 @@ class SQLiteDriver:
             migrations.refuse_newer(version, self.name)
         return version
 
-    def close(self) -> None:
-        """Close the file."""
-        self._pool.close()
+    # --- connections and transactions
 
-    # --- transactions
+    def _connect(self) -> SQLiteConnection:
+        path = self._path.absolute()
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=ro&immutable=1" if self._immutable else path,
+            timeout=self._busy / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=self._immutable,
+            factory=SQLiteConnection,
+        )
+        try:
+            harden(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _roll_back(self, connection: SQLiteConnection) -> bool:
+        try:
+            if connection.in_transaction:
+                connection.rollback()
+        except (
+            sqlite3.ProgrammingError
+        ):  # SQLAlchemy closes the connection of an interrupted migration
+            return False
+        return True
 
     @contextmanager
-    def reading(self) -> Iterator[SQLiteConnection]:
-        """Return a connection that reads."""
-        refuse_unwanted()
-        with self._translated(), self._pool.connect() as connection, _ended(connection):
+    def _connection(self) -> Iterator[SQLiteConnection]:
+        with super()._connection() as connection, _ended(connection):
             yield connection
 
-    @contextmanager
-    def snapshot(self) -> Iterator[SQLiteConnection]:
-        """Return a connection that reads what is committed now."""
-        with self.reading() as connection:
-            connection.execute("BEGIN")
-            yield connection
+    def _begin_snapshot(self, connection: SQLiteConnection) -> None:
+        connection.execute("BEGIN")
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[SQLiteConnection]:
-        """Return a transaction that writes."""
+    def _transaction(self, *, wait: bool) -> Iterator[SQLiteConnection]:
         if self.file and self.file != _identify(self._path):
             # Writes to a deleted file would be lost.
             raise StoreError(
                 f"the store '{self.name}' was removed or replaced while it was open",
                 hint="put it back, or run again to begin a new one",
             )
-        refuse_foreign(self.name, [extra for extra in self.foreign if extra.blocks_writing])
-        with while_wanted(None), self.reading() as connection:
+        with super()._transaction(wait=wait) as connection:
+            yield connection
+
+    def _begin(self, connection: SQLiteConnection, *, wait: bool) -> str | None:
+        if not wait:
+            connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        finally:
             if not wait:
-                connection.execute("PRAGMA busy_timeout = 0")
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            finally:
-                if not wait:
-                    connection.execute(f"PRAGMA busy_timeout = {self._busy}")
-            with connection:  # commits, or rolls back
-                self._refuse_migrated(connection)
-                _refuse_replaced(connection, self._stored, self.name)
-                connection.forget_inserted()
-                yield connection
-            self._stored = [connection.inserted] if connection.inserted else self._stored
+                connection.execute(f"PRAGMA busy_timeout = {self._busy}")
+        version = self._find_version(connection) if self._version else None
+        for table, id in self._stored:
+            if not connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone():
+                migrations.refuse_replaced(self.name)  # an earlier copy is now in the file
+        return version
 
-    def write(self, work: Callable[[SQLiteConnection], T], *, wait: bool = True) -> T:
-        """Do work in a transaction that writes; SQLite never rolls it back by itself."""
-        with self.writing(wait=wait) as connection:
-            return work(connection)
-
-    def _refuse_migrated(self, connection: sqlite3.Connection) -> None:
-        """Raise `StoreError` if another program has migrated the store since it was opened."""
-        if self._opened_as:
-            version = migrations.version_of(connection)
-            migrations.refuse_migrated(version, self._opened_as, self.name)
+    def _find_version(self, connection: SQLiteConnection) -> str | None:
+        return version_of(connection)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -245,43 +246,42 @@ class SQLiteDriver:
             if is_interrupt(error) and is_unwanted():
                 raise UnwantedError from error
             if isinstance(error, sqlite3.OperationalError) and "no such" in str(error):
-                with suppress(sqlite3.Error), self._pool.connect() as connection:
-                    self._refuse_migrated(connection)
+                with suppress(sqlite3.Error):
+                    self._refuse_migrated()
             raise explain_database_error(error, self.name) from error
-
-    def stamp(self) -> str:
-        """Return the size and the times of the file and its log."""
-        stamps = []
-        for path in (self.name, f"{self.name}-wal"):
-            with suppress(OSError):
-                status = Path(path).stat()
-                stamps.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
-        return ", ".join(stamps)
 
     # --- for `fsck`
 
-    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield every row of every table, as SQLite returns it, with the name of its table.
-
-        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
-        """
-        with self.reading() as connection:
-            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-            try:
-                connection.execute("BEGIN")  # concurrent writes are not visible
-                for table in set(TABLES) - {extra.table for extra in self.foreign if extra.table}:
-                    rows = connection.execute(f'SELECT * FROM "{table}"')
-                    names = [str(column[0]) for column in rows.description]
-                    for row in rows:
-                        yield table, dict(zip(names, row, strict=True))
-            finally:
-                connection.text_factory = str
+    def _stream_damaged(self, connection: SQLiteConnection, query: str) -> Iterator[Any]:
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        try:
+            yield from connection.execute(query)
+        finally:
+            connection.text_factory = str
 
     def problems(self) -> list[str]:
         """Return the problems that SQLite's integrity check reports."""
         with self.reading() as connection:
             problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
         return [] if problems == ["ok"] else problems
+
+
+def version_of(connection: sqlite3.Connection) -> str | None:
+    """Return the migration of a store; None for one without tables."""
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if "no such table" in str(error):
+            return None
+        raise
+    return row[0] if row else None
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of an empty store, as all migrations up to `MIGRATION` would."""
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute("INSERT INTO alembic_version VALUES (?)", (MIGRATION,))
 
 
 @contextmanager
@@ -302,15 +302,6 @@ def _last_rows(connection: sqlite3.Connection) -> Iterator[tuple[str, bytes]]:
     for table in RESULTS:
         query = f"SELECT '{table}', id FROM {table} ORDER BY rowid DESC LIMIT 1"
         yield from connection.execute(query)
-
-
-def _refuse_replaced(
-    connection: sqlite3.Connection, stored: Iterable[tuple[str, bytes]], path: str
-) -> None:
-    """Raise `StoreError` if an earlier copy, without a row that was stored, is now in the file."""
-    for table, id in stored:
-        if not connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone():
-            migrations.refuse_replaced(path)
 
 
 def _back_up(driver: SQLiteDriver) -> None:
@@ -342,10 +333,6 @@ def _remove_partial_copies(store: Path) -> None:
         if partial.fullmatch(path.name):
             with suppress(OSError):
                 path.unlink()
-
-
-def _foreign_in(connection: sqlite3.Connection) -> list[UnexpectedObject]:
-    return find_foreign(connection.execute(SCHEMA))
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -414,18 +401,13 @@ def inspect_store(path: Path) -> StoreState:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
             harden(connection)
-            rows = connection.execute(SCHEMA).fetchall()
-            tables = {name for _, name, _ in rows}
-            unreadable = [extra.words for extra in find_foreign(rows) if extra.blocks_reading]
+            foreign = find_foreign(connection)
+            unreadable = [extra.words for extra in foreign if extra.blocks_reading]
             if unreadable:
                 return StoreState(size, None, writable, unreadable[0])
-            if tables and "alembic_version" not in tables:
+            version = version_of(connection)
+            if version is None and connection.execute(_COUNT).fetchone()[0]:
                 return StoreState(size, None, writable, "it is not a store of evalstore")
-            row = (
-                connection.execute("SELECT version_num FROM alembic_version").fetchone()
-                if tables
-                else None
-            )
     except sqlite3.Error as error:
         return StoreState(size, None, writable, str(error))
-    return StoreState(size, row[0] if row else None, writable)
+    return StoreState(size, version, writable)
