@@ -25,7 +25,7 @@ from pydantic_core import core_schema as shape
 
 from evalstore.core import hashing
 from evalstore.core.errors import ExcessiveError, NewerError, StoreError
-from evalstore.core.hashing import canonical_json, hash_content, is_deeper
+from evalstore.core.hashing import canonical_json, hash_bytes, is_deeper
 from evalstore.core.values import VERDICTS, WORDS, Json, Word
 from evalstore.store.schema.table_definitions import EVENTS, VERSIONS
 from evalstore.store.trees.case_chunks import MAX_PART, SCHEME, find_excess
@@ -562,7 +562,7 @@ def verify(table: str, id: str, text: Any) -> None:
     """Raise `StoreError` unless a text is the one that its id was computed from."""
     if text.__class__ is not str:
         raise damaged(table, id, "its content is not a text")
-    if hash_content(text) != id:
+    if hash_bytes(text.encode("utf-8", "surrogatepass")) != id:
         raise damaged(table, id, "its content does not match its id")
 
 
@@ -577,11 +577,6 @@ def kinds_of(table: str) -> tuple[str, ...]:
     """Return the kinds of content of a table."""
     known = {**VERSIONS, **EVENTS}.items()
     return tuple(kind for kind, columns in known if columns.name == table)
-
-
-def is_of_kind(kind: str, content: Json) -> bool:
-    """Return whether a content has the fields and types of its kind."""
-    return bool(_validator_of(kind).isinstance_python(content))
 
 
 def _refuse_constant(name: str) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.errors import StoreError, StoreUnreachableError
+from evalstore.core.errors import ExcessiveError, NewerError, StoreError, StoreUnreachableError
 from evalstore.core.runs import Run, restore_run
-from evalstore.core.values import FileVersion, Json
-from evalstore.store.contents import all_as_bytes, find_unknown, find_unknown_form, is_of_kind
+from evalstore.core.values import Json
+from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, kinds_of, not_readable
 from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
-from evalstore.store.records import derive_columns, iterate_references
+from evalstore.store.records import StoredRecord, check_record
 from evalstore.store.rows.row_tables import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
 from evalstore.store.schema.table_definitions import (
@@ -24,11 +24,11 @@ from evalstore.store.schema.table_definitions import (
     RUNNER_ACCOUNTS,
     RUNNERS,
     SHARED_RUNS,
+    TABLES,
     VERSIONS,
     TableColumns,
 )
 from evalstore.store.store import Store
-from evalstore.store.trees.case_chunks import find_excess
 from evalstore.store.trees.tree_nodes import count_cases, find_excessive
 
 _REMOVABLE = {
@@ -147,71 +147,40 @@ class Check:
         """What such nodes say of their parts."""
         self._impossible: list[tuple[str, str]] = []
         """The kinds and ids of nodes that do not describe what is there."""
-        self._kinds: dict[str, set[str]] = {}
-        for kind, table in {**VERSIONS, **EVENTS}.items():
-            self._kinds.setdefault(table.name, set()).add(kind)
         _read_all(self, store)
 
     def row(self, table: str, row: Mapping[str, Any]) -> None:
         """Check one row, and note what it refers to."""
         self.checked += 1
         id = row["id"].hex() if isinstance(row["id"], bytes) else str(row["id"])
-        kind = self._kind_of(table)
         if (table, id) in self._seen:
-            self.damages.append(Damage(kind, id, "it is there twice"))
+            self.damages.append(Damage(_kind_of(table, row), id, "it is there twice"))
         self._seen.add((table, id))
         if len(id) == 32:
             self._present.add(id)
         try:
-            kind, content = self._content(table, row)
-            unknown = find_unknown_form(content)
-            if unknown or not is_of_kind(kind, content):
-                raise _WrongError(_words(content, "the content does not fit its kind"), kind)
-            if kind == "cases":
-                self._sizes[id] = count_cases(content)
-                self._counts[id] = dict(
-                    zip(content.get("parts", ()), content.get("counts", ()), strict=False)
-                )
-            if "parts" in content and (excess := find_excess(content)):
-                self._impossible.append((kind, id))
-                raise _WrongError(excess, kind)
-            problems = list(_columns(kind, row, content))
-            references = [(kind, id, target) for target in iterate_references(kind, content)]
-        except _WrongError as wrong:
-            self.damages.append(Damage(wrong.kind or kind, id, wrong.message))
+            record = StoredRecord(table, as_digits(row["id"]), row["content"], row.get("data"))
+            checked = check_record(record)
+            kind, content = checked.kind, checked.content
+            for name, value in row.items():
+                expected = checked.row[name]
+                if value != (as_bytes(expected) if name in TABLES[table].ids else expected):
+                    problem = f"column '{name}' does not match the content"
+                    error = not_readable(table, id, content, problem)
+                    self.damages.append(Damage(kind, id, _problem_of(error, table, id)))
+        except StoreError as error:
+            damage = Damage(_kind_of(table, row), id, _problem_of(error, table, id))
+            self.damages.append(damage)
+            if isinstance(error, ExcessiveError):
+                self._impossible.append((damage.kind, id))
             return
-        except (ValueError, KeyError, TypeError, AttributeError):
-            # The id matches, so another program has stored it like this.
-            message = _words(content, "the content does not fit its kind")
-            self.damages.append(Damage(kind, id, message))
-            return
-        self.damages += [Damage(kind, id, _words(content, problem)) for problem in problems]
-        self._targets += references
+        self._targets += ((kind, id, target) for target in checked.references)
         if kind == "run":
             self.runs.append(restore_run(id, content))
-
-    def _kind_of(self, table: str) -> str:
-        """Return the kind to report for a row of a table whose content cannot be read."""
-        kinds = self._kinds[table]
-        return next(iter(kinds)) if len(kinds) == 1 else "node"
-
-    def _content(self, table: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        id, text = row["id"], row["content"]
-        if not isinstance(id, bytes) or len(id) != 16:
-            raise _WrongError("its id is not valid")
-        if not isinstance(text, str):
-            raise _WrongError("the content is not a text")
-        try:
-            content = json.loads(text)
-            kind = content["kind"]
-            known = kind in self._kinds[table]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise _WrongError("the content cannot be read") from None
-        if not known and find_unknown_form(content) is None:
-            raise _WrongError(f"a {kind} does not belong here")
-        if hashing.hash_bytes(text.encode("utf-8", "surrogateescape")) != id.hex():
-            raise _WrongError("the content does not match the id", kind if known else None)
-        return kind, content
+        if kind == "cases":
+            self._sizes[id] = count_cases(content)
+            parts = zip(content.get("parts", ()), content.get("counts", ()), strict=False)
+            self._counts[id] = dict(parts)
 
     def references(self) -> None:
         """Check that everything is stored that the rows refer to; called after all rows."""
@@ -243,31 +212,23 @@ class Check:
         return found
 
 
-def _words(content: dict[str, Any], problem: str) -> str:
-    """Return a problem in words; a content of a newer program is not damaged."""
-    unknown = find_unknown(content)
-    return f"it was written by a newer evalstore: {unknown}; upgrade" if unknown else problem
+def _kind_of(table: str, row: Mapping[str, Any]) -> str:
+    """Return the kind to report for a row of a table that may not be readable."""
+    kinds = kinds_of(table)
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        if (kind := json.loads(row["content"])["kind"]) in kinds:
+            return str(kind)
+    return kinds[0] if len(kinds) == 1 else "node"
 
 
-class _WrongError(Exception):
-    def __init__(self, message: str, kind: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.kind = kind
-
-
-def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iterator[str]:
-    """Yield messages for columns that differ from the content that they repeat."""
-    if kind == "file":
-        data = row["data"]
-        if not isinstance(data, bytes) or (
-            hashing.describe_file(FileVersion(content.get("mediaType", ""), data)) != content
-        ):
-            yield "the bytes do not match the id"
-    ids = {**VERSIONS, **EVENTS}[kind].ids
-    for name, value in derive_columns(kind, content).items():
-        if row[name] != (bytes.fromhex(value) if value and name in ids else value):
-            yield f"column '{name}' does not match the content"
+def _problem_of(error: StoreError, table: str, id: str) -> str:
+    """Return what is wrong with a row; one of a newer program is not damaged."""
+    text = error.problem if isinstance(error, NewerError) else str(error)
+    for place in ("the store is damaged: ", f"row {id} of the table '{table}': "):
+        text = text.removeprefix(place)
+    if isinstance(error, NewerError):
+        return f"it was written by a newer evalstore: {text}; upgrade"
+    return text
 
 
 # --- compares the rows of a store with its contents, for `fsck`, and writes them again

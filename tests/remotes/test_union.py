@@ -133,7 +133,7 @@ def _pull_again(
 ) -> None:
     stores.pull(empty, remote)  # rows that are there are not asked for; `fsck` finds them
     assert {key for key, row in stores.rows(empty).items()} == before | set(stores.rows(full))
-    assert any("does not match the id" in damage.message for damage in check_store(empty)[1])
+    assert any("does not match its id" in damage.message for damage in check_store(empty)[1])
 
 
 @pytest.mark.parametrize("size", [15, 17])

@@ -18,7 +18,7 @@ from evalstore.store.contents import (
     SHAPES,
     as_time,
     decode_content,
-    is_of_kind,
+    make_validator,
     require_number,
 )
 from evalstore.store.schema.table_definitions import EVENTS, TABLES, VERSIONS
@@ -117,8 +117,12 @@ def test_a_large_content_may_not_have_very_many_values() -> None:
 
 
 def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:
-    assert is_of_kind("evaluation", {"instructions": [{"answers": [[0, 0]]}]})
-    assert not is_of_kind("evaluation", {"instructions": [{"answers": [["0", 0]]}]})
+    assert make_validator(SHAPES["evaluation"]).isinstance_python(
+        {"instructions": [{"answers": [[0, 0]]}]}
+    )
+    assert not make_validator(SHAPES["evaluation"]).isinstance_python(
+        {"instructions": [{"answers": [["0", 0]]}]}
+    )
 
 
 @pytest.mark.parametrize("value", [b"1", "1", None, 1.0, True, 2**62])

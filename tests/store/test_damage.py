@@ -143,7 +143,7 @@ def test_a_text_that_lost_a_byte_of_a_replacement_character_is_found(whole: Path
         cut = row[1].encode().replace("\ufffd".encode(), "\ufffd".encode()[:2])
         raw.execute("UPDATE tools SET content = CAST(? AS TEXT)", (cut,))
         raw.commit()
-    assert problems(path) == [Damage("tool", row[0].hex(), "the content does not match the id")]
+    assert problems(path) == [Damage("tool", row[0].hex(), "its content does not match its id")]
 
 
 @given(st.data())
@@ -195,7 +195,7 @@ def test_a_row_in_the_wrong_table_is_found(whole: Path) -> None:
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("INSERT INTO prompts SELECT * FROM tools")
         raw.commit()
-    assert [damage.message for damage in problems(path)] == ["a tool does not belong here"]
+    assert [damage.message for damage in problems(path)] == ["its content is not a prompt"]
 
 
 def test_what_another_program_stored_is_found(whole: Path) -> None:
@@ -209,7 +209,9 @@ def test_what_another_program_stored_is_found(whole: Path) -> None:
             (bytes.fromhex(hash_content(content)), content, b"\0" * 16),
         )
         raw.commit()
-    assert [damage.message for damage in problems(path)] == ["the content does not fit its kind"]
+    assert [damage.message for damage in problems(path)] == [
+        "the field 'test' of its content is not what a session has: Field required"
+    ]
 
 
 @pytest.mark.parametrize("length", [50, 100, 4096, 9000])

@@ -252,7 +252,7 @@ def test_fsck(workspace: Path, evalstore: Evalstore) -> None:
     with sqlite3.connect(workspace / ".evalstore/store.db") as connection:
         connection.execute("UPDATE sessions SET content = replace(content, 'Cold', 'Colder')")
     ran = evalstore("fsck")
-    assert (ran.exit_code, "session <id>: the content does not match the id" in ran.stdout) == (
+    assert (ran.exit_code, "session <id>: its content does not match its id" in ran.stdout) == (
         1,
         True,
     )
