@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from evalstore.core.hashing import Description
+from evalstore.core.hashing import Description, stored_names
 from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
@@ -27,22 +27,21 @@ from evalstore.core.values import (
 )
 
 
+def _fields(kind: type, content: Description, *names: str) -> dict[str, Any]:
+    """Return the fields of a kind of value that a description has; those with names are tuples."""
+    stored = stored_names(kind).items()
+    fields = {field: content[name] for field, name in stored if name in content}
+    return fields | {name: tuple(fields[name]) for name in names if name in fields}
+
+
 def restore_test(content: Description) -> TestVersion:
     """Restore a test version from its description."""
-    options = content.get("options", {})
     return TestVersion(
         messages=restore_messages(content.get("messages", ())),
         special_tags=tuple(content.get("specialTags", ())),
         tools=tuple(content.get("tools", ())),
         schema=content.get("schema"),
-        options=Options(
-            temperature=options.get("temperature"),
-            max_output_tokens=options.get("maxOutputTokens"),
-            top_p=options.get("topP"),
-            seed=options.get("seed"),
-            stop=tuple(options.get("stop", ())),
-            provider_options=options.get("providerOptions"),
-        ),
+        options=Options(**_fields(Options, content.get("options", {}), "stop")),
     )
 
 
@@ -162,68 +161,33 @@ def restore_question(content: Description) -> Question:
 
 def restore_session(content: Description) -> Session:
     """Restore a session from its description."""
-    return Session(
-        question=restore_question(content),
-        turns=tuple(restore_reply(turn) for turn in content["turns"]),
-        started=content["started"],
-        nonce=content["nonce"],
-        cost=_restore_cost(content.get("cost")),
-        limit=content.get("limit"),
-        origin=content["origin"],
-    )
+    fields = _fields(Session, content)
+    fields["turns"] = tuple(restore_reply(turn) for turn in content["turns"])
+    fields["cost"] = _restore_cost(content.get("cost"))
+    return Session(question=restore_question(content), **fields)
 
 
 def restore_evaluation_result(content: Description) -> Evaluation:
     """Restore a judgement from its description."""
-    return Evaluation(
-        sessions=tuple(content["sessions"]),
-        evaluation=content["evaluation"],
-        evaluator=content["evaluator"],
-        verdict=content["verdict"],
-        started=content["started"],
-        nonce=content["nonce"],
-        score=content.get("score"),
-        label=content.get("label"),
-        feedback=content.get("feedback", ""),
-        reasoning=content.get("reasoning", ""),
-        checks=tuple(content.get("checks", ())),
-        usage=_restore_usage(content.get("usage")),
-        cost=_restore_cost(content.get("cost")),
-        latency=content.get("latency", 0.0),
-        origin=content["origin"],
-        taken_from=content.get("takenFrom"),
-    )
+    fields = _fields(Evaluation, content, "sessions", "checks")
+    fields["usage"] = _restore_usage(content.get("usage"))
+    fields["cost"] = _restore_cost(content.get("cost"))
+    return Evaluation(**fields)
 
 
 def restore_failure(content: Description) -> Failure:
     """Restore a failure from its description."""
-    return Failure(
-        question=content.get("question"),
-        subject=content.get("subject"),
-        evaluator=content.get("evaluator"),
-        kind=content["type"],
-        message=content["message"],
-        at=content["at"],
-        nonce=content.get("nonce", ""),
-        status=content.get("status"),
-        attempts=content["attempts"],
-        model=content.get("model"),
-        evaluation=content.get("evaluation"),
-    )
+    fields = {name: content.get(name) for name in ("question", "subject", "evaluator")}
+    fields |= _fields(Failure, content) | {"kind": content["type"]}
+    return Failure(**{"nonce": "", **fields})
 
 
 def restore_reply(content: Description) -> Reply:
     """Restore a turn of an answer from its description."""
-    return Reply(
-        text=content.get("text"),
-        tool_calls=restore_calls(content),
-        finish_reason=content.get("finishReason"),
-        refusal=content.get("refusal"),
-        usage=_restore_usage(content.get("usage")),
-        resolved_model=content.get("resolvedModel"),
-        request_id=content.get("requestId"),
-        latency=content.get("latency", 0.0),
-    )
+    fields = _fields(Reply, content) | {"text": content.get("text")}
+    fields["tool_calls"] = restore_calls(content)
+    fields["usage"] = _restore_usage(content.get("usage"))
+    return Reply(**fields)
 
 
 def restore_calls(content: Description) -> tuple[ToolCall, ...]:
@@ -234,15 +198,7 @@ def restore_calls(content: Description) -> tuple[ToolCall, ...]:
 
 
 def _restore_usage(content: Description | None) -> Usage:
-    if not content:
-        return _NO_USAGE
-    return Usage(
-        content.get("inputTokens"),
-        content.get("outputTokens"),
-        content.get("cachedTokens"),
-        content.get("reasoningTokens"),
-        content.get("cacheWriteTokens"),
-    )
+    return Usage(**_fields(Usage, content)) if content else _NO_USAGE
 
 
 def _restore_cost(content: Description | None) -> Cost | None:

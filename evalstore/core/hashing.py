@@ -16,7 +16,8 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any
 
 import xxhash
@@ -117,7 +118,7 @@ def describe(kind: str, **fields: Any) -> Description:
     description = {
         name: value
         for name, value in fields.items()
-        if value or (value is not None and value not in ("", [], {}))
+        if value or (value is not None and value not in ("", [], {}, ()))
     }
     description["kind"] = kind
     description["scheme"] = SCHEME
@@ -128,6 +129,36 @@ def identify(description: Description) -> tuple[str, str]:
     """Return the id of a description, and the canonical JSON that is stored under it."""
     content = canonical_json(description)
     return hash_content(content), content
+
+
+@cache
+def stored_names(kind: type) -> dict[str, str]:
+    """Return the name in descriptions of each field of a kind of value, such as `topP` of `top_p`.
+
+    In the order of the fields.
+    """
+    fields: Iterable[str] = kind.__match_args__  # type: ignore[attr-defined]
+    words = ((field, field.split("_")) for field in fields)
+    names = {field: first + "".join(map(str.capitalize, more)) for field, (first, *more) in words}
+    return {**names, "base_url": "baseURL"} if "base_url" in names else names
+
+
+def fields_of(value: Any, **replaced: Any) -> Description:
+    """Return the fields of a value by their names in descriptions, with some of them replaced.
+
+    A field that is None is left out of a description.
+    """
+    names, read = _fields_of(type(value))
+    fields = dict(zip(names.values(), read(value), strict=True))
+    for field, other in replaced.items():
+        fields[names[field]] = other
+    return fields
+
+
+@cache
+def _fields_of(kind: type) -> tuple[dict[str, str], Callable[[Any], tuple[Any, ...]]]:
+    names = stored_names(kind)
+    return names, attrgetter(*names)
 
 
 # --- descriptions, one for each kind ----------------------------------------------------
@@ -145,12 +176,7 @@ def describe_file(version: FileVersion) -> Description:
 
 def describe_tool(version: ToolVersion) -> Description:
     """Describe a tool as a model sees it. Its id and file name are not part of it."""
-    return describe(
-        "tool",
-        name=version.name,
-        description=version.description,
-        parameters=version.parameters,
-    )
+    return describe("tool", **fields_of(version))
 
 
 def describe_schema(schema: Json) -> Description:
@@ -198,40 +224,23 @@ def describe_evaluation(version: EvaluationVersion) -> Description:
 
 def describe_model(version: ModelVersion) -> Description:
     """Describe what decides the answer. Display id, prices and capabilities are not part of it."""
-    return describe(
-        "model",
-        provider=version.provider,
-        code=version.code,
-        baseURL=version.base_url,
-        service=version.service,
-        options=version.options,
-    )
+    return describe("model", **fields_of(version))
 
 
 def describe_question(question: Question) -> Description:
     """Describe one answer to get. Attempt number, token limit and retries are not part of it."""
-    return describe(
-        "question",
-        test=question.test,
-        prompt=question.prompt,
-        model=question.model,
-        temperature=_number(question.temperature),
-        seed=question.seed,
-    )
+    return describe("question", **_fields_of_question(question))
+
+
+def _fields_of_question(question: Question) -> Description:
+    return fields_of(question, temperature=_number(question.temperature))
 
 
 def describe_evaluator(evaluator: Evaluator) -> Description:
     """Describe who judges."""
-    return describe(
-        "evaluator",
-        model=evaluator.model,
-        prompt=evaluator.prompt,
-        temperature=_number(evaluator.temperature),
-        checks=True if evaluator.checks else None,
-        human=evaluator.human,
-        system=evaluator.system,
-        reading=evaluator.reading,
-    )
+    temperature = _number(evaluator.temperature)
+    fields = fields_of(evaluator, temperature=temperature, checks=evaluator.checks or None)
+    return describe("evaluator", **fields)
 
 
 def describe_case_file(file: CaseFile) -> Description:
@@ -251,62 +260,31 @@ def describe_case_file(file: CaseFile) -> Description:
 
 def describe_session(session: Session) -> Description:
     """Describe the whole content of a session, with the question spelled out and a nonce."""
-    question = session.question
-    return describe(
-        "session",
-        test=question.test,
-        prompt=question.prompt,
-        model=question.model,
-        temperature=_number(question.temperature),
-        seed=question.seed,
+    fields = fields_of(
+        session,
         turns=[_reply(turn) for turn in session.turns],
-        started=session.started,
-        nonce=session.nonce,
         cost=_cost(session.cost),
-        limit=session.limit,
-        origin=session.origin,
+        question=None,
     )
+    return describe("session", **fields, **_fields_of_question(session.question))
 
 
 def describe_evaluation_result(evaluation: Evaluation) -> Description:
     """Describe the whole content of one judgement, with a nonce."""
-    return describe(
-        "judgement",
-        sessions=list(evaluation.sessions),
-        evaluation=evaluation.evaluation,
-        evaluator=evaluation.evaluator,
-        verdict=evaluation.verdict,
+    fields = fields_of(
+        evaluation,
         score=_number(evaluation.score),
-        label=evaluation.label,
-        feedback=evaluation.feedback,
-        reasoning=evaluation.reasoning,
-        checks=list(evaluation.checks),
         usage=_usage(evaluation.usage),
         cost=_cost(evaluation.cost),
         latency=round(evaluation.latency, 4) or None,
-        started=evaluation.started,
-        nonce=evaluation.nonce,
-        origin=evaluation.origin,
-        takenFrom=evaluation.taken_from,
     )
+    return describe("judgement", **fields)
 
 
 def describe_failure(failure: Failure) -> Description:
     """Describe the whole content of a failure, with a nonce."""
-    return describe(
-        "failure",
-        question=failure.question,
-        subject=failure.subject,
-        evaluation=failure.evaluation,
-        evaluator=failure.evaluator,
-        model=failure.model,
-        type=failure.kind,
-        message=failure.message,
-        status=failure.status,
-        attempts=failure.attempts,
-        at=failure.at,
-        nonce=failure.nonce,
-    )
+    fields = fields_of(failure)
+    return describe("failure", type=fields.pop("kind"), **fields)
 
 
 def subject_of(sessions: tuple[str, ...]) -> str:
@@ -360,55 +338,40 @@ def row_key(values: dict[str, Json]) -> str:
 
 def _case(case: Case) -> Description:
     """Describe a case; tuples are shared, as there may be many cases."""
-    described = {
-        "row": case.row,
-        "key": case.key,
-        "tests": case.tests,
-        "evaluation": case.evaluation,
-        "tags": case.tags,
-        "prompts": None if case.prompts == (None,) else case.prompts,
-        "needs": case.needs,
-        "judgedBy": None if case.judged_by == ("models",) else case.judged_by,
-        "temperature": _number(case.temperature),
-        "seed": case.seed,
-        "limit": case.limit,
-        "recorded": case.recorded,
-        "judgePrompts": case.judge_prompts,
-        "code": case.code,
-    }
+    described = dict(zip(_CASE, case, strict=True))
+    if case.prompts == (None,):
+        del described["prompts"]
+    if case.judged_by == ("models",):
+        del described["judgedBy"]
+    if case.temperature is not None:
+        described["temperature"] = _number(case.temperature)
     return {name: value for name, value in described.items() if value or value == 0}
 
 
+_CASE = tuple(stored_names(Case).values())
+
+
 def _reply(reply: Reply) -> Description:
-    described = {
-        "text": reply.text,
-        "toolCalls": [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
-        or None,
-        "finishReason": reply.finish_reason,
-        "refusal": reply.refusal,
-        "usage": _usage(reply.usage) or None,
-        "resolvedModel": reply.resolved_model,
-        "requestId": reply.request_id,
-        "latency": round(reply.latency, 4) or None,
-    }
+    calls = [fields_of(call) for call in reply.tool_calls]
+    described = fields_of(
+        reply,
+        tool_calls=calls or None,
+        usage=_usage(reply.usage) or None,
+        latency=round(reply.latency, 4) or None,
+        wait=None,
+        cost=None,
+    )
     return {name: value for name, value in described.items() if value is not None}
 
 
 def _usage(usage: Usage) -> Description:
     if usage is NO_USAGE:
         return {}
-    described = {
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "cachedTokens": usage.cached_tokens,
-        "reasoningTokens": usage.reasoning_tokens,
-        "cacheWriteTokens": usage.cache_write_tokens,
-    }
-    return {name: value for name, value in described.items() if value is not None}
+    return {name: value for name, value in fields_of(usage).items() if value is not None}
 
 
 def _cost(cost: Cost | None) -> Description | None:
-    return None if cost is None else {"usd": cost.usd, "price": cost.price}
+    return None if cost is None else fields_of(cost)
 
 
 def _message(message: Message) -> Description:
@@ -440,14 +403,13 @@ def _part(part: Part) -> Description:
 
 
 def _options(options: Options) -> Json:
-    described = {
-        "temperature": _number(options.temperature),
-        "maxOutputTokens": options.max_output_tokens,
-        "topP": _number(options.top_p),
-        "seed": options.seed,
-        "stop": list(options.stop) or None,
-        "providerOptions": options.provider_options or None,
-    }
+    described = fields_of(
+        options,
+        temperature=_number(options.temperature),
+        top_p=_number(options.top_p),
+        stop=options.stop or None,
+        provider_options=options.provider_options or None,
+    )
     return {name: value for name, value in described.items() if value is not None}
 
 

@@ -165,35 +165,21 @@ class Run:
 
 def describe_run(run: Run) -> hashing.Description:
     """Describe the whole content of a run; its id is not a part of it."""
-    return hashing.describe(
-        "run",
-        origin=run.origin,
-        nonce=run.nonce,
-        started=run.started,
-        ended=run.ended,
-        status=run.status,
-        message=run.message,
-        snapshot=run.snapshot,
-        results=run.results,
+    fields = hashing.fields_of(
+        run,
+        id=None,
         candidates=[candidate._asdict() for candidate in run.candidates],
         evaluators=[evaluator._asdict() for evaluator in run.evaluators],
         settings=dict(run.settings),
         selection=dict(run.selection),
-        judgeOnly=True if run.judge_only else None,
-        asked=run.asked,
+        judge_only=run.judge_only or None,
         recorded=run.recorded or None,
-        judged=run.judged,
-        reused=run.reused,
-        failed=run.failed,
         verdicts=dict(run.verdicts),
-        cost=run.cost,
         spending=list(run.spending),
         git=run.git._asdict() if run.git else None,
-        version=run.version,
-        author=run.author,
         cases=list(run.cases) if run.cases else None,
-        sources=run.sources,
     )
+    return hashing.describe("run", **fields)
 
 
 def describe_sources(sources: RunSources) -> hashing.Description:
