@@ -45,10 +45,9 @@ remotes.pack_reader: _MOST_KEPT
 remotes.packs: LARGEST_PACK _LONG
 remotes.sftp: _AT_ONCE
 store.postgresql.connection: _INSERTED_BYTES
-store.postgresql.driver: _KEPT
+store.driver: _KEPT
 store.results: _KEPT _MOST_KEPT
 store.search.index: _BATCH _LARGEST_BATCH
-store.sqlite.connection: _KEPT
 core.hashing: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.known_rows: _AHEAD

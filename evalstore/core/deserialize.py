@@ -177,9 +177,8 @@ def restore_evaluation_result(content: Description) -> Evaluation:
 
 def restore_failure(content: Description) -> Failure:
     """Restore a failure from its description."""
-    fields = {name: content.get(name) for name in ("question", "subject", "evaluator")}
-    fields |= _fields(Failure, content) | {"kind": content["type"]}
-    return Failure(**{"nonce": "", **fields})
+    fields: dict[str, Any] = {"question": None, "subject": None, "evaluator": None, "nonce": ""}
+    return Failure(**{**fields, **_fields(Failure, content), "kind": content["type"]})
 
 
 def restore_reply(content: Description) -> Reply:

@@ -148,7 +148,8 @@ def fields_of(value: Any, **replaced: Any) -> Description:
 
     A field that is None is left out of a description.
     """
-    names, read = _fields_of(type(value))
+    kind: Any = type(value)
+    names, read = _fields_of(kind)
     fields = dict(zip(names.values(), read(value), strict=True))
     for field, other in replaced.items():
         fields[names[field]] = other
@@ -156,7 +157,7 @@ def fields_of(value: Any, **replaced: Any) -> Description:
 
 
 @cache
-def _fields_of(kind: type) -> tuple[dict[str, str], Callable[[Any], tuple[Any, ...]]]:
+def _fields_of(kind: Any) -> tuple[dict[str, str], Callable[[Any], tuple[Any, ...]]]:
     names = stored_names(kind)
     return names, attrgetter(*names)
 

@@ -183,6 +183,9 @@ class Connection(Protocol):
         Returns how many were inserted.
         """
 
+    def commit(self) -> None:
+        """Commit the transaction."""
+
     def close(self) -> None:
         """Close it."""
 
@@ -391,7 +394,7 @@ class Driver(ABC, Generic[C_co]):
             if self._version:
                 migrations.refuse_migrated(version, self._version, self.name)
             yield connection
-            connection.execute("COMMIT")
+            connection.commit()
             inserted: tuple[str, bytes] | None = connection.inserted
             self._stored = [inserted] if inserted else self._stored
 

@@ -473,6 +473,10 @@ class PostgreSQLConnection:
             TransactionStatus.UNKNOWN,
         )
 
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self.execute("COMMIT")
+
     def close(self) -> None:
         """Close it."""
         self.raw.close()
