@@ -56,10 +56,11 @@ _GONE = (
     errors.IdleSessionTimeout,
     errors.TooManyConnections,
 )
-_MAY_WRITE_AGAIN = (
-    "its role or its database has default_transaction_read_only; ALTER ROLE or ALTER DATABASE with "
-    "RESET default_transaction_read_only lets it write"
+READ_ONLY_HINT = (
+    "name the primary server, not a standby; where a role or a database has "
+    "default_transaction_read_only, ALTER ROLE or ALTER DATABASE with RESET lets it write"
 )
+"""What lets a user write where all transactions only read."""
 _AGAIN = "run again when it is back: what is in the store stays there"
 _NOT_FOUND = f"check the host and the port of the address; if they are right, {_AGAIN}"
 _REASONS: tuple[tuple[tuple[type[Error], ...], str, str, str | None], ...] = (
@@ -88,7 +89,12 @@ _REASONS: tuple[tuple[tuple[type[Error], ...], str, str, str | None], ...] = (
         "no database at '{name}': {text}",
         "create it with 'createdb', or name another one",
     ),
-    ((errors.ReadOnlySqlTransaction,), "", "the store '{name}' is read-only: {text}", None),
+    (
+        (errors.ReadOnlySqlTransaction,),
+        "",
+        "the store '{name}' is read-only: {text}",
+        READ_ONLY_HINT,
+    ),
     (
         (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded),
         "",
@@ -151,12 +157,10 @@ def explain_database_error(
     waited: float = 0.0,
     *,
     was_open: bool = True,
-    is_standby: bool = False,
 ) -> StoreError:
     """Return the `StoreError` for an error of the store with this name.
 
-    `waited` is for how many seconds its server was waited for; `was_open` whether it was there;
-    `is_standby` whether it only follows another server.
+    `waited` is for how many seconds its server was waited for; `was_open` whether it was there.
     """
     text = shorten(error)
     if isinstance(error, OperationalError) and (refusal := _refusal(text)):
@@ -174,16 +178,9 @@ def explain_database_error(
         if isinstance(error, kinds):
             if "permission denied for database" in text:
                 hint = "its owner can GRANT CREATE ON DATABASE, which creating a store needs"
-            if isinstance(error, errors.ReadOnlySqlTransaction):
-                hint = hint_where_read_only(is_standby=is_standby)
             kind = StoreLockedError if isinstance(error, errors.LockNotAvailable) else StoreError
             return kind(message.format(name=name, text=text), hint=hint)
     return StoreError(f"the store '{name}' cannot be used: {text}")
-
-
-def hint_where_read_only(*, is_standby: bool) -> str:
-    """Return what lets a user write where all transactions only read."""
-    return "name the primary server, not a standby" if is_standby else _MAY_WRITE_AGAIN
 
 
 def shorten(error: Exception) -> str:
@@ -331,8 +328,6 @@ _INSERTED_BYTES = 32 * 2**20
 """The most bytes of the rows of one statement, roughly."""
 T = TypeVar("T")
 RawConnection = psycopg.Connection[tuple[Any, ...]]
-_BEGAN = re.compile(r"terminating connection|closed the connection|connection is (closed|lost)")
-"""Messages about a connection of a server that was there."""
 
 
 def _path(name: str) -> str:
@@ -367,19 +362,6 @@ POSTGRESQL = Dialect(
 
 
 def connect(address: DatabaseAddress) -> RawConnection:
-    """Connect to a database, once more when the server ended what it had begun.
-
-    Raises errors of psycopg, and `StoreError` as `_connect` does.
-    """
-    try:
-        return _connect(address)
-    except psycopg.OperationalError as error:
-        if not (is_lost(error) and _BEGAN.search(str(error))):
-            raise
-    return _connect(address)
-
-
-def _connect(address: DatabaseAddress) -> RawConnection:
     """Connect to a database; raises errors of psycopg.
 
     Raises `StoreError` for a database of another encoding, and for a server that is too old.

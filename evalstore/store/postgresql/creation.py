@@ -14,9 +14,9 @@ from evalstore.core.errors import StoreError
 from evalstore.store.driver import UnexpectedObject, refuse_foreign
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.postgresql.connection import (
+    READ_ONLY_HINT,
     PostgreSQLConnection,
     connect,
-    hint_where_read_only,
 )
 from evalstore.store.postgresql.schema import (
     COMPUTED,
@@ -39,8 +39,6 @@ _LOCK = 0x6576616C
 _MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
 """The condition that is false on a standby, and where transactions only read."""
 _OURS = (*TABLES.values(), *COORDINATION, *ROW_TABLES.values(), GROWTH_MARKS)
-IS_STANDBY = "SELECT pg_is_in_recovery()::int"
-"""Counts 1 on a server that follows another one."""
 _OBJECTS = """
 SELECT c.relname, c.relkind::text,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
@@ -197,17 +195,6 @@ def _find_functions(
             yield UnexpectedObject(words, None, True, True)
 
 
-def find_invalid_indexes(connection: PostgreSQLConnection, address: DatabaseAddress) -> list[str]:
-    """Return a message about each index that the server does not use because it failed."""
-    query = (
-        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
-        "JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = ? AND NOT i.indisvalid ORDER BY c.relname"
-    )
-    rows = connection.execute(query, (address.schema,))
-    return [f"the index '{safe(name)}' is not valid" for (name,) in rows]
-
-
 def runs_code(extra: UnexpectedObject) -> bool:
     """Return whether a difference makes a migration unsafe; older tables are others, too."""
     return extra.blocks_reading or (
@@ -252,9 +239,7 @@ def measure(
 
 def why_read_only(connection: PostgreSQLConnection) -> str | None:
     """Return what lets a user write where all transactions only read; None where some write."""
-    if connection.count(f"SELECT ({_MAY_WRITE})::int"):
-        return None
-    return hint_where_read_only(is_standby=connection.count(IS_STANDBY) > 0)
+    return None if connection.count(f"SELECT ({_MAY_WRITE})::int") else READ_ONLY_HINT
 
 
 MIGRATIONS = "alembic_version"

@@ -48,10 +48,8 @@ from evalstore.store.postgresql.connection import (
     was_told_to_end,
 )
 from evalstore.store.postgresql.creation import (
-    IS_STANDBY,
     create_store,
     find_foreign_code,
-    find_invalid_indexes,
     find_stores,
     find_unexpected,
     find_version,
@@ -244,13 +242,8 @@ class PostgreSQLDriver(Driver[PostgreSQLConnection]):
                 with suppress(psycopg.Error):
                     self._refuse_migrated()
             waited = self._outage.patience if self.seconds_away > self._outage.patience else 0.0
-            is_standby, was_open = False, self._version is not None
-            if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-                with suppress(psycopg.Error), self._connection() as connection:
-                    is_standby = connection.count(IS_STANDBY) > 0
-            raise explain_database_error(
-                error, self.name, waited, was_open=was_open, is_standby=is_standby
-            ) from error
+            was_open = self._version is not None
+            raise explain_database_error(error, self.name, waited, was_open=was_open) from error
 
     @property
     def seconds_away(self) -> float:
@@ -272,9 +265,8 @@ class PostgreSQLDriver(Driver[PostgreSQLConnection]):
         return connection.stream(query)
 
     def problems(self) -> list[str]:
-        """Return the indexes of the store that the server does not use because they failed."""
-        with self.reading() as connection:
-            return find_invalid_indexes(connection, self._address)
+        """Return nothing: the server itself watches over its files."""
+        return []
 
 
 # --- since when a server is away, and whether it is still waited for

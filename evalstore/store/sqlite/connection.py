@@ -11,8 +11,6 @@ only the text and not the other columns of `sqlite_master`.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import re
 import sqlite3
@@ -21,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryFile
 from time import monotonic
 from typing import Any, cast
 
@@ -277,31 +274,14 @@ def is_locked(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
-def _lacks_locks(folder: Path) -> bool:
-    """Return whether a file system refuses locks, which SQLite takes for those of others.
-
-    A file of its own is locked: closing the store's file once more would end SQLite's locks.
-    """
-    try:
-        with TemporaryFile(dir=folder) as file:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-    return False
-
-
 def explain_database_error(error: Exception, path: str) -> StoreError:
     """Return the `StoreError` for an error of the database at a path."""
     text = str(error)[:_LONGEST]
-    if is_locked(error) and _lacks_locks(Path(path).parent):
-        return StoreError(
-            f"the file system of the store '{path}' has no locks",
-            hint="set 'store' in evalstore.yaml to a file on another one",
-        )
     if is_locked(error):
         return StoreLockedError(
             f"the store '{path}' is locked by another program",
-            hint="wait until it is done and try again",
+            hint="wait until it is done and try again; if there is none, "
+            "its file system has no locks",
         )
     for pattern, message, hint in _REASONS:
         if re.search(pattern, text.lower()):
@@ -386,8 +366,6 @@ STATEMENTS: dict[str, tuple[str, str]] = {
 """The statements that create an empty SQLite file, each with what it makes and its name."""
 
 
-_FOLDERS = ("/var/tmp", "/usr/tmp", "/tmp")
-_VARIABLES = ("SQLITE_TMPDIR", "TMPDIR")
 _LACKS_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
@@ -409,14 +387,11 @@ def temporary_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        folder = _find_folder()
+        text = f"a temporary file cannot be used: {error}"
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LACKS_ROOM:
-            text = f"no space left for temporary files in '{folder}'"
-        else:
-            text = f"a temporary file in '{folder}' cannot be used: {error}"
-        raise StoreError(
-            text, hint="free some space there, or name another folder in SQLITE_TMPDIR"
-        ) from error
+            text = "no space left for temporary files"
+        hint = "free some space, or name another folder in SQLITE_TMPDIR"
+        raise StoreError(text, hint=hint) from error
 
 
 @contextmanager
@@ -433,10 +408,3 @@ def file_errors(path: Path) -> Iterator[None]:
         else:
             text, hint = f"'{path}' cannot be used: {error}", "remove it; it is created again"
         raise StoreError(text, hint=hint) from error
-
-
-def _find_folder() -> str:
-    """Return the folder in which SQLite makes temporary files."""
-    named = [os.environ[name] for name in _VARIABLES if os.environ.get(name)]
-    usable = (name for name in (*named, *_FOLDERS) if os.access(name, os.W_OK | os.X_OK))
-    return next(usable, os.curdir)

@@ -7,7 +7,6 @@ half-way. Errors of the database are raised as `StoreError`.
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -308,7 +307,6 @@ def _back_up(driver: SQLiteDriver) -> None:
     """Copy the store to a file beside it, before a migration; the copy is atomic."""
     target = Path(f"{driver.name}.before-{migrations.HEAD}")
     remove_abandoned(target.parent)
-    _remove_partial_copies(Path(driver.name))
     if target.exists():
         return
     try:
@@ -319,20 +317,6 @@ def _back_up(driver: SQLiteDriver) -> None:
             f"the store '{driver.name}' cannot be copied, so it is not migrated: {error.strerror}",
             hint="make room for a second store beside it, and try again",
         ) from error
-
-
-def _remove_partial_copies(store: Path) -> None:
-    """Remove incomplete copies of a store, left by programs that were killed.
-
-    The caller must hold the store's lock, as every copy of a store does.
-    """
-    partial = re.compile(
-        rf"{re.escape(store.name)}\.before-[0-9a-z]+\.[0-9]+\.tmp(-journal|-wal|-shm)?"
-    )
-    for path in list(store.parent.iterdir()):
-        if partial.fullmatch(path.name):
-            with suppress(OSError):
-                path.unlink()
 
 
 def _identify(path: Path) -> tuple[int, int] | None:

@@ -89,8 +89,7 @@ def test_a_transaction_that_only_reads(as_role: As, pg_store: Store) -> None:
         with pytest.raises(StoreError, match=r"is read-only: .*read-only transaction") as caught:
             store.record_run(a_run(1))
     assert caught.value.hint
-    assert "RESET default_transaction_read_only lets it write" in caught.value.hint
-    assert "standby" not in caught.value.hint
+    assert "default_transaction_read_only" in caught.value.hint
     state = inspect_database(address)
     assert not state.writable
     finding = describe_store(state, str(address), is_database=True)
@@ -111,14 +110,15 @@ def test_a_standby_is_read(own_server: PostgreSQLServer, tmp_path: Path) -> None
                 assert driver.stamp() == driver.stamp()
             with pytest.raises(StoreError, match="is read-only") as caught:
                 store.record_run(a_run(1))
-            assert caught.value.hint == "name the primary server, not a standby"
+            assert caught.value.hint
+            assert caught.value.hint.startswith("name the primary server, not a standby")
         other = read_address(standby.url("other"))
         for place in (copy, other):
             state = inspect_database(place)
             assert not state.writable
             finding = describe_store(state, str(place), is_database=True)
             assert finding.hint
-            assert finding.hint.endswith("name the primary server, not a standby")
+            assert "name the primary server, not a standby" in finding.hint
             assert "GRANT" not in finding.hint
         with pytest.raises(StoreError, match="is read-only"):
             Store.open(other, create=True)
