@@ -33,8 +33,6 @@ from evalstore.store.trees.tree_nodes import NodeQueries
 
 RUNS_SEARCHED = 100
 """The number of newest runs that are searched for an earlier version or result of a case."""
-LEFT_OUT: set[str] = set()
-"""The ids of runs that the command leaves out, because they describe too much to be read."""
 _BEGIN, _END = -(2**63), 2**63 - 1
 _LAST = (_END, b"\xff" * 16)
 """A time and an id after those of all runs."""
@@ -54,29 +52,24 @@ class RunQueries(Database):
         self, *, limit: int | None = None, offset: int = 0, since: int = _BEGIN, before: int = _END
     ) -> list[Run]:
         """Return runs, newest first: those that began at `since` or later, and before `before`."""
-        readable, without = _readable()
         query = (
-            f"SELECT id, content FROM runs WHERE {readable} AND started >= ? AND started < ? "
-            "ORDER BY started DESC, id DESC"
+            "SELECT id, content FROM runs WHERE started >= ? AND started < ? "
+            "ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
         )
-        rows = self._select(
-            f"{query} LIMIT ? OFFSET ?",
-            (*without, since, before, NO_LIMIT if limit is None else limit, offset),
-        )
+        most = NO_LIMIT if limit is None else limit
+        rows = self._select(query, (since, before, most, offset))
         return [_run(*row) for row in rows]
 
     def find_recent_runs(
         self, before: Run | None = None, limit: int = RUNS_SEARCHED
     ) -> Iterator[Run]:
         """Yield the newest runs, or those before a run, newest first; they are read in batches."""
-        readable, without = _readable()
-        query = f"SELECT id, content FROM runs WHERE {readable} AND (started, id) < (?, ?)"
+        query = "SELECT id, content FROM runs WHERE (started, id) < (?, ?)"
         left, last = limit, before
         while left > 0:
             place = (last.started, as_bytes(last.id)) if last else _LAST
             most = min(batches.SMALL_SIZE, left)
-            parameters = (*without, *place, most)
-            rows = self._select(f"{query} ORDER BY started DESC, id DESC LIMIT ?", parameters)
+            rows = self._select(f"{query} ORDER BY started DESC, id DESC LIMIT ?", (*place, most))
             for row in rows:
                 last = _run(*row)
                 yield last
@@ -100,15 +93,8 @@ class RunQueries(Database):
 
     def count_runs(self, *, since: int = _BEGIN, before: int = _END) -> int:
         """Return how many runs began at `since` or later, and before `before`."""
-        readable, without = _readable()
-        query = f"SELECT count(*) FROM runs WHERE {readable} AND started >= ? AND started < ?"
-        return int(self._select(query, (*without, since, before))[0][0])
-
-
-def _readable() -> tuple[str, list[bytes | None]]:
-    """Return the condition for the runs that are not left out, and its parameters."""
-    ids = [as_bytes(id) for id in sorted(LEFT_OUT)]
-    return f"id NOT IN ({', '.join('?' * len(ids))})" if ids else "TRUE", ids
+        query = "SELECT count(*) FROM runs WHERE started >= ? AND started < ?"
+        return int(self._select(query, (since, before))[0][0])
 
 
 def _run(id: Any, content: Any) -> Run:

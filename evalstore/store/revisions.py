@@ -238,14 +238,9 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
 
 def _explain_missing(store: Store, prefix: str, text: str) -> RevisionError:
     """Return the error for a text that is the beginning of no id of something stored."""
-    running = [run.id for run in store.find_shared_runs() if run.id.startswith(prefix)]
-    if len(running) == 1:
-        return RunInProgressError(running[0])
-    if running:
-        listed = ", ".join(id[:12] for id in running[:8])
-        return RevisionError(
-            f"{len(running)} runs in progress start with '{text}'", hint=f"they are {listed}"
-        )
+    for run in store.find_shared_runs():
+        if run.id.startswith(prefix):
+            return RunInProgressError(run.id)
     if recorded := find_recorded(store, prefix):
         return RevisionError(
             f"run {short(prefix)} is over: it is recorded as {short(recorded.id)}, "
@@ -271,33 +266,20 @@ def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:
 
     `text` is what follows the name of the remote. Raises `RevisionError`.
     """
-    latest = _LATEST.match(text)
-    if latest:
-        back = int(latest[1] or 0)
-        if back < len(ids):
-            return ids[back]
-        oldest = f"; the oldest is {remote}/@~{len(ids) - 1}" if ids else ""
-        raise RevisionError(
-            f"unknown run '{remote}/{text}'",
-            hint=f"'{remote}' had {plural(len(ids), 'run')} when it was last read{oldest}",
-        )
-    earlier = _EARLIER.match(text)
-    if earlier:
+    if latest := _LATEST.match(text):
+        matches = ids[int(latest[1] or 0) :][:1]
+    elif earlier := _EARLIER.match(text):
         newer = ids.index(resolve_remote_run(ids, remote, earlier[1]))
-        back = int(earlier[2] or 1)
-        if newer + back < len(ids):
-            return ids[newer + back]
-        raise RevisionError(
-            f"unknown run '{remote}/{text}'",
-            hint=f"{plural(len(ids) - newer - 1, 'run')} of '{remote}' came before {earlier[1]}",
-        )
-    matches = [id for id in ids if id.startswith(text.lower())]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
+        matches = ids[newer + int(earlier[2] or 1) :][:1]
+    else:
+        matches = [id for id in ids if id.startswith(text.lower())]
+    if len(matches) > 1:
         listed = ", ".join(id[:12] for id in matches[:8])
         raise RevisionError(f"'{remote}/{text}' is ambiguous", hint=f"it could be {listed}")
-    raise RevisionError(
-        f"'{remote}' had no run that starts with '{text}' when it was last read",
-        hint=f"'evalstore pull -n {remote}' reads them again",
-    )
+    if not matches:
+        raise RevisionError(
+            f"unknown run '{remote}/{text}'",
+            hint=f"'{remote}' had {plural(len(ids), 'run')} when it was last read; "
+            f"'evalstore pull -n {remote}' reads them again",
+        )
+    return matches[0]

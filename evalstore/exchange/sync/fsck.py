@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstore.core.clock import iso
-from evalstore.core.display import short
-from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.sync.open_remote import is_place, locate_remote
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
@@ -17,11 +14,9 @@ from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import CACHE
 from evalstore.remotes.bundle_files import BundleFiles
 from evalstore.remotes.pack_reader import RemoteCheck, check_remote
-from evalstore.store.events import LEFT_OUT
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url
 from evalstore.store.records import CopyListener
-from evalstore.store.trees.tree_nodes import find_excessive
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +39,6 @@ def fsck(location: Location, *, repair: bool = False) -> FsckReport:
             (open_workspace(location).private / CACHE).unlink(missing_ok=True)
     with open_store(location, inspect=True) as store:
         return FsckReport(*check_store(store), removed)
-
-
-@contextmanager
-def leaving_out_excessive(location: Location) -> Iterator[bool]:
-    """Leave out the runs that describe too much to be read, and warn; yields whether any does."""
-    excessive: dict[str, str] = {}
-    with suppress(EvalstoreError), open_store(location) as store:
-        excessive = dict(find_excessive(store, store.find_runs()))
-    for id, problem in excessive.items():
-        location.warn(
-            f"run {short(id)} is left out: {problem}; 'evalstore fsck --repair' removes it"
-        )
-    LEFT_OUT.update(excessive)
-    try:
-        yield bool(excessive)
-    finally:
-        LEFT_OUT.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from evalstore.core.errors import (
     OK,
     USAGE,
     EvalstoreError,
-    ExcessiveError,
     NotARevisionError,
     describe_bug,
 )
@@ -201,7 +200,7 @@ def _run(argv: Sequence[str] | None) -> int:
             from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
-        _execute(arguments)
+        commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:
         if isinstance(problem, NotARevisionError):
             problem.hint = hint_on_file(here(), problem.text, arguments) or problem.hint
@@ -223,19 +222,6 @@ def _run(argv: Sequence[str] | None) -> int:
         output.to_stderr(describe_bug(error) + "this is a bug in evalstore")
         return BUG
     return OK
-
-
-def _execute(arguments: list[str]) -> None:
-    """Execute a command; again without the runs that describe too much, if it meets one."""
-    try:
-        commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
-    except ExcessiveError:
-        from evalstore.exchange.sync.fsck import leaving_out_excessive
-
-        with leaving_out_excessive(here()) as is_any:
-            if not is_any:
-                raise
-            commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
 
 
 def _is_utf8(argument: str) -> bool:

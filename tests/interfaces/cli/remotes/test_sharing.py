@@ -622,7 +622,7 @@ def test_a_run_is_named_among_those_of_a_remote(
     ("revision", "error"),
     [
         ("origin/@~5", "unknown run 'origin/@~5'"),
-        ("origin/0000000", "'origin' had no run that starts with '0000000' when it was last read"),
+        ("origin/0000000", "unknown run 'origin/0000000'"),
         ("orgin/@", "unknown remote 'orgin'"),
         ("origin/@work", "'origin/@work' is not a revision"),
     ],
