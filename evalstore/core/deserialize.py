@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from evalstore.core.hashing import Description, stored_names
+from evalstore.core.hashing import Description, stored_fields
 from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
@@ -29,8 +29,7 @@ from evalstore.core.values import (
 
 def _fields(kind: type, content: Description, *names: str) -> dict[str, Any]:
     """Return the fields of a kind of value that a description has; those with names are tuples."""
-    stored = stored_names(kind).items()
-    fields = {field: content[name] for field, name in stored if name in content}
+    fields = stored_fields(kind, content)
     return fields | {name: tuple(fields[name]) for name in names if name in fields}
 
 

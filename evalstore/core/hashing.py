@@ -156,6 +156,12 @@ def fields_of(value: Any, **replaced: Any) -> Description:
     return fields
 
 
+def stored_fields(kind: Any, description: Description) -> dict[str, Any]:
+    """Return the fields of a kind of value that a description has, by their names in the value."""
+    stored = stored_names(kind).items()
+    return {field: description[name] for field, name in stored if name in description}
+
+
 @cache
 def _fields_of(kind: Any) -> tuple[dict[str, str], Callable[[Any], tuple[Any, ...]]]:
     names = stored_names(kind)

@@ -193,32 +193,22 @@ def restore_sources(content: Json) -> RunSources:
     return RunSources(content.get("tests", {}), content.get("isCut", False))
 
 
-_AS_STORED = (
-    *("started", "ended", "status", "snapshot", "results", "asked", "judged", "reused", "verdicts"),
-    *("recorded", "failed", "message", "selection", "settings", "cost", "spending", "origin"),
-    *("version", "nonce", "author", "sources"),
-)
-"""The fields of a run that have the same name and form in its description."""
-
-
 def restore_run(id: str, content: hashing.Description) -> Run:
     """Restore a run from its description."""
-    git = content.get("git")
-    return Run(
-        id=id,
-        **{name: content[name] for name in _AS_STORED if name in content},
-        candidates=tuple(
-            RunCandidate(candidate["id"], candidate["model"], candidate.get("temperature"))
-            for candidate in content.get("candidates", ())
-        ),
-        evaluators=tuple(
-            RunEvaluator(evaluator["id"], evaluator["evaluator"])
-            for evaluator in content.get("evaluators", ())
-        ),
-        judge_only=bool(content.get("judgeOnly")),
-        git=RunCommit(git["commit"], git.get("dirty")) if git else None,
-        cases=RunCases(*content["cases"]) if content.get("cases") else None,
+    fields = hashing.stored_fields(Run, content)
+    fields["candidates"] = tuple(
+        RunCandidate(candidate["id"], candidate["model"], candidate.get("temperature"))
+        for candidate in content.get("candidates", ())
     )
+    fields["evaluators"] = tuple(
+        RunEvaluator(evaluator["id"], evaluator["evaluator"])
+        for evaluator in content.get("evaluators", ())
+    )
+    git = content.get("git")
+    fields["git"] = RunCommit(git["commit"], git.get("dirty")) if git else None
+    fields["cases"] = RunCases(*content["cases"]) if content.get("cases") else None
+    fields["judge_only"] = bool(content.get("judgeOnly"))
+    return Run(**{**fields, "id": id})
 
 
 # --- the costs of runs
