@@ -12,6 +12,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from struct import iter_unpack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.clock import now
@@ -427,26 +428,82 @@ def find_shared_rows(
     Failed calls are not among them, nor runs that may name a test they were not about. With
     `within`, which has all that its rows refer to, only those that it has.
     """
+    touched, chosen, excluded_runs = set(excluded), set[bytes](), set[bytes]()
+    # What is touched is excluded, or refers to it, directly or not.
     with store.snapshot_ids() as rows:  # what is written meanwhile is not examined
-        sorting = _Sorting(rows, shared, excluded)
-        sorting.sort_evaluators()
-        sorting.sort_sessions()
-        sorting.sort_judgements()
-        sorting.sort_nodes()
-        sorting.sort_runs(rows if within is None else within)
-        sorting.reach_versions()
+        for id, content in rows.iterate_contents(_EVALUATORS):
+            if not touched.isdisjoint(_references(content)):
+                touched.add(id)
+        for id, *fields in rows.iterate_fields(SESSIONS.name, OF_SESSIONS):
+            references = [each for each in map(as_bytes, fields) if each is not None]
+            about = map(as_bytes, fields[:2])  # the test and the prompt
+            if all(each is None or each in shared for each in about):
+                chosen.update((id, *references))
+            else:
+                touched.add(id)
+        names = ("evaluation", "evaluator", "sessions")
+        for id, *fields, sessions in rows.iterate_fields(EVALUATIONS.name, names):
+            told, judge = map(as_bytes, fields)
+            is_shared = told in shared and judge not in touched
+            if is_shared and _read_ids(id, sessions) <= chosen:
+                chosen.update((id, *filter(None, (told, judge))))
+            else:
+                touched.add(id)
+        below = _find_sound_nodes(rows, shared, touched)
+        pending: list[bytes] = []
+        wanted = _ids_of(rows if within is None else within, RUNS.name)
+        for id, content in rows.iterate_contents(RUNS.name):
+            if id not in wanted:
+                continue
+            is_named = _UNSHARED_SELECTIONS.intersection(content.get("selection", ()))
+            if is_named or not touched.isdisjoint(references := [*_references(content)]):
+                excluded_runs.add(id)
+            else:
+                chosen.add(id)
+                pending += references
+        while pending:
+            if (id := pending.pop()) not in chosen:
+                chosen.add(id)
+                pending += (each for (each,) in iter_unpack(f"{ID_BYTES}s", below.get(id, b"")))
+        for table in _REFERRING:
+            for id, content in rows.iterate_contents(table, OF_VERSIONS):
+                if id in chosen:
+                    chosen.update(_references(content))
         for id, data in store.load_files_of(TAG).items():
-            if (tag := read_tag(data)) and as_bytes(tag.run) in sorting.chosen:
-                sorting.chosen.add(id)
-        chosen = {
-            table: sorting.chosen & _ids_of(rows, table)
+            if (tag := read_tag(data)) and as_bytes(tag.run) in chosen:
+                chosen.add(id)
+        by_table = {
+            table: chosen & _ids_of(rows, table)
             for table in COPIED_TABLES
             if table != FAILURES.name
         }
     if within is not None:
-        for table, ids in chosen.items():
+        for table, ids in by_table.items():
             ids &= _ids_of(within, table)
-    return ChosenRows(_join(chosen), _join({RUNS.name: sorting.excluded_runs}))
+    return ChosenRows(_join(by_table), _join({RUNS.name: excluded_runs}))
+
+
+def _find_sound_nodes(
+    rows: IdSnapshot, shared: frozenset[bytes], touched: set[bytes]
+) -> dict[bytes, bytes]:
+    """Return what each node refers to, concatenated; those with something touched are added to it.
+
+    A case that is not shared is such a row.
+    """
+    nodes = _ids_of(rows, NODES.name)
+    below, inner = dict[bytes, bytes](), dict[bytes, set[bytes]]()
+    for id, content in rows.iterate_contents(NODES.name):
+        references = set(_references(content))
+        has_others = content["kind"] == "cases" and not references - nodes <= shared
+        if has_others or not references.isdisjoint(touched):
+            touched.add(id)
+        else:
+            below[id], inner[id] = b"".join(references), nodes & references
+    while more := [id for id, others in inner.items() if not others.isdisjoint(touched)]:
+        touched.update(more)
+        for id in more:
+            del inner[id], below[id]
+    return below
 
 
 def _ids_of(source: IdSource, table: str) -> set[bytes]:
@@ -455,105 +512,6 @@ def _ids_of(source: IdSource, table: str) -> set[bytes]:
 
 def _join(rows: Mapping[str, set[bytes]]) -> ReachedIds:
     return ReachedIds({table: b"".join(sorted(ids)) for table, ids in rows.items() if ids})
-
-
-class _Sorting:
-    """Sorts the rows of a store, table by table, into those that may be copied and others."""
-
-    def __init__(
-        self, rows: IdSnapshot, shared: frozenset[bytes], excluded: frozenset[bytes]
-    ) -> None:
-        self._rows = rows
-        self._shared = shared
-        self._touched = set(excluded)
-        """What is excluded, and the rows that refer, directly or not, to it."""
-        self._below: dict[bytes, bytes] = {}
-        """What a node refers to, concatenated, unless it is touched."""
-        self.chosen: set[bytes] = set()
-        """The rows that may be copied, and what they refer to."""
-        self.excluded_runs: set[bytes] = set()
-
-    def sort_evaluators(self) -> None:
-        """Find the evaluators that must not be copied."""
-        for id, content in self._rows.iterate_contents(_EVALUATORS):
-            if not self._touched.isdisjoint(_references(content)):
-                self._touched.add(id)
-
-    def sort_sessions(self) -> None:
-        """Choose the answers to questions that are shared."""
-        for id, *fields in self._rows.iterate_fields(SESSIONS.name, OF_SESSIONS):
-            references = [as_bytes(field) for field in fields]
-            about = references[:2]  # the test and the prompt
-            if all(each in self._shared for each in about if each is not None):
-                self.chosen.update((id, *filter(None, references)))
-            else:
-                self._touched.add(id)
-
-    def sort_judgements(self) -> None:
-        """Choose the judgements of chosen answers whose instructions are shared."""
-        names = ("evaluation", "evaluator", "sessions")
-        for id, evaluation, evaluator, sessions in self._rows.iterate_fields(
-            EVALUATIONS.name, names
-        ):
-            answers = _read_ids(id, sessions)
-            judged_by = (as_bytes(evaluation), as_bytes(evaluator))
-            if (
-                judged_by[0] in self._shared
-                and judged_by[1] not in self._touched
-                and answers <= self.chosen
-            ):
-                self.chosen.update((id, *filter(None, judged_by)))
-            else:
-                self._touched.add(id)
-
-    def sort_nodes(self) -> None:
-        """Find the nodes that refer, maybe through others, to a row that must not be copied.
-
-        A case that is not shared is such a row.
-        """
-        nodes = _ids_of(self._rows, NODES.name)
-        inner: dict[bytes, set[bytes]] = {}
-        """The nodes that a node refers to."""
-        for id, content in self._rows.iterate_contents(NODES.name):
-            references = set(_references(content))
-            has_others = content["kind"] == "cases" and not references - nodes <= self._shared
-            if has_others or not references.isdisjoint(self._touched):
-                self._touched.add(id)
-            else:
-                self._below[id] = b"".join(references)
-                inner[id] = nodes & references
-        while more := [id for id, below in inner.items() if not below.isdisjoint(self._touched)]:
-            self._touched.update(more)
-            for id in more:
-                del inner[id], self._below[id]
-
-    def sort_runs(self, wanted: IdSource) -> None:
-        """Choose those of these runs that refer to nothing that must not be copied, with nodes."""
-        pending: list[bytes] = []
-        runs = _ids_of(wanted, RUNS.name)
-        for id, content in self._rows.iterate_contents(RUNS.name):
-            if id not in runs:
-                continue
-            references = set(_references(content))
-            is_named = _UNSHARED_SELECTIONS.intersection(content.get("selection", ()))
-            if not is_named and self._touched.isdisjoint(references):
-                self.chosen.add(id)
-                pending += references
-            else:
-                self.excluded_runs.add(id)
-        while pending:
-            id = pending.pop()
-            if id not in self.chosen:
-                self.chosen.add(id)
-                below = self._below.get(id, b"")
-                pending += [below[at : at + ID_BYTES] for at in range(0, len(below), ID_BYTES)]
-
-    def reach_versions(self) -> None:
-        """Choose the versions that chosen versions refer to."""
-        for table in _REFERRING:
-            for id, content in self._rows.iterate_contents(table, OF_VERSIONS):
-                if id in self.chosen:
-                    self.chosen.update(_references(content))
 
 
 def _references(content: Json) -> Iterator[bytes]:
