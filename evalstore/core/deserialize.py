@@ -137,25 +137,13 @@ def restore_cases(cases: Iterable[Json]) -> Iterator[Case]:
 
 def restore_case_file(content: Description) -> CaseFile:
     """Restore the cases of a file; equal parts of them are shared in memory."""
-    evaluators = content.get("evaluators")
-    return CaseFile(
-        cases=tuple(restore_cases(content["cases"])),
-        attempts=content.get("attempts"),
-        evaluators=None if evaluators is None else tuple(evaluators),
-        threshold=content.get("threshold"),
-        id=content.get("id"),
-    )
+    fields = _fields(CaseFile, content, "evaluators", "code")
+    return CaseFile(**{**fields, "cases": tuple(restore_cases(content["cases"]))})
 
 
 def restore_question(content: Description) -> Question:
     """Restore the question in the content of a session."""
-    return Question(
-        content["test"],
-        content.get("prompt"),
-        content["model"],
-        content.get("temperature"),
-        content.get("seed"),
-    )
+    return Question(**{"prompt": None, "temperature": None, **_fields(Question, content)})
 
 
 def restore_session(content: Description) -> Session:

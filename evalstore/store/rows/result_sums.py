@@ -40,6 +40,7 @@ from evalstore.store.rows.row_tables import (
     VERDICT_NUMBERS,
     numbers_of,
 )
+from evalstore.store.rows.writer import build_kind
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
 
@@ -431,14 +432,9 @@ class TemporaryRows:
         id = self._kinds.get(kind)
         if id is None:
             id = self._kinds[kind] = len(self._kinds).to_bytes(16)
-            tags, prompts, judged_by = kind
-            content = {"tags": [*tags], "judgedBy": [*judged_by]}
-            rows[KINDS].append((id, canonical_json(content)))
-            rows[KIND_TAGS] += [(id, place, tag) for place, tag in enumerate(tags)]
-            rows[KIND_PROMPTS] += [
-                (id, number, as_bytes(prompt) if prompt else None)
-                for number, prompt in enumerate(prompts)
-            ]
+            content = dict(zip(("tags", "prompts", "judgedBy"), kind, strict=True))
+            for table, row in build_kind(id, canonical_json(content), content):
+                rows[table].append(row)
         return id
 
 

@@ -99,7 +99,7 @@ class RowBuilder:
                 kind = bytes.fromhex(hash_content(content_of_kind))
                 if kind not in kinds:
                     kinds.add(kind)
-                    yield from self._kind(kind, content_of_kind, described)
+                    yield from build_kind(kind, content_of_kind, described)
             evaluation, tests = case.get("evaluation"), _joined(case["tests"])
             names.update((case["key"], case.get("row", "")))
             numbers.update(
@@ -115,13 +115,6 @@ class RowBuilder:
             )
         for name in sorted(numbers.union(map(hash_name, names))):
             yield CASE_NAMES, (name, id)
-
-    def _kind(self, id: bytes, text: str, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        yield KINDS, (id, text)
-        for place, tag in enumerate(content.get("tags", ())):
-            yield KIND_TAGS, (id, place, _text(tag))
-        for number, prompt in enumerate(content.get("prompts", (None,))):
-            yield KIND_PROMPTS, (id, number, prompt and _id(prompt))
 
     def _results(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
         yield RESULT_NODES, (id, _id(content["cases"]), content.get("level", 0))
@@ -177,6 +170,15 @@ class RowBuilder:
                 *(run.asked, run.judged, run.reused, run.failed),
             ),
         )
+
+
+def build_kind(id: bytes, text: str, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+    """Yield the rows of what cases have in common, each with its table; `text` is its JSON."""
+    yield KINDS, (id, text)
+    for place, tag in enumerate(content.get("tags", ())):
+        yield KIND_TAGS, (id, place, _text(tag))
+    for number, prompt in enumerate(content.get("prompts", (None,))):
+        yield KIND_PROMPTS, (id, number, prompt and _id(prompt))
 
 
 def build_rows(contents: Iterable[tuple[bytes, Json]]) -> dict[str, list[Row]]:
