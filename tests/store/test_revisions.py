@@ -55,7 +55,9 @@ def test_a_run_of_a_remote_has_runs_before_it() -> None:
     assert resolve_remote_run(ids, "origin", "@~") == ids[1]
     with pytest.raises(RevisionError) as caught:
         resolve_remote_run(ids, "origin", "bbbb~2")
-    assert caught.value.hint == "1 run of 'origin' came before bbbb"
+    assert caught.value.hint == (
+        "'origin' had 3 runs when it was last read; 'evalstore pull -n origin' reads them again"
+    )
 
 
 @pytest.mark.parametrize("text", ["@~3", "@~999999999"])
