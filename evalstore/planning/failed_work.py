@@ -9,7 +9,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.hashing import DigestMap, ValueSet, digest_of_value
 from evalstore.core.results import Failure
-from evalstore.planning.cells import Cell, EarlierBatches, StreamedCells, WholePlanError, batches
+from evalstore.planning.cells import Cell, StreamedCells, batches
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import (
     CHECKS,
@@ -123,7 +123,7 @@ def find_tried(
     tried = FailedWork(project)
     busy = bytearray()
     ties = 0
-    for batch in [[*cells]] if _must_be_together(cells) else batches(cells):
+    for batch in batches(cells):
         found, plan = _find_busy(project, batch, tried, answers, judgements)
         busy += found
         ties += 0 if any(busy) else count_ties(plan, project.settings.verdict)
@@ -138,17 +138,6 @@ def find_tried(
             hint="'evalstore run' without '--retry-errors' does all that is missing",
         )
     return busy, tried
-
-
-def _must_be_together(cells: StreamedCells) -> bool:
-    """Return whether cells of several batches need answers to one question in different ways."""
-    earlier = EarlierBatches(cells.shared)
-    try:
-        for batch in batches(cells) if cells.shared else ():
-            earlier.begin(batch)
-    except WholePlanError:
-        return True
-    return False
 
 
 def _find_busy(

@@ -21,8 +21,7 @@ from evalstore.core import hashing
 from evalstore.core.results import Sample, Vote
 from evalstore.core.values import Evaluator, Question, Verdict, Word
 from evalstore.files.temporary_list import FiledSequence, PackedSequence
-from evalstore.planning.cells import Cell, EarlierWork, Judge, Subject, ask_of, limit_of
-from evalstore.planning.settled_parts import SettledParts
+from evalstore.planning.cells import Cell, FirstCase, Judge, Subject, ask_of, limit_of
 from evalstore.store.driver import refuse_unwanted
 
 
@@ -89,10 +88,17 @@ class PlannedAsk:
         """Return the id of the question."""
         return self.cell.questions[self.number]
 
+    place = key = question_id
+    """What identifies it among the items of several plans."""
+
     @property
     def question(self) -> Question:
         """Return the question."""
         return ask_of(self.cell.case, self.cell.prompt, self.cell.candidate, self.number)
+
+
+JudgementPlace = tuple[tuple[str, ...], str | None, str]
+"""The questions, evaluation version and evaluator of a judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +124,14 @@ class PlannedJudgement:
         return self.judge.evaluator if self.judge else CHECKS
 
     @property
-    def place(self) -> tuple[tuple[str, ...], str | None, str]:
-        """Return the questions, evaluation version and evaluator that identify the judgement."""
+    def place(self) -> JudgementPlace:
+        """Return what identifies it among the judgements of a plan."""
         return self.cell.questions, self.cell.case.evaluation, self.evaluator
+
+    @property
+    def key(self) -> Hashable:
+        """Return what identifies it among the items of several plans."""
+        return self.place, self.sessions
 
 
 @dataclass
@@ -142,24 +153,28 @@ class Plan:
     """Ids of the stored votes that do not count in this command."""
     costs: dict[str, float] = field(default_factory=dict)
     """The costs of the stored sessions and votes in USD, by id, if the plan was to have them."""
-    left_asks: int = 0
+    asks_left: list[PlannedAsk] = field(default_factory=list)
     """Missing answers of models that may not be called in this command."""
-    left_judgements: int = 0
-    """Missing judgements of evaluators that may not be called, or of which there is none."""
+    judgements_left: list[PlannedJudgement] = field(default_factory=list)
+    """Missing judgements of evaluators that may not be called."""
+    unjudged: int = 0
+    """How many answers must be judged by models, and have no evaluator."""
     blocked: set[str] = field(default_factory=set)
     """Ids of the evaluation versions that run Python files which are not trusted."""
-    blocked_judgements: int = 0
-    """Missing judgements of those evaluation versions."""
+    waiting_judgements: list[PlannedJudgement] = field(default_factory=list)
+    """Missing judgements by their checks, and by models whose applications are not trusted."""
     waiting: set[str] = field(default_factory=set)
     """Ids of the evaluation versions of those judgements."""
     waiting_asks: list[PlannedAsk] = field(default_factory=list)
     """Missing answers of models whose applications are not trusted."""
     waiting_models: set[str] = field(default_factory=set)
     """Ids of the models that would answer or judge if their applications were trusted."""
-    settled: SettledParts = field(default_factory=SettledParts)
-    """Parts of files for which nothing is to be done; their cells are not among the cells."""
-    shared: EarlierWork = field(default_factory=EarlierWork)
-    """What earlier batches do, if the plan is that of a batch."""
+    asked_earlier: dict[str, FirstCase] = field(default_factory=dict)
+    """Questions for which earlier batches ask -> the first case of each."""
+    judged_earlier: dict[JudgementPlace, FirstCase] = field(default_factory=dict)
+    """The places of judgements that earlier batches make -> the first case of each."""
+    reused_earlier: int = 0
+    """How many of the stored answers that count do so in an earlier batch, too."""
 
     @property
     def questions(self) -> set[str]:
@@ -189,7 +204,7 @@ class Plan:
 
     def todo(self) -> Iterator[Hashable]:
         """Yield the ids of the questions to ask, and the places of the judgements to make."""
-        yield from (ask.question_id for ask in self.asks)
+        yield from (ask.place for ask in self.asks)
         yield from (judgement.place for judgement in self.judgements)
 
     @property
@@ -210,9 +225,22 @@ class Plan:
     @property
     def reused(self) -> int:
         """Return how many stored answers count."""
-        known = self.shared.questions
-        own = (sessions for id, sessions in self.sessions.items() if id not in known)
-        return self.settled.answers + sum(map(len, own))
+        return sum(map(len, self.sessions.values())) - self.reused_earlier
+
+    @property
+    def left_asks(self) -> int:
+        """Return how many missing answers are of models that may not be called."""
+        return sum(ask.count for ask in self.asks_left)
+
+    @property
+    def left_judgements(self) -> int:
+        """Return how many missing judgements nobody may make."""
+        return self.unjudged + sum(judgement.count for judgement in self.judgements_left)
+
+    @property
+    def blocked_judgements(self) -> int:
+        """Return how many missing judgements wait for files to be trusted."""
+        return sum(judgement.count for judgement in self.waiting_judgements)
 
 
 def counts(sample: Sample, limit: int | None) -> bool:
@@ -251,7 +279,7 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
             plan.waiting_asks.append(PlannedAsk(cell, missing, number=number))
             plan.waiting_models.add(cell.candidate.trust_needed)
         elif missing and not cell.candidate.reachable:
-            plan.left_asks += missing
+            plan.asks_left.append(PlannedAsk(cell, missing, number=number))
         elif missing:
             plan.asks.append(PlannedAsk(cell, missing, cut, bound.why if is_old else "", number))
 
@@ -308,7 +336,7 @@ def plan_judgements(
                     (subject, cell.case.evaluation, judgement.evaluator),
                     replace(judgement, why=why),
                 )
-            plan.left_judgements += lacks_evaluator(cell, counting)
+            plan.unjudged += lacks_evaluator(cell, counting)
         all_then = cell.count_subjects(plan.sessions, planned) if complete < cell.attempts else 0
         coming = all_then - complete
         if coming > 0:
@@ -327,26 +355,20 @@ Missing = dict[tuple[str | Subject, str, str], PlannedJudgement]
 
 
 def _add_judgements(plan: Plan, missing: Missing) -> None:
-    """Add missing judgements to those to make, those that wait for trust, or those left.
-
-    Those of earlier batches are not added again.
-    """
+    """Add missing judgements to those to make, those that wait for trust, or those left."""
     for key, judgement in missing.items():
         about, evaluation, _ = key
         is_blocked = evaluation in plan.blocked and (about, evaluation, CHECKS) in missing
-        is_made = not is_blocked and (judgement.judge is None or judgement.judge.reachable)
-        if plan.shared.takes(key, judgement.cell, is_made=is_made):
-            continue
         if is_blocked:
-            plan.blocked_judgements += judgement.count if judgement.judge is None else 0
+            plan.waiting_judgements += [judgement] if judgement.judge is None else []
             plan.waiting.add(evaluation)
-        elif is_made or judgement.judge is None:
+        elif judgement.judge is None or judgement.judge.reachable:
             plan.judgements.append(judgement)
         elif judgement.judge.trust_needed:
-            plan.blocked_judgements += judgement.count
+            plan.waiting_judgements.append(judgement)
             plan.waiting_models.add(judgement.judge.trust_needed)
         else:
-            plan.left_judgements += judgement.count
+            plan.judgements_left.append(judgement)
 
 
 def missing_judgements(cell: Cell, stored: Iterable[Vote]) -> Iterator[tuple[Judge | None, int]]:

@@ -9,9 +9,9 @@ import math
 from array import array
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.comparison.statistics import count_rows
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
@@ -23,7 +23,7 @@ from evalstore.planning.cells import (
     Candidate,
     Cell,
     EarlierBatches,
-    EarlierWork,
+    FirstCase,
     Judge,
     PlacedCase,
     StreamedCells,
@@ -215,14 +215,8 @@ def _choose(
 
 def make_plan(project: Project, selection: SelectionOptions) -> Plan:
     """Return the plan of `run`."""
-    return plan_scope(project, resolve_scope(project, selection))
-
-
-def plan_scope(project: Project, scope: Scope) -> Plan:
-    """Return the plan of all cells of a scope."""
-    plan = plan_cells(project, scope, [*scope.cells])
-    plan.settled = scope.settled
-    return plan
+    scope = resolve_scope(project, selection)
+    return plan_cells(project, scope, [*scope.cells])
 
 
 def plan_cells(
@@ -235,11 +229,9 @@ def plan_cells(
 ) -> Plan:
     """Return the plan of some cells of a scope; if `priced`, with what they cost.
 
-    With `earlier`, without what the batches before ask and judge. Raises `WholePlanError` where it
-    depends on other batches.
+    With `earlier`, without what the batches before ask and judge.
     """
-    shared = EarlierWork(earlier, earlier.begin(cells)) if earlier else EarlierWork()
-    plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells), shared=shared)
+    plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
     costs = plan.costs if priced else None
     samples = project.store.find_samples(plan.questions, costs)
     plan_asks(plan, samples, scope.answers)
@@ -257,7 +249,8 @@ def plan_cells(
         tried = scope.retry_only
         failed_work.drop_untried(plan, tried.questions, tried)
     _note_untrusted(project, plan)
-    _leave_out_shared(plan)
+    if earlier:
+        _leave_out_earlier(plan, earlier)
     if scope.judge_only:
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
@@ -283,20 +276,21 @@ def _note_untrusted(project: Project, plan: Plan) -> None:
     project.code.note_models(plan.waiting_models | judges)
 
 
-def _leave_out_shared(plan: Plan) -> None:
-    """Leave out the questions that earlier batches ask, after the judgements are planned."""
-    shared = plan.shared
-    if not (known := shared.questions):
-        return
-    left: dict[str, int] = {}
-    for cell in plan.cells:
-        if not (cell.candidate.reachable or cell.candidate.trust_needed):
-            left |= {id: count for id, _, count in cell.distinct_questions() if id in known}
-    plan.left_asks -= sum(count - len(plan.sessions.get(id, ())) for id, count in left.items())
-    asked = {ask.question_id for ask in plan.asks}
-    shared.asked = {id: place for id, place in known.items() if id in asked}
-    plan.asks = [ask for ask in plan.asks if ask.question_id not in known]
-    plan.waiting_asks = [ask for ask in plan.waiting_asks if ask.question_id not in known]
+def _leave_out_earlier(plan: Plan, earlier: EarlierBatches) -> None:
+    """Leave out what earlier batches ask and judge, after the judgements are planned."""
+    plan.reused_earlier = earlier.count_reused(plan.sessions)
+    made: dict[str, dict[Any, FirstCase]] = {
+        "asks": plan.asked_earlier,
+        "judgements": plan.judged_earlier,
+    }
+    for kind in (*made, "waiting_asks", "waiting_judgements", "asks_left", "judgements_left"):
+        left = []
+        for item in getattr(plan, kind):
+            first, count = earlier.find((kind, item.key), item.cell, item.count)
+            left += [replace(item, count=count)] if count else []
+            if first and kind in made:
+                made[kind][item.place] = first
+        setattr(plan, kind, left)
 
 
 def _require_judges(

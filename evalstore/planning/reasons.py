@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from evalstore.comparison.case_edits import (
@@ -43,7 +43,7 @@ from evalstore.core.display import plural, short
 from evalstore.core.results import Failure, Vote
 from evalstore.core.runs import RunCandidate
 from evalstore.core.values import RECORDED, Case, Json, Question
-from evalstore.planning.cells import Cell, FirstCase, Judge, WholePlanError
+from evalstore.planning.cells import Cell, FirstCase, Judge
 from evalstore.planning.earlier_results import EarlierCases, KnownCase, takes_part
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.path_history import replaced_by
@@ -237,7 +237,11 @@ class JudgementReasons:
         self._questions = questions
         self._votes = plan.votes
         self._failed = failed
-        self._shared = QuestionSharing(plan)
+        self._asked_by: dict[str, Cell | FirstCase] = {
+            **{ask.question_id: ask.cell for ask in plan.asks},
+            **plan.asked_earlier,
+        }
+        """The cases with which a run asks questions, by question."""
 
     def versions_needed(self, judgement: PlannedJudgement) -> Iterator[tuple[str, str | None]]:
         """Yield the versions that the reason of a judgement probably needs, by kind and id."""
@@ -256,11 +260,7 @@ class JudgementReasons:
         """Return why an answer is judged."""
         subject = judgement.subject
         if subject is None:
-            other = self._shared.asked_by(judgement.cell)
-            reason = self._questions.explain_edit(judgement.cell) if other else None
-            if other is None or reason is None:
-                return Reason(NEW_ANSWER)
-            return reason.followed_by(f"asked in {place_of(other, judgement.cell)}")
+            return self._asked_elsewhere(judgement.cell) or Reason(NEW_ANSWER)
         if judgement.why:
             return Reason(with_verb("judged", judgement.why))
         evaluation = judgement.cell.case.evaluation
@@ -284,6 +284,16 @@ class JudgementReasons:
         if by_others and judgement.judge:
             return self._other_evaluator(judgement, judgement.judge, by_others[-1])
         return self._judged_otherwise(judgement) or Reason("not judged yet")
+
+    def _asked_elsewhere(self, cell: Cell) -> Reason | None:
+        """Return why a case waits for the answers to another one; None if it has its own."""
+        found = [self._asked_by[it] for it in cell.questions if it in self._asked_by]
+        if not found or any((it.file, it.number) == (cell.file, cell.number) for it in found):
+            return None
+        reason, file = self._questions.explain_edit(cell), found[0].file
+        return reason and reason.followed_by(
+            f"asked in {file if file != cell.file else 'another row'}"
+        )
 
     def explain_carried(self, judgement: PlannedJudgement) -> Reason:
         """Return why a judgement was missing for which a stored one is used again."""
@@ -401,12 +411,7 @@ class JudgementReasons:
         if any(self._earlier.has_asked(known, cell) for known in self._earlier.find(cell)):
             return None
         reason = self._questions.explain_edit(cell)
-        if reason is None:
-            return None
-        for other in self._shared.others(cell):
-            if any(self._earlier.has_asked(known, other) for known in self._earlier.find(other)):
-                return reason.followed_by(f"answered in {place_of(other, cell)}")
-        return reason.followed_by("the answer is stored")
+        return reason and reason.followed_by("the answer is stored")
 
     def _undone(
         self,
@@ -450,69 +455,6 @@ def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = 
     answers = f"again as in run {short(run)}, so its" if run else "changed back: stored"
     judges = f"the current {' and '.join(judged_by)}"
     return f"{' and '.join(parts)} {answers} answers are judged by {judges}"
-
-
-# --- finds the other cases of a plan that ask the same question, and so share its answers
-
-
-_MOST = 5
-"""The most cases that are remembered for a question."""
-
-
-class QuestionSharing:
-    """The questions of a plan with the cases that ask them; read when the first one is needed."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    @cached_property
-    def _cells(self) -> dict[str, list[Cell]]:
-        cells: dict[str, list[Cell]] = {}
-        for cell in self._plan.cells:
-            for question in dict.fromkeys(cell.questions):
-                known = cells.setdefault(question, [])
-                if len(known) < _MOST:
-                    known.append(cell)
-        return cells
-
-    @cached_property
-    def _asks(self) -> dict[str, PlannedAsk]:
-        return {ask.question_id: ask for ask in self._plan.asks}
-
-    def others(self, cell: Cell) -> Iterator[Cell]:
-        """Yield other cases that ask a question of a cell.
-
-        Raises `WholePlanError` if some may be in other batches.
-        """
-        earlier = self._plan.shared.earlier
-        if earlier and not earlier.shared.isdisjoint(cell.questions):
-            raise WholePlanError
-        for question in cell.questions:
-            for other in self._cells.get(question, ()):
-                if not _is_same_case(cell, other):
-                    yield other
-
-    def asked_by(self, cell: Cell) -> Cell | FirstCase | None:
-        """Return the other case with which a run asks the questions of a cell; None if its own."""
-        before = self._plan.shared.asked
-        found: list[Cell | FirstCase] = []
-        for question in cell.questions:
-            if question in before:
-                found.append(before[question])
-            elif question in self._asks:
-                found.append(self._asks[question].cell)
-        if any(_is_same_case(cell, other) for other in found):
-            return None
-        return found[0] if found else None
-
-
-def place_of(other: Cell | FirstCase, cell: Cell) -> str:
-    """Return where another case is: its file, or that it is a row of the same file."""
-    return other.file if other.file != cell.file else "another row"
-
-
-def _is_same_case(cell: Cell, other: Cell | FirstCase) -> bool:
-    return (cell.file, cell.number) == (other.file, other.number)
 
 
 # --- explains why a question is in the plan

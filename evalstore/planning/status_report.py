@@ -446,11 +446,10 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
     In the plan of a batch, a row may get what it needs with a case of an earlier one.
     """
     rows = {file: PlannedRows() for file in files}
-    asks = {id: place.file for id, place in plan.shared.asked.items()}
+    asks = {id: first.file for id, first in plan.asked_earlier.items()}
     asks |= {ask.question_id: ask.cell.file for ask in plan.asks}
-    judgements = {key: place.file for key, place in plan.shared.judged.items()}
-    for planned in plan.judgements:
-        judgements[planned.cell.questions, planned.cell.case.evaluation] = planned.cell.file
+    judgements = {place[:2]: first.file for place, first in plan.judged_earlier.items()}
+    judgements |= {planned.place[:2]: planned.cell.file for planned in plan.judgements}
     settled: list[Cell] = []
     for cell in plan.cells:
         here = rows.get(cell.file)

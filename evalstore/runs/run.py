@@ -97,7 +97,7 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
             survey.add(plan)
             calls.add(plan)
 
-        status = describe_scope(project, scope, selection, FiledItems, note)
+        status = describe_scope(project, scope, selection, FiledItems(), note)
         status.short_limit = find_short_limit(project, options, status, survey.models, calls.least)
         return status
 
@@ -113,18 +113,11 @@ def offer_run(
     With `only`, just for the selected cells for which it is true. The status has no items.
     """
     reasons, todo = WorkReasons(), ValueSet()
-
-    def count_reasons() -> WorkReasons:
-        """Begin to count; again, where all cells must be planned together and not in batches."""
-        nonlocal reasons, todo
-        reasons, todo = WorkReasons(), ValueSet()
-        return reasons
-
     with _open_scope(location, selection, options, only) as (project, selection, scope):
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         status = describe_scope(
-            project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
+            project, scope, selection, reasons, lambda plan: todo.update(plan.todo())
         )
         agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
         return PlanPreview(status, reasons.kinds, most_cost(project, options), agreed)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
 from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import ProgressListener
-from evalstore.planning.cells import Candidate, Judge, batches, divide_evenly
+from evalstore.planning.cells import Candidate, EarlierBatches, Judge, batches, divide_evenly
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
 from evalstore.planning.plan import Plan
@@ -220,26 +220,9 @@ class Plans:
         if self._only is not None:
             yield self._only
             return
-        planned: dict[str, int] = {}
-        judged = set[tuple[object, ...]]()
+        earlier = EarlierBatches(self.shared)
         for cells in batches(self._scope.cells, self._size):
-            plan = plan_cells(self._project, self._scope, cells, priced=True)
-            judgements, plan.judgements = plan.judgements, []
-            for judgement in judgements:
-                if self.shared.isdisjoint(judgement.cell.questions):
-                    plan.judgements.append(judgement)
-                elif (place := (*judgement.place, judgement.sessions)) not in judged:
-                    judged.add(place)
-                    plan.judgements.append(judgement)
-            asks, plan.asks = plan.asks, []
-            for ask in asks:
-                question = ask.question_id
-                before = planned.get(question, 0)
-                if ask.count > before:
-                    plan.asks.append(replace(ask, count=ask.count - before) if before else ask)
-                    if question in self.shared:
-                        planned[question] = ask.count
-            yield plan
+            yield plan_cells(self._project, self._scope, cells, priced=True, earlier=earlier)
 
     def survey(self, finish: Callable[[Plan], object]) -> PlanTotals:
         """Return the totals of all plans.

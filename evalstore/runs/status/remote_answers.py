@@ -56,9 +56,12 @@ class RemoteSums:
     Nothing is connected to.
     """
 
-    def __init__(self, project: Project, means: MeanCosts) -> None:
-        """`means` are those of all batches in the end."""
-        self._project, self._means = project, means
+    def __init__(self, project: Project, means: MeanCosts, *, are_shared: bool) -> None:
+        """`means` are those of all batches in the end.
+
+        `are_shared`: several batches may judge the same answers.
+        """
+        self._project, self._means, self._are_shared = project, means, are_shared
         self._answers = {name: _Sums() for name in project.settings.remotes}
         """By remote; those that cannot be read are taken out."""
         self._judgements = {name: _Sums() for name in project.settings.remotes}
@@ -120,14 +123,12 @@ class RemoteSums:
             places = records.find_keys("evaluations", subjects)
             stored = self._project.store.find_present("evaluations", places.keys())
             there = Counter(key for id, key in places.items() if id not in stored)
-            earlier = plan.shared.earlier
-            are_shared = bool(earlier and earlier.shared)
             there = Counter({it: sums.left.get(it, n) for it, n in there.items()})
             for subject, most, price in wanted:
                 if some := min(there[subject], most):
                     there[subject] -= some
                     sums.add(some, price)
-            if are_shared:
+            if self._are_shared:
                 sums.left.update(there)
 
         self._read(self._judgements, count)

@@ -20,7 +20,7 @@ from evalstore.core.hashing import subject_of
 from evalstore.core.results import Session
 from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
-from evalstore.planning.cells import EarlierBatches, WholePlanError, batches, is_short
+from evalstore.planning.cells import EarlierBatches, batches, is_short
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_partial
@@ -36,7 +36,7 @@ from evalstore.planning.plan import (
     PlannedJudgement,
     count_undecided,
 )
-from evalstore.planning.planner import Scope, plan_cells, plan_scope, require_sound, resolve_scope
+from evalstore.planning.planner import Scope, plan_cells, require_sound, resolve_scope
 from evalstore.planning.project import Project
 from evalstore.planning.reasons import NEW_ANSWER, Explainer, Reason
 from evalstore.planning.results import count_ties
@@ -277,56 +277,38 @@ def describe_workspace(
     """Return what `status` tells of a project that is open, or of a selection of its cases."""
     every = selection or SelectionOptions()
     scope = resolve_scope(project, every, settled=find_unchanged_parts(project, every))
-    return describe_scope(project, scope, every, FiledItems if whole else WorkReasons)
+    return describe_scope(project, scope, every, FiledItems() if whole else WorkReasons())
 
 
 def describe_scope(
     project: Project,
     scope: Scope,
     selection: SelectionOptions,
-    items: Callable[[], ItemList],
+    items: ItemList,
     note: Callable[[Plan], None] = lambda _plan: None,
 ) -> Status:
     """Return the status of a scope.
 
-    `items` makes what keeps the items of the plan. Many cells are planned batch by batch,
-    unless the plan of a batch depends on later ones. `note` is called with each plan; those of
-    batches come before that of all cells if all are planned then.
+    `items` keeps the items of the plan. Many cells are planned batch by batch. `note` is called
+    with each plan.
     """
     cells = scope.cells
-    if not is_short(len(cells)):
-        kept = items()
+    whole = plan_cells(project, scope, [*cells]) if is_short(len(cells)) else None
 
-        def plan_batches(files: Set[str] | None) -> Iterator[Plan]:
-            earlier = EarlierBatches(cells.shared) if files is None else None
-            done = 0
-            for batch in batches(cells):
-                some = [cell for cell in batch if files is None or cell.file in files]
-                if some:
-                    yield plan_cells(project, scope, some, earlier=earlier)
-                done += len(batch)
-                note_reached("cases", done, len(cells))
+    def make_plans(files: Set[str] | None) -> Iterator[Plan]:
+        """Yield the plans of all cells, or those of some test files, which may have others, too."""
+        if whole:
+            yield whole
+            return
+        earlier = EarlierBatches(cells.shared) if files is None else None
+        done = 0
+        for batch in batches(cells):
+            some = [cell for cell in batch if files is None or cell.file in files]
+            if some:
+                yield plan_cells(project, scope, some, earlier=earlier)
+            done += len(batch)
+            note_reached("cases", done, len(cells))
 
-        try:
-            return _add_up(project, scope, selection, plan_batches, kept, note)
-        except WholePlanError:
-            pass
-    plan = plan_scope(project, scope)
-    return _add_up(project, scope, selection, lambda _files: [plan], items(), note)
-
-
-def _add_up(
-    project: Project,
-    scope: Scope,
-    selection: SelectionOptions,
-    make_plans: Callable[[Set[str] | None], Iterable[Plan]],
-    items: ItemList,
-    note: Callable[[Plan], None],
-) -> Status:
-    """Return the status of the plans of a scope.
-
-    `make_plans` may leave out what is not of some test files, to read what is stored for these.
-    """
     warn_of_edited_scripts(project, selection)
     candidates = selection.models or [each.id for each in project.settings.candidates]
     judges = selection.evaluators or [each.id for each in project.settings.evaluators]
@@ -538,14 +520,13 @@ class StatusSums:
             )
             self.labels = NewLabels(project.store, self.last.ended)
         self._remotes = (
-            None if asks_again(project, selection) else RemoteSums(project, self._prices.means)
+            None
+            if asks_again(project, selection)
+            else RemoteSums(project, self._prices.means, are_shared=bool(scope.cells.shared))
         )
 
     def add(self, plan: Plan) -> None:
-        """Add the plan of a batch; all cells of a case must be in it.
-
-        Raises `WholePlanError` if all cells must be planned together.
-        """
+        """Add the plan of a batch; all cells of a case must be in it."""
         asks = self._explainer.asks(plan)
         judgements = self._explainer.judgements(plan)
         by_file: dict[str, FileItems] = {}
@@ -577,7 +558,7 @@ class StatusSums:
         status.ask += plan.ask_count
         status.record += plan.recorded_count
         status.judge += plan.judge_count
-        status.reuse += plan.reused - plan.settled.answers
+        status.reuse += plan.reused
         status.by_checks += count_by_checks(plan)
         status.may_judge_less = status.may_judge_less or may_judge_less(plan)
         status.left_asks += plan.left_asks

@@ -18,16 +18,16 @@ def test_a_question_that_becomes_that_of_another_file_was_edited_and_not_judged_
     evalstore("run", "-q")
     edited = "test changed: message 1, line 1: In short: how long? -> How long?"
     for before, after, expected in (
-        ("In short: how", "How", f"1 case judged again: {edited}; answered in tests/full.md"),
+        ("In short: how", "How", f"1 case judged again: {edited}; the answer is stored"),
         (
             "Be polite",
             "Be kind",
-            f"1 case judged again: {edited}; answered in tests/full.md; also changed: instructions",
+            f"1 case judged again: {edited}; the answer is stored; also changed: instructions",
         ),
     ):
         edit(workspace / "tests/brief.md", before, after)
         assert f"  M.  tests/brief.md  {expected}\n" in evalstore("status").stdout
-    assert f"by scripted/judge  {edited}; ans" in evalstore("status", "--explain").stdout
+    assert f"by scripted/judge  {edited}; the" in evalstore("status", "--explain").stdout
     tree(workspace, {"tests/brief.md": full})
     settled = "  =   tests/brief.md  answered and judged already (now fails)\n"
     assert settled in evalstore("status").stdout

@@ -9,17 +9,13 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 
 from evalstore.planning import cells
-from evalstore.planning.options import Location, RunOptions, SelectionOptions
-from evalstore.planning.planner import plan_scope
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
 from evalstore.planning.status_report import Status
-from evalstore.runs import run as run_operation
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -188,12 +184,11 @@ class Place:
                 *(Project, "price_of"),
                 lambda project, id: None if id in self.unpriced else price_of(project, id),
             )
-            with mock.patch.object(plan_status, "plan_scope", wraps=plan_scope) as whole:
-                several = plan_status.status(location, selection)
+            several = plan_status.status(location, selection)
             bare = plan_status.status(location, selection, whole=False)
             patch.setattr(cells, "BATCH", 10**9)
             one = plan_status.status(location, selection)
-        self.batches += not whole.called
+        self.batches += not cells.is_short(several.cells)
         assert [*several.items] == one.items
         assert len(several.items) == len(one.items)
         assert replace(several, items=[]) == replace(one, items=[]) == bare
@@ -212,24 +207,6 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore) -> Place:
     return Place(tmp_path, monkeypatch, evalstore)
-
-
-def test_an_approved_plan_has_nothing_of_one_that_was_given_up(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    describe = plan_status.describe_scope
-
-    def describe_twice(project: Any, scope: Any, selection: Any, items: Any, note: Any) -> Any:
-        """Begin batch by batch, and give it up."""
-        items()
-        note(mock.Mock(todo=lambda: ["given up"]))
-        return describe(project, scope, selection, items, note)
-
-    monkeypatch.setattr("evalstore.runs.run.describe_scope", describe_twice)
-    offered = run_operation.offer_run(Location(place.root), SelectionOptions(), RunOptions())
-    assert offered.agreed.asks == _ROWS + 1
-    assert "given up" not in offered.agreed.todo
-    assert offered.reasons["ask"].total == _ROWS + 1
 
 
 @pytest.mark.parametrize("name", EDITS)

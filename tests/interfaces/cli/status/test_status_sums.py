@@ -6,13 +6,11 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from evalstore.planning import cells
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.planner import plan_scope
 from evalstore.planning.status_report import Status
 from evalstore.runs.status import status as plan_status
 from tests.builders import tree
@@ -84,13 +82,6 @@ def statuses(
     return quick, whole
 
 
-def is_in_batches(root: Path) -> bool:
-    """Whether the plan is made batch by batch."""
-    with mock.patch.object(plan_status, "plan_scope", wraps=plan_scope) as whole:
-        plan_status.status(Location(root), SelectionOptions())
-    return not whole.called
-
-
 def forget_runs(root: Path) -> None:
     """Remove the runs, as if what is stored came from elsewhere."""
     with closing(sqlite3.connect(root / ".evalstore/store.db")) as raw, raw:
@@ -131,19 +122,3 @@ def test_what_is_printed_is_that_of_the_whole_plan(
     monkeypatch.setattr(cells, "BATCH", 10**9)
     assert evalstore("status") == quick == again
     assert evalstore("status", "--json") == listed
-
-
-@pytest.mark.parametrize("place", ["checks"], indirect=True)
-def test_only_unequal_numbers_of_answers_to_a_question_need_the_whole_plan(
-    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    same = CHECKED + CHECK.replace("contains", "startsWith")
-    assert is_in_batches(place)
-    tree(place, {"tests/same.md": same})
-    assert is_in_batches(place)
-    tree(place, {"tests/same.md": same.replace("---\n", "---\nattempts: 2\n", 1)})
-    assert not is_in_batches(place)
-    (place / "tests/same.md").unlink()
-    evalstore("run", "--yes", "--fail-on", "none")
-    tree(place, {"tests/rows.md": CHECKED.replace("Where", "So where") + CHECK})
-    assert is_in_batches(place)
