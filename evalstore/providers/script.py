@@ -249,11 +249,6 @@ class ScriptedProvider:
         require_finished(entry.finish_reason)
         return as_reply(entry, request)
 
-    @property
-    def used(self) -> frozenset[int]:
-        """Return the numbers of the entries that were given in this process."""
-        return frozenset(number for number, uses in enumerate(self._uses) if uses)
-
     async def close(self) -> None:
         """Do nothing: a scripted model has no connections."""
 

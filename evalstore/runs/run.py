@@ -235,10 +235,7 @@ def run(
         was_stopped = outcome.interrupted or outcome.over_budget or outcome.stopped_at_failure
         if recorder and extent and not was_stopped:
             recorder.save(extent)
-        # Of a shared run it is not known here which entries the other runners were given.
-        given = {} if shared else outcome.script_entries
-        called = {id: given.get(id) for id, _ in outcome.spending}
-        note_scripts(project, selection, called, recorded.ended)
+        note_scripts(project, selection, {id for id, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         if launcher and launcher.remark:
             report.warnings.append(launcher.remark)

@@ -52,8 +52,6 @@ class ExecutionCounts:
     stopped_at_failure: bool = False
     spending: dict[tuple[str, str], ModelSpending] = field(default_factory=dict)
     """Display id and `candidate` or `evaluator` -> its calls."""
-    script_entries: dict[str, frozenset[int]] = field(default_factory=dict)
-    """Display id of a scripted model -> the numbers of its entries that this process has given."""
     sessions: dict[str, list[Sample]] = field(default_factory=dict)
     """Question id -> new sessions."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)

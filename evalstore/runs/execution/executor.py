@@ -188,7 +188,6 @@ class Executor:
                 )
             finally:
                 endpoints = self._resources.endpoints.all()
-                self.outcome.script_entries = self._resources.endpoints.find_given_entries()
                 for provider in {
                     id(endpoint.provider): endpoint.provider for endpoint in endpoints
                 }.values():

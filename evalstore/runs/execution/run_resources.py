@@ -12,7 +12,6 @@ from typing import NamedTuple
 from evalstore.core.results import Session
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk
-from evalstore.providers.script import ScriptedProvider
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller
@@ -36,14 +35,6 @@ class RunEndpoints:
     def all(self) -> tuple[Endpoint, ...]:
         """Return all endpoints; several may share a provider or an account."""
         return (*self.candidates.values(), *self.judges.values())
-
-    def find_given_entries(self) -> dict[str, frozenset[int]]:
-        """Return the numbers of the entries that each scripted model has given, by display id."""
-        return {
-            end.model.id: end.provider.used
-            for end in self.all()
-            if isinstance(end.provider, ScriptedProvider)
-        }
 
     def account_of(self, item: Item) -> str:
         """Return the name of the account that an item's calls are counted for."""

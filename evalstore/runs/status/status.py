@@ -1,7 +1,7 @@
 """The command `status`: the changes since the last run, and the plan with reasons and cost.
 
-The entries of a scripted model are not part of its version. Which ones have answered is noted in a
-file beside the store that is never shared; without the file, no edit of them is known.
+The script of a model is not part of its version. Which scripts have answered is noted in a file
+beside the store that is never shared; without the file, no edit of them is known.
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from evalstore.core import hashing
-from evalstore.core.display import clip, plural, shorten_label
+from evalstore.core.display import clip, plural
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Session
-from evalstore.core.values import RECORDED, Case, Question
+from evalstore.core.values import RECORDED, Case, OutgoingMessage, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, batches, is_short
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
@@ -48,7 +57,7 @@ from evalstore.planning.status_report import (
     find_stored_outcomes,
 )
 from evalstore.providers.base import SCRIPTED, ProviderError
-from evalstore.providers.script import read_entry
+from evalstore.providers.script import ScriptEntry, read_entry
 from evalstore.results.edits.edited_files import FileChanges, FileItems
 from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.judgement_changes import (
@@ -68,81 +77,75 @@ from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_cache
 from evalstore.workspace.model_files import Model
 
-_FILE = "scripts.json"
-_NAMED = 2
-"""The most entries that a warning names."""
+_FILE = "called_scripts.json"
 _SHOWN = 30
-"""Columns of the condition of an entry."""
-Noted = dict[str, tuple[str, str, int]]
-"""The entries that have answered: a hash -> the condition, or nothing; a hash of the answer; when.
-
-It is the time of the last run in which they answered.
-"""
+"""The most characters of an identifier that is suggested."""
 
 
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
-    """Warn of the models in use with edited entries whose answers count.
+    """Warn of the models in use whose scripts were edited and whose earlier answers count.
 
-    Not if all are asked again. The answers of an entry of a judge are not looked for.
+    Not if all are asked again. The answers of a judge are not looked for.
     """
-    scripted = [] if selection.refresh else [*_scripted(project, selection)]
+    scripted = {} if selection.refresh else _find_scripted(project, selection)
     noted = _read(project.workspace) if scripted else {}
-    judges = {each.model for each in project.judges(selection)}
-    edited = {version: noted.get(version, {}) for version, _, _ in scripted}
-    for version, _, model in scripted:
-        for entry, *_ in _entries(model):
-            edited[version].pop(entry, None)
-    models = {
-        version: it for version, _, it in scripted if edited[version] and version not in judges
+    edited = {
+        version: model
+        for version, model in scripted.items()
+        if noted.get(version, set()) - {_hash_script(model)}
     }
-    counting = _find_counting(project.store, models, edited) if models else set()
-    for version, _, model in scripted:
-        entries = edited[version].items()
-        names = [it[0] for id, it in entries if version in judges or (version, id) in counting]
-        if names:
-            project.warn(
-                f"{_name(names)} of '{model.id}' {'has' if len(names) == 1 else 'have'} changed; "
-                f"'extraIdentifier: {_next_identifier(model)}' in "
-                f"{project.reading.model_files.get(model.id, 'its file')} asks again"
-            )
+    judges = {each.model for each in project.judges(selection)} if edited else set()
+    asked = {version: model for version, model in edited.items() if version not in judges}
+    outdated = judges | (_find_outdated(project.store, asked) if asked else set())
+    for model in (model for version, model in edited.items() if version in outdated):
+        project.warn(
+            f"the 'responses' of '{model.id}' have changed since its stored answers; "
+            f"'extraIdentifier: {_next_identifier(model)}' in "
+            f"{project.reading.model_files.get(model.id, 'its file')} asks again"
+        )
 
 
-def _find_counting(
-    store: Store, models: Mapping[str, Model], edited: Mapping[str, Noted]
-) -> set[tuple[str, str]]:
-    """Return the edited entries whose answers are in the runs since the last whole one.
+def _find_outdated(store: Store, models: Mapping[str, Model]) -> set[str]:
+    """Return the versions of models with a stored answer that they would not give now.
 
-    Each with the version of its model. An answer that the model would give now is none of them.
+    The answers are those of the runs since the last whole one.
     """
     from evalstore.runs.execution.content_cache import ContentCache
     from evalstore.runs.execution.request_builder import build_request, next_request
 
-    scripts = {version: [*map(read_entry, it.responses)] for version, it in models.items()}
-    count, found = sum(len(edited[version]) for version in models), set[tuple[str, str]]()
-    contents = ContentCache(store)
+    scripts = {version: [*_read_answers(model)] for version, model in models.items()}
+    contents, found = ContentCache(store), set[str]()
     for session in _sessions_since_whole_run(store):
-        version, is_cut = session.question.model, session.limit is not None
-        turns = session.turns if version in models else ()
+        version, turns = session.question.model, session.turns
+        if version not in scripts.keys() - found:
+            continue
+        request = build_request(contents, session.question, "", None, {})
         for number, text in enumerate((turn.text or "").strip() for turn in turns):
-            request = build_request(contents, session.question, "", None, {})
             shown = next_request(request, turns[:number])[0].messages
             try:
-                now = next((it for it in scripts[version] if it.matches(shown)), None)
-                given = (now.answer or "").strip() if now else ""
-                if given == text or (is_cut and given.startswith(text)):
-                    continue
-                found |= {
-                    (version, entry)
-                    for entry, (when, answer, until) in edited[version].items()
-                    if session.started <= until
-                    if is_cut or answer == _hash_text(text)
-                    if read_entry({"when": when or None}).matches(shown)
-                }
+                given = [*_answers_to(shown, scripts[version])]
             except ProviderError:  # a condition takes too long, and may for each answer
                 return found
-        if len(found) == count:
+            is_cut = session.limit is not None
+            if text not in given and not (is_cut and any(it.startswith(text) for it in given)):
+                found.add(version)
+        if len(found) == len(scripts):
             break
     return found
+
+
+def _answers_to(shown: Sequence[OutgoingMessage], script: Iterable[ScriptEntry]) -> Iterator[str]:
+    """Yield the answers that a script may give to a conversation; those used up come first."""
+    for entry in script:
+        if entry.matches(shown):
+            yield (entry.answer or "").strip()
+            if entry.times is None:
+                return
+
+
+def _read_answers(model: Model) -> Iterator[ScriptEntry]:
+    """Yield the entries of a scripted model that answer; errors are not stored."""
+    yield from (read_entry(it) for it in model.responses if "error" not in it)
 
 
 def _sessions_since_whole_run(store: Store) -> Iterator[Session]:
@@ -156,8 +159,8 @@ def _sessions_since_whole_run(store: Store) -> Iterator[Session]:
             yield from store.load_sessions(ids).values()
 
 
-def _hash_text(text: str | None) -> str:
-    return hashing.hash_bytes((text or "").encode())
+def _hash_script(model: Model) -> str:
+    return hashing.hash_bytes(repr([*_read_answers(model)]).encode())
 
 
 def _next_identifier(model: Model) -> str:
@@ -167,87 +170,41 @@ def _next_identifier(model: Model) -> str:
     return clip(f"{start}{int(digits) + 1}" if digits else f"{now}-2", _SHOWN)
 
 
-def _name(conditions: Sequence[str]) -> str:
-    """Return the entries with these conditions in words: `entry 'Oslo'`."""
-    names = [
-        f"'{shorten_label(when, _SHOWN, len(when))}'" if when else "without 'when'"
-        for when in conditions
-    ]
-    if len(names) == 1:
-        return f"entry {names[0]}"
-    shown = names if len(names) <= _NAMED + 1 else names[:_NAMED]
-    more = len(names) - len(shown)
-    *first, last = [*shown, *([f"{more:,} more"] if more else [])]
-    return f"entries {', '.join(first)} and {last}"
-
-
-def note_scripts(
-    project: Project,
-    selection: SelectionOptions,
-    called: Mapping[str, Collection[int] | None],
-    ended: int,
-) -> None:
-    """Note the entries of the scripted models that have answered in a run that `ended`.
-
-    `called` has the numbers of these entries by the name of a candidate or an evaluator; None where
-    any may have answered. They are added to those of earlier runs.
-    """
+def note_scripts(project: Project, selection: SelectionOptions, called: Container[str]) -> None:
+    """Note the scripts of the models that were `called`, beside those of earlier runs."""
     scripts = {
-        version: {
-            entry: (when, answer, ended)
-            for entry, number, when, answer in _entries(model)
-            if (numbers := called[id]) is None or number in numbers
-        }
-        for version, id, model in _scripted(project, selection)
-        if id in called
+        version: _hash_script(model)
+        for version, model in _find_scripted(project, selection, called).items()
     }
-    if not any(scripts.values()):
+    if not scripts:
         return
     with suppress(OSError), locked_folder(project.workspace.private):  # a run does not depend on it
-        content = _read(project.workspace)
-        for version, entries in scripts.items():
-            content[version] = content.get(version, {}) | entries
-        path = project.workspace.private / _FILE
-        write_whole(path, json.dumps(content).encode(), durable=False)
+        noted = _read(project.workspace)
+        for version, script in scripts.items():
+            noted.setdefault(version, set()).add(script)
+        content = json.dumps({version: sorted(known) for version, known in noted.items()})
+        write_whole(project.workspace.private / _FILE, content.encode(), durable=False)
 
 
-def _scripted(project: Project, selection: SelectionOptions) -> Iterator[tuple[str, str, Model]]:
-    """Yield the version of each scripted candidate and evaluator, its name, and the model."""
-    participants = {each.model: each.id for each in project.candidates(selection)}
-    participants |= {each.model: each.id for each in project.judges(selection)}
-    for version, id in participants.items():
-        model = project.find_model(id, "models")
-        if model.provider.type == SCRIPTED:
-            yield version, id, model
+def _find_scripted(
+    project: Project, selection: SelectionOptions, called: Container[str] | None = None
+) -> dict[str, Model]:
+    """Return the scripted candidates and judges by version; with `called`, only those."""
+    ids = {each.model: each.id for each in project.candidates(selection)}
+    ids |= {each.model: each.id for each in project.judges(selection)}
+    models = {
+        version: project.find_model(id, "models")
+        for version, id in ids.items()
+        if called is None or id in called
+    }
+    return {version: it for version, it in models.items() if it.provider.type == SCRIPTED}
 
 
-def _entries(model: Model) -> Iterator[tuple[str, int, str, str]]:
-    """Yield a hash of each entry that answers, its number, its condition and a hash of its answer.
-
-    Errors are not stored. Equal entries, which may differ in an edit, have different hashes.
-    """
-    equal = Counter[str]()
-    for number, entry in enumerate(model.responses):
-        if "error" not in entry:
-            text = json.dumps(entry, sort_keys=True, default=str)
-            equal[text] += 1
-            text += "" if equal[text] == 1 else f" {equal[text]}"
-            answer = entry.get("answer", "")
-            said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-            yield _hash_text(text), number, str(entry.get("when") or ""), _hash_text(said.strip())
-
-
-def _read(workspace: WorkspaceFolder) -> dict[str, Noted]:
-    """Return the noted entries by model version; what cannot be read is as if it were not there."""
+def _read(workspace: WorkspaceFolder) -> dict[str, set[str]]:
+    """Return the hashes of the noted scripts by model version; none if they cannot be read."""
     try:
         content = read_cache(workspace.private / _FILE, workspace.boundary)
-        return {
-            str(version): {
-                str(entry): (str(when), str(answer), int(until))
-                for entry, (when, answer, until) in entries.items()
-            }
-            for version, entries in content.items()
-        }
+        return {str(version): {*map(str, scripts)} for version, scripts in content.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
