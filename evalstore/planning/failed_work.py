@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
+from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.hashing import DigestMap, ValueSet, digest_of_value
 from evalstore.core.results import Failure
 from evalstore.planning.cells import Cell, StreamedCells, batches
 from evalstore.planning.options import SelectionOptions
@@ -40,27 +40,26 @@ def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
 
 
 def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
-    """Return the newest failure of each judgement that no later run has made."""
-    failures = dict(project.store.iterate_failed_judgements())
+    """Return the newest failure of each of the plan's judgements that no later run has made."""
+    planned = {place for judgement in plan.judgements if (place := judgement.stored_place)}
+    failures: dict[Place, Failure] = {}
+    for _, failure in reversed(project.store.find_failures_of((), {place[0] for place in planned})):
+        place = (failure.subject or "", failure.evaluation, failure.evaluator or "")
+        if place in planned:
+            failures[place] = failure
     if not failures:
         return failures
     begun = _beginnings(project)
-    newest = _newest_votes(plan)
+    newest: dict[Place, int] = {
+        (subject, vote.evaluation, vote.evaluator): vote.started
+        for subject, _, _ in failures
+        for vote in sorted(plan.votes.get(subject, ()))
+    }
     return {
         place: failure
         for place, failure in failures.items()
         if failure.at >= _start(begun, newest.get(place))
     }
-
-
-def _newest_votes(plan: Plan) -> dict[Place, int]:
-    """Return when the newest vote of each judgement was cast."""
-    newest: dict[Place, int] = {}
-    for session, votes in plan.votes.items():
-        for vote in votes:
-            place = session, vote.evaluation, vote.evaluator
-            newest[place] = max(vote.started, newest.get(place, 0))
-    return newest
 
 
 def _beginnings(project: Project) -> list[int]:
@@ -74,34 +73,11 @@ def _start(begun: Sequence[int], success: int | None) -> int:
     return max((number for number in begun if number <= success), default=success)
 
 
-class FailedWork:
-    """The calls that failed and that no later run has made; of each it keeps few bytes.
+class FailedWork(NamedTuple):
+    """The calls that failed and that no later run has made."""
 
-    The judgements among them are found with `in`, by their places.
-    """
-
-    def __init__(self, project: Project) -> None:
-        self.questions = ValueSet()
-        self._newest = DigestMap()
-        """When the newest failure of each was, plus one; 0 where a later run has made it."""
-        self._is_any = False
-        for place, failure in project.store.iterate_failed_judgements():
-            self._newest.put(digest_of_value(place), failure.at + 1)
-            self._is_any = True
-        self._begun = _beginnings(project) if self._is_any else []
-
-    def leave_out_made(self, plan: Plan) -> None:
-        """Leave out the judgements that a later run has made, by the votes of a plan."""
-        if not self._is_any:
-            return
-        for place, started in _newest_votes(plan).items():
-            digest = digest_of_value(place)
-            after = self._newest.get(digest)
-            if after and after - 1 < _start(self._begun, started):
-                self._newest.put(digest, 0)
-
-    def __contains__(self, place: object) -> bool:
-        return self._is_any and bool(self._newest.get(digest_of_value(place)))
+    questions: set[str]
+    judgements: set[Place]
 
 
 def find_tried(
@@ -120,7 +96,7 @@ def find_tried(
             "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
-    tried = FailedWork(project)
+    tried = FailedWork(set(), set())
     busy = bytearray()
     ties = 0
     for batch in batches(cells):
@@ -155,34 +131,27 @@ def _find_busy(
     plan_asks(plan, project.store.find_samples(plan.questions), answers)
     votes = project.store.find_votes(plan.subjects())
     plan_judgements(plan, votes, judgements, UNSETTLED)
-    for question in failed_questions(project, plan):
-        tried.questions.add(question)
-    tried.leave_out_made(plan)
-    drop_untried(plan, tried.questions, tried)
+    tried.questions.update(failed_questions(project, plan))
+    tried.judgements.update(failed_judgements(project, plan))
+    drop_untried(plan, tried)
     return bytearray(_are_busy(plan)), plan
 
 
 # --- of a plan
 
 
-def drop_untried(
-    plan: Plan,
-    questions: Collection[str] | ValueSet,
-    judgements: Collection[Place] | FailedWork,
-) -> None:
+def drop_untried(plan: Plan, failed: FailedWork) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 
-    `questions` and `judgements` are those whose call failed. The plan must have been made
-    without the votes that are to be repeated.
+    The plan must have been made without the votes that are to be repeated.
     """
-    plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
+    plan.asks = [ask for ask in plan.asks if ask.question_id in failed.questions]
     planned = {ask.question_id for ask in plan.asks}
 
     def is_tried(judgement: PlannedJudgement) -> bool:
         if not judgement.sessions:
             return not planned.isdisjoint(judgement.cell.questions)
-        place = (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
-        return bool(judgement.why) or place in judgements
+        return bool(judgement.why) or judgement.stored_place in failed.judgements
 
     checked = {
         (judgement.subject, judgement.cell.case.evaluation)
@@ -204,11 +173,7 @@ def busy_cells(plan: Plan) -> list[Cell]:
 def _are_busy(plan: Plan) -> Iterator[bool]:
     """Yield for each cell whether the plan has a question or a judgement for it."""
     planned = {ask.question_id for ask in plan.asks}
-    judged = {
-        (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
-        for judgement in plan.judgements
-        if judgement.sessions
-    }
+    judged = {judgement.stored_place for judgement in plan.judgements}
 
     def is_busy(cell: Cell) -> bool:
         evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]

@@ -23,6 +23,7 @@ from evalstore.core.values import Evaluator, Question, Verdict, Word
 from evalstore.files.temporary_list import FiledSequence, PackedSequence
 from evalstore.planning.cells import Cell, FirstCase, Judge, Subject, ask_of, limit_of
 from evalstore.store.driver import refuse_unwanted
+from evalstore.store.events import Place
 
 
 class AgeLimit(NamedTuple):
@@ -132,6 +133,12 @@ class PlannedJudgement:
     def key(self) -> Hashable:
         """Return what identifies it among the items of several plans."""
         return self.place, self.sessions
+
+    @property
+    def stored_place(self) -> Place | None:
+        """Return what identifies its votes in the store; None when nothing can be judged yet."""
+        subject = self.subject
+        return (subject, self.cell.case.evaluation, self.evaluator) if subject else None
 
 
 @dataclass

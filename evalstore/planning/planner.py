@@ -246,8 +246,7 @@ def plan_cells(
     )
     if scope.retry_only:
         # What earlier batches judge for these cells is tried there: the cells need as many answers.
-        tried = scope.retry_only
-        failed_work.drop_untried(plan, tried.questions, tried)
+        failed_work.drop_untried(plan, scope.retry_only)
     _note_untrusted(project, plan)
     if earlier:
         _leave_out_earlier(plan, earlier)

@@ -124,14 +124,6 @@ class FailureQueries(Database):
             failures[as_digits(question)] = _decoded(id, text, at)
         return failures
 
-    def iterate_failed_judgements(self) -> Iterator[tuple[Place, Failure]]:
-        """Yield each failure of a judgement, the newest last."""
-        query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
-        for id, at, text in self._select(query):
-            failure = _decoded(id, text, at)
-            if failure.subject and failure.evaluator:
-                yield (failure.subject, failure.evaluation, failure.evaluator), failure
-
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
         """Return failures, newest first."""
         query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"

@@ -17,7 +17,7 @@ from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
 from evalstore.planning import plan as plan_module
 from evalstore.planning import results
 from evalstore.planning.cells import Candidate, Cell, Judge, StreamedCells, place_cases
-from evalstore.planning.failed_work import busy_cells, drop_untried
+from evalstore.planning.failed_work import FailedWork, busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
     EVER,
@@ -32,6 +32,7 @@ from evalstore.planning.plan import (
 )
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.planning.selection import Selection, Target
+from evalstore.store.events import Place
 from tests.builders import build_cells
 
 FIRST = Candidate("first", "m1", 0)
@@ -637,8 +638,8 @@ def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
     plan_asks(plan, samples)
     plan_judgements(plan, {"unread": [vote(verdict="undecided")]}, again=UNSETTLED)
     questions = {cells[0].questions[0], cells[2].questions[0]}
-    tried = {("judged", "e", "e1"), ("asked", "e", "e1"), ("new", "other", "e1")}
-    drop_untried(plan, questions, tried)
+    tried: set[Place] = {("judged", "e", "e1"), ("asked", "e", "e1"), ("new", "other", "e1")}
+    drop_untried(plan, FailedWork(questions, tried))
     assert [ask.cell for ask in plan.asks] == cells[:1]
     assert [(judgement.subject, judgement.cell) for judgement in plan.judgements] == [
         (None, cells[0]),
@@ -653,7 +654,7 @@ def test_a_check_that_is_repeated_keeps_the_judgements_that_hang_on_it() -> None
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
     plan_judgements(plan, {"s": [vote(CHECKS, "error")]}, again=UNSETTLED)
-    drop_untried(plan, (), ())
+    drop_untried(plan, FailedWork(set(), set()))
     assert [judgement.evaluator for judgement in plan.judgements] == [CHECKS, "e1"]
 
 

@@ -244,7 +244,7 @@ def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
     assert store.find_failed([KEY]) == {KEY: failures[1]}
 
 
-def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
+def test_failures_to_judge_some_answers_are_found(store: Store) -> None:
     session, other, judge, second_judge = "a" * 32, "b" * 32, "e" * 32, "f" * 32
     failures = [
         Failure(None, session, judge, "k", "first", 1, "n"),
@@ -254,11 +254,8 @@ def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
         Failure(KEY, None, None, "k", "of a question", 3, "n"),
     ]
     store.record(None, None, failures)
-    assert dict(store.iterate_failed_judgements()) == {
-        (session, None, judge): failures[1],
-        (session, second_judge, judge): failures[2],
-        (other, None, judge): failures[3],
-    }
+    found = [logged.failure for logged in store.find_failures_of((), [session])]
+    assert found == [failures[2], failures[1], failures[0]]
 
 
 def test_runs_are_newest_first(store: Store) -> None:

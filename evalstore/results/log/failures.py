@@ -431,14 +431,8 @@ def failed_now(
 ) -> dict[CellKey, Failure]:
     """Return the last failed calls for what results of the workspace miss, by their places."""
     failed: Mapping[str, Failure] = failed_questions(project, plan)
-    planned = {
-        (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
-        for judgement in plan.judgements
-        if judgement.subject is not None
-    }
-    if planned:
-        judged = failed_judgements(project, plan).items()
-        failed = {**failed, **{key[0]: it for key, it in judged if key in planned}}
+    judged = failed_judgements(project, plan).items()
+    failed = {**failed, **{subject: failure for (subject, _, _), failure in judged}}
     found: dict[CellKey, Failure] = {}
     for cell in (each.cell for each in settled if failed and each.pending):
         subjects = map(hashing.subject_of, cell.subjects(plan.sessions))

@@ -68,11 +68,10 @@ def _files(choice: random.Random, *, equal: bool) -> dict[str, str]:
 
 def _selected(project: Any, busy: bytearray, tried: FailedWork, cells: StreamedCells) -> list[Any]:
     questions = sorted({id for cell in cells for id in cell.questions})
-    places = sorted({place for place, _ in project.store.iterate_failed_judgements()})
     return [
         [*busy],
         [id for id in questions if id in tried.questions],
-        [place for place in places if place in tried],
+        sorted(tried.judgements),
     ]
 
 
@@ -85,7 +84,7 @@ def _compare_selected(root: Path, *, equal: bool) -> int:
     find = failed_work.find_tried
 
     def find_both(project: Any, cells: Any, selection: Any, *ages: Any) -> Any:
-        whole = FailedWork(project)
+        whole = FailedWork(set(), set())
         flags, _ = failed_work._find_busy(project, [*cells], whole, *ages)
         counts.append(sum(flags))
         busy, tried = find(project, cells, selection, *ages)
@@ -125,8 +124,8 @@ def _counts(*plans: Plan) -> Counter[Hashable]:
     """How many answers and judgements these plans have, by what is asked and judged."""
     counts: Counter[Hashable] = Counter()
     for plan in plans:
-        for item in (*plan.asks, *plan.judgements):
-            counts[item.key] += item.count
+        counts.update({ask.key: ask.count for ask in plan.asks})
+        counts.update({judgement.key: judgement.count for judgement in plan.judgements})
     return counts
 
 
