@@ -156,7 +156,6 @@ _MadeOf = tuple[Sequence[_Choice], tuple[Judge, ...]]
 """The candidates and the judges of cells."""
 Numbered = Iterable[tuple[int, Case]]
 """Cases with their numbers."""
-_SharedJudges = dict[tuple[Judge, ...], tuple[Judge, ...]]
 
 
 class PlacedCase(NamedTuple):
@@ -209,30 +208,31 @@ def place_cases(
     by_row: bool = True,
     settled: Mapping[str, Collection[int]] = MappingProxyType({}),
     rows_in: Callable[[str], Collection[str] | None] = lambda _: None,
-    read_ahead: Callable[[str, Numbered], Numbered] = lambda _, cases: cases,
+    by_name: Callable[[str, Numbered], Numbered] = lambda _, cases: cases,
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
 
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
     Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
     selected together. `rows_in` returns the labels of the only rows of a file that may be selected.
-    `read_ahead` returns those of the cases of a file that may be.
+    `by_name` returns those of the cases of a file that are, by their names.
     """
-    shared: _SharedJudges = {}
+    shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
-        finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
-        attempts, made_of = file.attempts, None
-        last: tuple[object, ...] = ()
+        known: dict[tuple[object, ...], _MadeOf | None] = {}
         cases: Numbered = _numbered_cases(file, settled.get(path, ()), rows_in(path))
-        for number, case in read_ahead(path, cases) if by_row else cases:
+        for number, case in by_name(path, cases) if by_row else cases:
             if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded is None)
-            if alike != last:
-                last, made_of = alike, finder.find(alike, case)
-            if made_of is not None:
-                choices, of_case = made_of
-                yield PlacedCase(path, attempts, number, case, choices, of_case)
+            if alike not in known:
+                of_case = _judges_of(judges, file, case)
+                choices = [_recorded(case.recorded)] if case.recorded else candidates
+                known[alike] = _choose(choices, case), shared.setdefault(of_case, of_case)
+                if not (by_row or selected(path, case)):
+                    known[alike] = None
+            if (made_of := known[alike]) is not None:
+                yield PlacedCase(path, file.attempts, number, case, *made_of)
 
 
 def _numbered_cases(
@@ -258,37 +258,6 @@ def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[Placed
         taken += any(lacks or placed.case.prompts for _, lacks in placed.candidates)
         if taken == most:
             return
-
-
-class _Finder:
-    """Finds the candidates and judges of the cases of a file; alike cases share them."""
-
-    def __init__(
-        self,
-        path: str,
-        file: CaseFile,
-        candidates: Sequence[Candidate],
-        judges: Sequence[Judge],
-        shared: _SharedJudges,
-        selected: Callable[[str, Case], bool] | None,
-    ) -> None:
-        """`selected` returns whether cases with the same tags are selected; None if all are."""
-        self._path, self._file, self._selected = path, file, selected
-        self._candidates, self._judges, self._shared = candidates, judges, shared
-        self._known: dict[tuple[object, ...], _MadeOf | None] = {}
-
-    def find(self, alike: tuple[object, ...], case: Case) -> _MadeOf | None:
-        """Return what the cells of cases like this one are made of; None if it is not selected."""
-        if alike not in self._known:
-            self._known[alike] = self._make(case)
-        return self._known[alike]
-
-    def _make(self, case: Case) -> _MadeOf | None:
-        if self._selected is not None and not self._selected(self._path, case):
-            return None
-        judges = _judges_of(self._judges, self._file, case)
-        candidates = [_recorded(case.recorded)] if case.recorded else self._candidates
-        return _choose(candidates, case), self._shared.setdefault(judges, judges)
 
 
 def cells_with(placed: PlacedCase, candidate: Candidate, attempts: int | None) -> list[Cell]:

@@ -35,7 +35,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import CellResult, carry_over
-from evalstore.planning.selection import NamedRows, Selection, Subset
+from evalstore.planning.selection import Selection, Subset
 from evalstore.planning.settled_parts import (
     CACHE,
     Contexts,
@@ -80,7 +80,7 @@ def select(project: Project, selection: SelectionOptions) -> Selection:
         required_tags1=project.settings.required_tags1,
         required_tags2=project.settings.required_tags2,
         name=selection.name,
-        by_name=NamedRows(selection.name, project.versions.load) if selection.name else None,
+        load=project.versions.load,
     )
 
 
@@ -185,7 +185,8 @@ def _choose(
     answers_it = partial(_is_answered, candidates=candidates, models=selection.models)
     if first and not candidates:  # raises also for cases beyond the limit
         for path, file in files.items():
-            for case in file.cases if isinstance(file.cases, tuple) else ():
+            cases = enumerate(file.cases if isinstance(file.cases, tuple) else ())
+            for _, case in criteria.by_name(path, cases):
                 if matches(path, case):
                     answers_it(case)
     changed = path_history.ChangedCases(project) if selection.changed else None
@@ -203,7 +204,7 @@ def _choose(
             by_row=criteria.is_by_row or selection.changed,
             settled=settled.by_file,
             rows_in=criteria.rows_in,
-            read_ahead=criteria.read_ahead,
+            by_name=criteria.by_name,
         )
         return placed if first is None else take_first(placed, first)
 

@@ -6,7 +6,7 @@ import ast
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import compress, count, repeat
 from pathlib import Path
@@ -32,6 +32,8 @@ _LOT_BITS = 64
 """The number of bits of a lot that only decide between cases that are equal in the others."""
 
 
+Load = Callable[[str, Iterable[str]], Mapping[str, Json]]
+"""Returns the contents of versions by their kind and ids."""
 Placed = tuple[str, Case]
 """A case and the path of its test file."""
 
@@ -60,12 +62,12 @@ class Selection:
     required_tags2: tuple[str, ...] = ()
     name: str | None = None
     """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
-    by_name: NamedRows | None = None
-    """Tells whether `name` selects a case; without it, labels are taken as they are."""
+    load: Load | None = field(default=None, compare=False)
+    """Loads the messages of tests for `by_name`; without it, `name` is about labels as they are."""
 
     def matcher(self) -> Callable[[str, Case], bool]:
-        """Return a function that returns whether a case is selected."""
-        by_name = self.by_name or (_select_labels(self.name) if self.name else None)
+        """Return a function that returns whether a case is selected, with `by_name`."""
+        has_name = compile_name(self.name) if self.name and not self.load else None
         lists = [
             frozenset(tag_list)
             for tag_list in (self.tags, self.required_tags1, self.required_tags2)
@@ -81,19 +83,21 @@ class Selection:
             return (
                 has_tags(case.tags)
                 and self.covers_row(file, case.row)
-                and (by_name is None or by_name(file, case))
+                and (has_name is None or has_name(f"{file}::{case.row}"))
             )
 
         return matches
 
-    def read_ahead(
-        self, file: str, cases: Iterable[tuple[int, Case]]
-    ) -> Iterable[tuple[int, Case]]:
-        """Iterate over those of these numbered cases that may be selected; names are read ahead."""
-        if self.by_name is None:
-            return cases
-        wanted = replace(self, name=None, by_name=None).matcher()
-        return self.by_name.read_ahead(file, cases, wanted)
+    def by_name(self, file: str, cases: Iterable[tuple[int, Case]]) -> Iterable[tuple[int, Case]]:
+        """Iterate over those of these numbered cases that the name selects, and others do not."""
+        if self.name is None or self.load is None:
+            yield from cases
+            return
+        matches = self.matcher()
+        for batch in in_batches(cases):
+            some = [each for each in batch if matches(file, each[1])]
+            named = _have_name(self.name, self.load, file, [case for _, case in some])
+            yield from compress(some, named)
 
     @property
     def is_by_row(self) -> bool:
@@ -250,11 +254,6 @@ _NODES = (ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Name, ast.expr_conte
 """The nodes of Python's syntax that a name filter may have."""
 
 
-def _select_labels(expression: str) -> Callable[[str, Case], bool]:
-    selects = compile_name(expression)
-    return lambda file, case: selects(f"{file}::{case.row}")
-
-
 # --- labels of rows, in which long values are cut, and full values
 
 
@@ -323,74 +322,17 @@ def _between(text: str, start: str, end: str) -> str:
 # --- the rows that a name filter selects, where labels have long values that are cut
 
 
-_NO, _YES = 1, 2
-"""What is known of a case."""
+def _have_name(expression: str, load: Load, file: str, cases: Sequence[Case]) -> Iterator[bool]:
+    """Yield for each of these cases of a file whether a name filter selects it.
 
-
-class NamedRows:
-    """Tells whether a name filter selects a case; long values that its messages have are in full.
-
-    Of the cases that are read ahead, messages are read together, and each decision is kept.
+    Long values of labels are in full where the messages of the case have them.
     """
-
-    def __init__(
-        self, expression: str, load: Callable[[str, Iterable[str]], Mapping[str, Json]]
-    ) -> None:
-        """`load` returns the contents of versions by their kind and ids."""
-        self._selects = compile_name(expression)
-        self._load = load
-        words = expression.replace("(", " ").replace(")", " ").split()
-        self._only_adds = CUT not in expression and "not" not in words
-        """Whether the filter selects a full label if it selects the one with cuts."""
-        self._known: dict[str, bytearray] = {}
-        """What is known of the cases of each file, by their numbers."""
-        self._selected: Case | None = None
-        """The case that was read ahead last, if it is selected."""
-
-    def __call__(self, file: str, case: Case) -> bool:
-        """Return whether a case of a file is selected."""
-        return case is self._selected or next(self._decide(file, [case]))
-
-    def read_ahead(
-        self,
-        file: str,
-        cases: Iterable[tuple[int, Case]],
-        wanted: Callable[[str, Case], bool],
-    ) -> Iterator[tuple[int, Case]]:
-        """Yield the cases of a file that are wanted and selected, and perhaps others."""
-        known = self._known.setdefault(file, bytearray())
-        for batch in in_batches(cases):
-            known += bytes(max(0, batch[-1][0] + 1 - len(known)))
-            new = [each for each in batch if not known[each[0]]]
-            new = [(number, case) for number, case in new if wanted(file, case)]
-            decided = self._decide(file, [case for _, case in new])
-            for (number, _), is_selected in zip(new, decided, strict=True):
-                known[number] = _YES if is_selected else _NO
-            for each in batch:
-                if (of_case := known[each[0]]) != _NO:
-                    self._selected = each[1] if of_case == _YES else None
-                    yield each
-
-    def _decide(self, file: str, cases: list[Case]) -> Iterator[bool]:
-        """Yield for each of these cases whether it is selected."""
-        selects, start = self._selects, f"{file}::"
-        if self._only_adds:
-            named = [selects(start + case.row) for case in cases]
-        else:
-            named = [CUT not in case.row and selects(start + case.row) for case in cases]
-        cut = [
-            case
-            for case, is_selected in zip(cases, named, strict=True)
-            if not is_selected and CUT in case.row
-        ]
-        tests = (test for case in cut for test in case.tests)
-        texts = {id: _text_of(each) for id, each in self._load("test", tests).items()}
-        for case, is_selected in zip(cases, named, strict=True):
-            if is_selected or CUT not in case.row:
-                yield is_selected
-            else:
-                own = "\n".join(texts[id] for id in dict.fromkeys(case.tests) if id in texts)
-                yield selects(start + complete_label(case.row, own))
+    selects = compile_name(expression)
+    tests = {test for case in cases if CUT in case.row for test in case.tests}
+    texts = {id: _text_of(each) for id, each in load("test", tests).items()} if tests else {}
+    for case in cases:
+        own = "\n".join(texts[id] for id in dict.fromkeys(case.tests) if id in texts)
+        yield selects(f"{file}::{complete_label(case.row, own)}")
 
 
 def _text_of(test: Json) -> str:

@@ -298,7 +298,7 @@ def _gist(project: Project, selection: SelectionOptions) -> object:
             file.threshold,
             [
                 (case.row, case.tests, case.prompts, case.evaluation, case.temperature, case.seed)
-                for _, case in criteria.read_ahead(path, enumerate(file.cases))
+                for _, case in criteria.by_name(path, enumerate(file.cases))
                 if matches(path, case)
             ],
         )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalstore.core import batches
 from evalstore.core.values import Case
-from evalstore.planning.selection import NamedRows, Selection, complete_label
+from evalstore.planning.selection import Selection, complete_label
 
 FILE = "tests/a.md"
 
@@ -31,8 +31,10 @@ class Tests:
         }
 
 
-def rows_of(expression: str, tests: Tests) -> NamedRows:
-    return NamedRows(expression, tests.load)
+def selected(selection: Selection, cases: Sequence[Case]) -> list[int]:
+    """The numbers of the cases that are selected."""
+    matches = selection.matcher()
+    return [n for n, each in selection.by_name(FILE, enumerate(cases)) if matches(FILE, each)]
 
 
 def case(number: int, label: str, *tags: str) -> Case:
@@ -41,48 +43,30 @@ def case(number: int, label: str, *tags: str) -> Case:
 
 TEXTS = [f"the question with the number {number} of all that there are" for number in range(30)]
 CASES = [case(number, "q=the questio… that there are", "ab"[number % 2]) for number in range(30)]
+SHORT = case(0, "short")
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1_000])
 @pytest.mark.parametrize(
     "expression", ["7", "not 7", "number and not (1 or 2)", "QUESTIO", "tests/a", "…", "nothing"]
 )
-def test_names_that_are_read_ahead_decide_as_each_alone(
+def test_a_name_selects_rows_by_the_values_that_their_labels_cut(
     expression: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "SIZE", at_once)
-    cases = [*CASES, case(0, "short")]
-    alone, together = (rows_of(expression, Tests(TEXTS)) for _ in range(2))
-    expected = [each for each in enumerate(cases) if alone(FILE, each[1])]
-    for _ in range(2):
-        ahead = together.read_ahead(FILE, enumerate(cases), lambda _file, _case: True)
-        assert [each for each in ahead if together(FILE, each[1])] == expected
-        assert together(FILE, CASES[7]) == (7 in [number for number, _ in expected])
-    assert [number for number, _ in expected] == [
-        number
-        for number, text in enumerate([*TEXTS, "short"])
-        if Selection(name=expression).matcher()(FILE, case(0, f"q={text}" if number < 30 else text))
-    ]
-
-
-def test_messages_are_read_once_and_together() -> None:
+    full = [case(number, f"q={text}") for number, text in enumerate(TEXTS)]
     tests = Tests(TEXTS)
-    rows = rows_of("7", tests)
-    selection = Selection(tags=("b",), name="7", by_name=rows)
-    matches = selection.matcher()
-    for _ in range(3):
-        ahead = selection.read_ahead(FILE, enumerate(CASES))
-        assert [number for number, each in ahead if matches(FILE, each)] == [7, 17, 27]
-    assert [load for load in tests.loads if load] == [[str(number) for number in range(1, 30, 2)]]
+    rows = Selection(name=expression, load=tests.load)
+    assert selected(rows, [*CASES, SHORT]) == selected(Selection(name=expression), [*full, SHORT])
 
 
-def test_no_message_is_read_where_a_label_says_enough() -> None:
+def test_messages_are_read_together_and_only_where_labels_are_cut() -> None:
     tests = Tests(TEXTS)
-    rows = rows_of("there and questio", tests)
-    assert [*rows.read_ahead(FILE, enumerate(CASES), lambda _file, _case: True)] == [
-        *enumerate(CASES)
-    ]
-    assert not any(tests.loads)
+    selection = Selection(tags=("b",), name="7", load=tests.load)
+    assert selected(selection, [*CASES, SHORT]) == [7, 17, 27]
+    assert [sorted(load, key=int) for load in tests.loads] == [[str(n) for n in range(1, 30, 2)]]
+    assert selected(Selection(name="short", load=tests.load), [SHORT]) == [0]
+    assert len(tests.loads) == 1
 
 
 PARTS = st.text("ab= c", max_size=20)

@@ -128,7 +128,7 @@ def _selected(project: Project, selection: SelectionOptions) -> Iterator[tuple[s
     matches = criteria.matcher()
     files, is_any = files_of(project.reading), False
     for path, file in files.items():
-        for _, case in criteria.read_ahead(path, enumerate(file.cases)):
+        for _, case in criteria.by_name(path, enumerate(file.cases)):
             if matches(path, case):
                 is_any = True
                 yield path, case
