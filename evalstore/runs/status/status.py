@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from evalstore.core import hashing
+from evalstore.core.batches import in_small_batches
 from evalstore.core.display import clip, plural
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Session
@@ -63,16 +64,15 @@ from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.judgement_changes import (
     find_current_edits,
     find_runs_since,
-    with_all_candidates,
 )
-from evalstore.results.labels import NewLabels, read_labels
+from evalstore.results.labels import NewLabels, PersonLabel, read_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
 from evalstore.store import Store
 from evalstore.store.driver import note_reached
-from evalstore.store.results import RowResults, iterate_entries
+from evalstore.store.results import RowResults, iterate_entries, read_cells
 from evalstore.store.shared_runs import find_runs_in_progress
-from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, StoredCases, read_tree
+from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_cache
 from evalstore.workspace.model_files import Model
@@ -342,72 +342,69 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
 def find_lost_labels(project: Project) -> list[tuple[str, str]]:
     """Return the file and row of each label that counted when its case was judged, but not now.
 
-    Only files that were edited since are read, and after an edit of a candidate also those with its
-    labels. What the newest runs left out was judged by the run before them.
+    Only results in files that were edited since are read, and after an edit of a candidate also
+    others. What the newest runs left out was judged by the run before them.
     """
     store, finder = project.store, CaseFinder(project.store)
-    labels = read_labels(store).last()
+    labels: dict[str, list[PersonLabel]] = {}
+    for label in read_labels(store).last():
+        labels.setdefault(label.sessions[0], []).append(label)
     if not labels:
         return []
-    questions = {
-        id: session.question
-        for id, session in store.find_sessions(label.sessions[0] for label in labels).items()
-    }
+    questions = {id: session.question for id, session in store.find_sessions(labels).items()}
     has = {(each.model, each.temperature) for each in project.candidates(SelectionOptions())}
+    asked = {question.model for question in questions.values()}
     labelled = store.find_named_leaves((), {question.test for question in questions.values()})
-    rows, partial = RowResults(store), list[dict[str, str]]()
-    found: dict[tuple[int, str], tuple[str, str] | None] = {}
+    rows, newer = RowResults(store), list[dict[str, str]]()
+    indexes: dict[str, RowIndex] = {}
+    found: dict[tuple[str, str], tuple[str, str] | None] = {}
     """The case of each label in a file; None where it counts, or did not."""
-    runs = [*find_runs_since(store, leaves_out=is_partial)]
-    complete = with_all_candidates(store, runs)
-    for run in runs:
-        candidates = complete[run.id].candidates
-        had = {(each.model, each.temperature): each.id for each in candidates}
-        void = {model for model, _ in had.keys() - has}
+    for run in find_runs_since(store, leaves_out=is_partial):
         nodes = read_tree(run.snapshot, store.load_nodes)
         names = {old: new for new, old in pair_with_workspace(project, nodes).items()}
-        if is_partial(run):
-            results = read_tree(run.results, store.load_nodes)
-            partial.append({names.get(path, path): leaf for path, leaf in results.items()})
-        paths = {path for path in names if nodes[path] != project.reading.nodes[names[path]]}
-        if any(question.model in void for question in questions.values()):
-            paths |= {path for path, node in nodes.items() if node in labelled}
-            leaves = store.find_tree_leaves(run.results)
-            paths |= {path for path, leaf in leaves if leaf.cases in labelled and path in nodes}
-        files = store.load_case_files({nodes[path] for path in paths})
-        for path in sorted(paths & names.keys()):
-            name = names[path]
-            cases: Iterable[Case] = (stored := files[nodes[path]].cases)
-            if isinstance(stored, StoredCases):
-                parts = stored.smallest_parts()
-                cases = stored.read([part for part in parts if part.node in labelled])
-            by_evaluation: dict[str | None, list[Case]] = {}
-            for case in cases:
-                by_evaluation.setdefault(case.evaluation, []).append(case)
-            index = RowIndex(project.reading.files[name], finder)
-            for number, label in enumerate(labels):
-                question = questions.get(label.sessions[0])
-                same = by_evaluation.get(label.evaluation, ())
-                was = next((each for each in same if _asks(each, question, had.keys())), None)
-                now = index.find(was) if was and (number, name) not in found else None
-                if not (now and question):
+        void = {(each.model, each.temperature) for each in run.candidates} - has
+        are_void = not asked.isdisjoint(model for model, _ in void)
+        leaves = [
+            (path, leaf.id)
+            for path, leaf in store.find_tree_leaves(run.results)
+            if leaf.cases in labelled
+            and path in names
+            and (are_void or nodes[path] != project.reading.nodes[names[path]])
+        ]
+        cells = (
+            cell
+            for some in in_small_batches(leaves)
+            for of in read_cells(store, some)
+            for cell in of
+        )
+        for result, case in cells:
+            name = names[result.file]
+            for label in chain.from_iterable(labels.get(it, ()) for it in result.sessions):
+                was_other = label.evaluation != result.evaluation
+                if was_other or label.sessions not in result.subjects or (label.id, name) in found:
                     continue
-                models = {RECORDED, *(id for each, id in had.items() if each[0] == question.model)}
-                judged = [_has_judged(rows, each.get(name), now, models) for each in partial]
-                if is_partial(run) and not any(judged):
-                    continue  # an older run has judged it
-                is_here = not any(judged[:-1] if is_partial(run) else judged)
+                if name not in indexes:
+                    indexes[name] = RowIndex(project.reading.files[name], finder)
+                now = indexes[name].find(case)
+                is_older = now and any(
+                    _has_judged(rows, each.get(name), now, result.model) for each in newer
+                )
+                if now is None or is_older:
+                    continue
+                question = questions.get(label.sessions[0])
                 is_lost = now.evaluation != label.evaluation or not _asks(now, question, has)
-                found[number, name] = (name, now.row) if is_here and is_lost else None
+                found[label.id, name] = (name, now.row) if is_lost else None
+        results = read_tree(run.results, store.load_nodes)
+        newer.append({names.get(path, path): leaf for path, leaf in results.items()})
     return sorted(filter(None, found.values()))
 
 
-def _has_judged(rows: RowResults, leaf: str | None, case: Case, models: Set[str]) -> bool:
-    """Return whether a leaf of results has a verdict on a case, of one of these candidates."""
+def _has_judged(rows: RowResults, leaf: str | None, case: Case, model: str) -> bool:
+    """Return whether a leaf of results has a verdict on a case, of a candidate."""
     names = {case.key, case.row}
     cells = rows.find({"": leaf}, {"": names})[""].cells if leaf else ()
     return any(
-        result.verdict and result.model in models and not names.isdisjoint((result.key, result.row))
+        result.verdict and result.model == model and not names.isdisjoint((result.key, result.row))
         for result, _ in cells
     )
 
