@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.case_edits import EXCHANGED
 from evalstore.comparison.version_diff import Difference
-from evalstore.comparison.word_diff import Stretch, compare_words, shared_ends
+from evalstore.comparison.word_diff import shared_ends
 from evalstore.core.display import (
     StyledLine,
     StyledSpan,
@@ -202,15 +202,13 @@ def value_lines(
 
 
 _CUT = "…"
-_GAP = " … "
-"""What stands for words that both texts have between two changes."""
 
 
 def focus(was: str | None, now: str | None, width: int | None) -> tuple[str, str]:
     """Return two texts in one line each, of at most `width` columns, or whole without a width.
 
-    Texts that differ make lines that differ: what both have is left out before their first change,
-    behind the last one, and between two of them. White space is visible where nothing else differs.
+    Texts that differ make lines that differ: they begin with the words before their first change.
+    White space is visible where nothing else differs.
     """
     if was is None or now is None:
         return _clip(_one_line(was), width), _clip(_one_line(now), width)
@@ -219,18 +217,9 @@ def focus(was: str | None, now: str | None, width: int | None) -> tuple[str, str
         old, new = _with_blanks(was, now)
     if width is None or max(columns_of(old), columns_of(new)) <= width:
         return old, new
-    stretches = compare_words(old, new)
-    least, most = max(1, width // 4), width
-    while least < most:  # as many of the words around the changes as fit
-        middle = (least + most + 1) // 2
-        fits = all(columns_of(line) <= width for line in _around(stretches, middle))
-        least, most = (middle, most) if fits else (least, middle - 1)
-    before, after = (_clip(line, width) for line in _around(stretches, least))
-    if before != after:
-        return before, after
-    # one very long word replaces another
     at = first_difference(old, new)
-    lead = _last(old[:at], max(1, width // 4))
+    rest = max(columns_of(old[at:]), columns_of(new[at:]))
+    lead = _last(old[:at], max(1, width // 4, width - rest - 1))
     return _clip(lead + old[at:], width), _clip(lead + new[at:], width)
 
 
@@ -258,38 +247,6 @@ def _visible(character: str) -> str:
     if not character.isspace():
         return safe(character)
     return "·" if character == " " else character.encode("unicode_escape").decode()
-
-
-def _around(stretches: Sequence[Stretch], context: int) -> tuple[str, str]:
-    """Return both texts with so many columns of what they share on each side of a change."""
-    old, new = [], []
-    for number, (kind, text) in enumerate(stretches):
-        if kind == "old":
-            old.append(text)
-        elif kind == "new":
-            new.append(text)
-        else:
-            shown = text
-            if number == 0:
-                shown = _last(text, context)
-            elif number == len(stretches) - 1:
-                shown = _first(text, context)
-            elif columns_of(text) > 2 * context + len(_GAP):
-                parts = _first(text, context), _last(text, context)
-                shown = _GAP.join(part.strip(_CUT).strip() for part in parts)
-                shown = " " * text[0].isspace() + shown + " " * text[-1].isspace()
-            old.append(shown)
-            new.append(shown)
-    return "".join(old), "".join(new)
-
-
-def _first(text: str, columns: int) -> str:
-    """Return the first words of a text, with the sign of a cut behind them."""
-    head = _fitting(text, columns)
-    if len(head) == len(text):
-        return text
-    words, blank, _ = head.rpartition(" ")
-    return (words if blank and words else head) + _CUT
 
 
 def _last(text: str, columns: int) -> str:
