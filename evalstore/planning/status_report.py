@@ -65,15 +65,7 @@ class FileChange:
     settled: int = 0
     """The number of edited cases whose answers and judgements are all stored."""
     partly: int = 0
-    """How many edited results of other cases have a verdict, by what is stored."""
-    failing: int = 0
-    """How many results of these cases fail: one for each candidate and system prompt."""
-    undecided: int = 0
-    """How many of them are undecided."""
-    broke: int = 0
-    """How many results passed in the newest run that judged them, and fail now."""
-    fixed: int = 0
-    """How many failed then, and pass now."""
+    """The number of other edited cases that have verdicts, by what is stored."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
     used_again: int = 0
@@ -417,10 +409,6 @@ def workspace_as_run(project: Project, selection: SelectionOptions | None = None
     )
 
 
-_Settled = tuple[int, str | None, str]
-"""The number of a case, its system prompt and a verdict."""
-
-
 @dataclass
 class PlannedRows:
     """The rows of a test file that a plan is about, by the numbers of their cases."""
@@ -431,8 +419,8 @@ class PlannedRows:
     """Rows that need a new answer, even if another case asks the same question for them."""
     judged: set[int] = field(default_factory=set)
     """Rows with stored answers that need judgements, even if others are asked for."""
-    verdicts: Counter[_Settled] = field(default_factory=Counter)
-    """How many results have a verdict, by what is stored: of each row and system prompt."""
+    decided: set[int] = field(default_factory=set)
+    """Rows with a result that has a verdict, by what is stored."""
     waiting: set[int] = field(default_factory=set)
     """Rows that lack an answer or a judgement which the plan leaves out, such as until a file is
     trusted."""
@@ -468,8 +456,7 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
             settled.append(cell)
     for result in compute_results(Plan(settled, sessions=plan.sessions, votes=plan.votes), rule):
         if result.verdict:
-            place = result.cell.number, result.cell.prompt, result.verdict
-            rows[result.cell.file].verdicts[place] += 1
+            rows[result.cell.file].decided.add(result.cell.number)
         if result.pending:
             rows[result.cell.file].waiting.add(result.cell.number)
     for each in rows.values():
@@ -484,9 +471,9 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
 class StoredOutcomes:
     """The results that have a verdict now, and another one in the newest run that judged them."""
 
-    broke: Counter[str] = field(default_factory=Counter)
-    """How many results of each file passed then, and fail now."""
-    fixed: Counter[str] = field(default_factory=Counter)
+    broke: int = 0
+    """How many results passed then, and fail now."""
+    fixed: int = 0
     """How many failed then, and pass now."""
     undecided: int = 0
     """How many results were decided then, and are undecided now."""
@@ -516,12 +503,10 @@ def find_stored_outcomes(
     for now, was in find_newest(project, read(), is_judged, files):
         pair = Pair(was, now)
         change = sort_pair(pair, answers=False)
+        found.broke += change == "broke"
+        found.fixed += change == "fixed"
         found.undecided += pair.is_now_undecided
         found.decided += was.verdict == "undecided" != now.verdict
-        if change == "broke":
-            found.broke[now.file] += 1
-        elif change == "fixed":
-            found.fixed[now.file] += 1
     return found
 
 

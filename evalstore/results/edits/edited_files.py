@@ -310,7 +310,6 @@ class EditedFile:
         self.was, self.now = was, now
         self._finder = finder
         self._bits = bytearray(len(now.cases))
-        self._former_prompts = set[str | None]()
         self._gone, renamed = self._compare()
         rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
         self._settings = "; ".join([*map(str, differ_otherwise(was, now, ())), *rows])
@@ -352,7 +351,6 @@ class EditedFile:
         for case, is_in_both in before:
             known.add(digest_of_value(_shown(case)))
             evaluations.add(digest_of_value(_for_all_prompts(case)))
-            self._former_prompts.update(case.prompts)
             if not is_in_both:
                 names[0].append(digest_of_value(case.key))
                 names[1].append(digest_of_value(case.row))
@@ -477,12 +475,8 @@ class EditedFile:
         self._counts["judged by an edit"] += len(judged - requested)
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
-        for (number, prompt, verdict), count in rows.verdicts.items():
-            bits, has = self._bits[number], self._former_prompts
-            is_of_prompts = prompt not in has or has.issuperset(rows.cases[number].prompts)
-            if bits & _FOR_ALL or (bits & _EDITED and is_of_prompts):
-                state = "partly" if self._bits[number] & _UNSETTLED else verdict
-                self._counts[state] += count
+        decided = (self._bits[number] for number in rows.decided)
+        self._counts["partly"] += sum(1 for it in decided if it & _EDITED and it & _UNSETTLED)
         self._shared = self._shared or rows.shared
         self._note_reasons(items, judged)
 
@@ -533,8 +527,6 @@ class EditedFile:
             waiting=count["waiting"],
             used_again=min(count["used again"], settled),
             partly=count["partly"],
-            failing=count["fail"],
-            undecided=count["undecided"],
             reverted=not settled
             or all(
                 was_run(self._path, case)

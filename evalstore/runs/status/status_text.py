@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 
 ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
 """Said where some rows of a file are gone and others are new."""
-_COUNTS = (
-    *("asked", "judged", "gone", "new", "settled", "failing", "undecided", "broke", "fixed"),
-    *("waiting", "used_again", "added"),
-)
+_COUNTS = "asked", "judged", "gone", "new", "settled", "waiting", "used_again", "added"
 """The counts of a changed file."""
 _CASES_OF_ONE = re.compile(r"(\(| of )([\d,]+) cases?(?=\)|$)")
 """How many cases of a file a reason has, or a part that was edited as well."""
@@ -134,33 +131,12 @@ def change_text(change: FileChange) -> str:
 
 
 def settled_text(change: FileChange) -> str:
-    """Return what became of edited cases that need nothing, and which of them fail."""
+    """Return what became of edited cases that need nothing."""
     text = "reverted to a stored version" if change.reverted else "answered and judged already"
     if change.used_again:
         again = "stored verdicts are reused"
-        text = f"{text}, {again}" if change.reverted else again
-    now = _outcome_text(change)
-    return f"{text} ({now})" if now else text
-
-
-def _outcome_text(change: FileChange) -> str:
-    """Return `2 results fixed, 1 broke, 3 fail, 1 undecided`, or of a single one `now fails`.
-
-    A case has a result for each candidate and system prompt.
-    """
-    failing = max(0, change.failing - change.broke)
-    fails = f"fail{'s' * (failing == 1)}"
-    count = change.broke + change.fixed + failing + change.undecided
-    if change.settled == 1 and count == 1:
-        if change.undecided:
-            return "undecided"
-        if change.broke:
-            return "now fails"
-        return fails if failing else "now passes" if change.fixed else ""
-    return results_text(
-        (change.fixed, "fixed"),
-        *((change.broke, "broke"), (failing, fails), (change.undecided, "undecided")),
-    )
+        return f"{text}, {again}" if change.reverted else again
+    return text
 
 
 def results_text(*counts: tuple[int, str]) -> str:
@@ -519,20 +495,6 @@ def unrecorded_text(status: Status) -> str:
 
 
 def outcome_text(status: Status) -> str:
-    """Return how many results what is stored breaks and fixes.
-
-    It is empty if there are none, and if the changed files say it all.
-    """
-    causes = status.edits or status.labels or status.decided
-    if not causes and all(
-        getattr(status, word) <= sum(getattr(change, word) for change in status.changes)
-        for word in ("broke", "fixed", "undecided")
-    ):
-        return ""
-    return unrecorded_changes(status)
-
-
-def unrecorded_changes(status: Status) -> str:
     """Return how many results have another verdict without a call, if any."""
     listed = results_text(
         *((status.broke, "broke"), (status.fixed, "fixed"), (status.undecided, "now undecided")),

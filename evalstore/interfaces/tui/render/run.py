@@ -37,13 +37,13 @@ from evalstore.runs.status.status_text import (
     labels_text,
     left_text,
     nothing_text,
+    outcome_text,
     plan_text,
     reason_text,
     removed_texts,
     row_id_hint,
     skipped_text,
     trust_hint,
-    unrecorded_changes,
     value_lines,
     waiting_text,
 )
@@ -94,7 +94,7 @@ def plan_lines(
         yield heading(
             "A run would record the verdicts that stored answers give; it calls no model."
         )
-        yield from text_lines(f"{unrecorded_changes(status)}.")
+        yield from text_lines(f"{outcome_text(status)}.")
     if status.is_any and preview.max_cost is not None:
         yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
     if note:
@@ -117,7 +117,7 @@ def plan_lines(
 
 def records_only(request: RunRequest, status: Status) -> bool:
     """Return whether a run without calls would record labels, or other verdicts than the last."""
-    return not request.before and bool(status.labels or unrecorded_changes(status))
+    return not request.before and bool(status.labels or outcome_text(status))
 
 
 _ABOUT_REPEATS = (
