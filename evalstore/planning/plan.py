@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from evalstore.checks.aggregation import wants_models
 from evalstore.core import hashing
@@ -517,20 +517,11 @@ _values_of = attrgetter(*_FIELDS)
 """Returns the values of the fields of an item; `also` is the last."""
 
 
-class ItemList(Protocol):
-    """Takes the items of a plan, batch by batch."""
-
-    def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
-        """Add the items of the next batch."""
-
-    def finish(self) -> Sequence[PlanItem]:
-        """Return all items: the questions of all batches come before the judgements."""
-
-
 class FiledItems(FiledSequence[PlanItem]):
     """Keeps items in a temporary file without a name, which goes when the program ends.
 
-    They can be read by several threads, and are copied and pickled as a list.
+    The questions of all batches come before the judgements. They can be read by several threads,
+    and are copied and pickled as a list.
     """
 
     def __init__(self) -> None:
@@ -541,10 +532,6 @@ class FiledItems(FiledSequence[PlanItem]):
         """Add the items of the next batch."""
         self._asks.extend(asks)
         self._judgements.extend(judgements)
-
-    def finish(self) -> FiledItems:
-        """Return the items."""
-        return self
 
     def __len__(self) -> int:
         return len(self._asks) + len(self._judgements)

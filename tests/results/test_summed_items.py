@@ -65,7 +65,6 @@ def test_items_in_a_file_are_read_like_a_list(both: tuple[FiledItems, list[PlanI
     filed, listed = both
     assert (len(filed), [*filed], bool(filed)) == (len(listed), listed, bool(listed))
     assert filed == listed
-    assert filed == filed.finish()
     assert filed != [*listed, *listed[:1], PlanItem("ask", "b", "", None, "", None, 1, "", "", "")]
     for part in (slice(3), slice(2, None, 3), slice(-4, None), slice(None, None, -1)):
         assert filed[part] == listed[part]

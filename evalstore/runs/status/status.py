@@ -39,7 +39,6 @@ from evalstore.planning.path_history import pair_with_workspace
 from evalstore.planning.plan import (
     UNSETTLED,
     FiledItems,
-    ItemList,
     Plan,
     PlanItem,
     PlannedAsk,
@@ -241,7 +240,7 @@ def describe_scope(
     project: Project,
     scope: Scope,
     selection: SelectionOptions,
-    items: ItemList,
+    items: FiledItems | WorkReasons,
     note: Callable[[Plan], None] = lambda _plan: None,
 ) -> Status:
     """Return the status of a scope.
@@ -423,7 +422,11 @@ class StatusSums:
     """What a status tells of the plans of all cells, batch by batch."""
 
     def __init__(
-        self, project: Project, selection: SelectionOptions, scope: Scope, items: ItemList
+        self,
+        project: Project,
+        selection: SelectionOptions,
+        scope: Scope,
+        items: FiledItems | WorkReasons,
     ) -> None:
         """`items` takes the items of the plans; the cells of settled parts are in no plan."""
         self._project, self._items, self._settled = project, items, scope.settled
@@ -536,7 +539,7 @@ class StatusSums:
     def finish(self) -> Status:
         """Return the status with what the plans tell, after all were added."""
         status, price = self.status, self._prices.finish()
-        status.items = self._items.finish()
+        status.items = self._items if isinstance(self._items, FiledItems) else []
         status.cost, status.known_cost, status.prices = price.usd, price.known, price.parts
         status.guess, status.verdict_guess = price.guess, price.verdict_guess
         status.unpriced, status.is_simulated = [*price.unpriced], price.is_simulated
@@ -679,7 +682,3 @@ class WorkReasons:
             if item.kind not in self.kinds:
                 self.kinds[item.kind] = KindReasons()
             self.kinds[item.kind].add(item)
-
-    def finish(self) -> list[PlanItem]:
-        """Return no items."""
-        return []
