@@ -184,8 +184,6 @@ class CostLimit(NamedTuple):
     """The same of the judgements by models."""
     unpriced: tuple[str, ...] = ()
     """The models whose price is not known, so that a run with the limit does not begin."""
-    call: float | None = None
-    """The least that any call may cost, in USD, if that exceeds the limit, so that none is made."""
 
 
 @dataclass

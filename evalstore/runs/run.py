@@ -34,7 +34,7 @@ from evalstore.planning.options import (
     SelectionOptions,
     is_chosen_by_verdict,
 )
-from evalstore.planning.plan import FiledItems, Plan
+from evalstore.planning.plan import FiledItems
 from evalstore.planning.planner import (
     Scope,
     SettledRecorder,
@@ -50,7 +50,6 @@ from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels import count_labelled
-from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
 from evalstore.runs.gate import decide, find_gates, reaches_threshold
@@ -91,14 +90,9 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
     The items of the plan are in a temporary file.
     """
     with _open_scope(location, selection, options) as (project, selection, scope):
-        survey, calls = PlanTotals(), CallLimit(project, most_cost(project, options))
-
-        def note(plan: Plan) -> None:
-            survey.add(plan)
-            calls.add(plan)
-
-        status = describe_scope(project, scope, selection, FiledItems(), note)
-        status.short_limit = find_short_limit(project, options, status, survey.models, calls.least)
+        survey = PlanTotals()
+        status = describe_scope(project, scope, selection, FiledItems(), survey.add)
+        status.short_limit = find_short_limit(project, options, status, survey.models)
         return status
 
 
@@ -399,16 +393,11 @@ _ROUNDING = 1e-6
 
 
 def find_short_limit(
-    project: Project,
-    options: RunOptions,
-    status: Status,
-    models: Sequence[str],
-    least: float | None,
+    project: Project, options: RunOptions, status: Status, models: Sequence[str]
 ) -> CostLimit | None:
     """Return the limit of a run of these models if its plan is likely to reach it, else None.
 
-    Answers and their judgements are paid in turn, so it lasts for the same part of both. `least` is
-    what a call may cost, if the limit allows none.
+    Answers and their judgements are paid in turn, so it lasts for the same part of both.
     """
     usd = most_cost(project, options)
     if usd is None:
@@ -416,8 +405,6 @@ def find_short_limit(
     name = "maxCost" if options.max_cost is None else "--max-cost"
     if unpriced := tuple(id for id in models if not project.has_known_costs(id)):
         return CostLimit(usd, name, None, None, unpriced)
-    if least is not None:
-        return CostLimit(usd, name, 0, 0, call=least)
     if status.cost is None or status.cost <= usd:
         return None
     part = usd / status.cost

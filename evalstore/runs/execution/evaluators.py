@@ -7,13 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evalstore.checks.check_verdict import (
-    ChecksVerdict,
     HeldConversation,
     RunCode,
     describe_answers,
     judge_by_checks,
     run_check,
-    run_within_limits,
     schemas_of,
 )
 from evalstore.checks.complexity import is_cheap_check
@@ -173,10 +171,6 @@ class EvaluatorCaller:
     ) -> None:
         """`limit` is the token limit of a judgement; `python_checks` runs Python checks."""
         self._python_checks = python_checks
-        self._last_quick: tuple[str, Sequence[Session]] | None = None
-        """The last evaluation version without slow checks, and the sessions that it judges."""
-        self._prepared: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
-        """Verdicts of slow checks, until `make_checks` takes them."""
         self._endpoints = endpoints
         self._contents = contents
         self._judge_caller = JudgeCaller(calls.ask)
@@ -235,29 +229,11 @@ class EvaluatorCaller:
         instructions = deserialize.restore_parts(told.get("instructions", ()))
         return form_of(told.get("checks", ()), shown, instructions)
 
-    async def prepare_checks(
-        self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
-    ) -> None:
-        """Make checks that may be slow outside the event loop; `make_checks` takes them.
-
-        Raises `NotRunError` when they cannot be run in this environment.
-        """
-        inputs = self._check_inputs(sessions, evaluation)
-        self._prepared[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *inputs)
-
-    def has_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
-        """Return whether the slow checks of sessions have been made."""
-        return (ids, evaluation) in self._prepared
-
-    def checks_may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
+    def are_slow(self, evaluation: str, sessions: Sequence[Session]) -> bool:
         """Return whether the checks of an evaluation version may be slow on these sessions."""
         checks = self._contents.content("evaluation", evaluation).get("checks", ())
-        if not checks:
-            return False
         size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
-        quick = all(self._is_quick(check, size) for check in checks)
-        self._last_quick = (evaluation, sessions) if quick else None
-        return not quick
+        return not all(self._is_quick(check, size) for check in checks)
 
     def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
         if "templates" in check:
@@ -268,10 +244,6 @@ class EvaluatorCaller:
         schema = check.get("schema")
         schemas = {schema: self._contents.schema(schema)} if isinstance(schema, str) else {}
         return is_cheap_check(check, size, schemas)
-
-    def forget_prepared(self) -> None:
-        """Forget prepared checks that were not taken."""
-        self._prepared.clear()
 
     def _check_inputs(
         self, sessions: Sequence[Session], evaluation: str
@@ -295,13 +267,25 @@ class EvaluatorCaller:
             run_code,
         )
 
-    def make_checks(
-        self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int
+    async def judge_by_checks(
+        self,
+        ids: tuple[str, ...],
+        sessions: Sequence[Session],
+        evaluation: str,
+        newest: int,
+        *,
+        is_slow: bool,
     ) -> Evaluation:
-        """Return the judgement of an evaluation version's checks on sessions judged together."""
-        prepared = self._prepared.pop((ids, evaluation), None)
-        run = run_check if self._last_quick == (evaluation, sessions) else run_within_limits
-        checked = prepared or judge_by_checks(*self._check_inputs(sessions, evaluation), run)
+        """Return the judgement of an evaluation version's checks on sessions judged together.
+
+        Slow ones are made outside the event loop. Raises `NotRunError` when they cannot be run in
+        this environment.
+        """
+        inputs = self._check_inputs(sessions, evaluation)
+        if is_slow:
+            checked = await asyncio.to_thread(judge_by_checks, *inputs)
+        else:
+            checked = judge_by_checks(*inputs, run_check)
         return Evaluation(
             sessions=ids,
             evaluation=evaluation,

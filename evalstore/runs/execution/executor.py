@@ -20,13 +20,13 @@ from typing import NamedTuple, Self
 from evalstore.core import hashing
 from evalstore.core.errors import StoreError
 from evalstore.planning.plan import Plan
-from evalstore.runs.call_limit import find_sizes
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import Allows, CodeChecks, EvaluatorCaller
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.limits.budget import SharedBudget
+from evalstore.runs.execution.limits.retry_policy import ModelKey
 from evalstore.runs.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.runs.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.runs.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
@@ -34,6 +34,7 @@ from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, 
 from evalstore.runs.execution.sharing.work_sharing import WorkSharing
 from evalstore.runs.execution.writer import BurstLimit
 from evalstore.store import Store
+from evalstore.store.costs import OutputTokens
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.run_documents import ENDED, LEADS, RECORDS
 from evalstore.store.shared_runs import RunShare
@@ -142,7 +143,7 @@ class Executor:
                 for end in models.candidates.values()
             ]
             judges = [(id, end.key) for id, end in models.judges.items()]
-            caller.note_outputs(find_sizes(self._store, versions, judges))
+            caller.note_outputs(_find_sizes(self._store, versions, judges))
         return caller
 
     async def __aenter__(self) -> Self:
@@ -201,7 +202,6 @@ class Executor:
         """
         assert self._background is not None
         self.sharing.open(plan)
-        self._resources.evaluators.forget_prepared()
         self.outcome.sessions.clear()
         self.outcome.votes.clear()
         self.outcome.costs.clear()
@@ -296,6 +296,25 @@ class Executor:
         self._resources.calls.halt()
         if self._execution is not None:
             self._execution.halt()
+
+
+def _find_sizes(
+    store: Store, models: Iterable[tuple[str, ModelKey]], evaluators: Iterable[tuple[str, ModelKey]]
+) -> dict[ModelKey, OutputTokens]:
+    """Return the output tokens of the newest answers and judgements of each model.
+
+    Models without any are left out; of one that answers and judges, the larger numbers count.
+    `models` are ids of model versions, `evaluators` those of evaluators, each with its model's key.
+    """
+    sizes: dict[ModelKey, OutputTokens] = {}
+    for kind, makers in (("session", [*models]), ("judgement", [*evaluators])):
+        found = store.find_output_tokens(kind, [id for id, _ in makers])
+        for id, key in makers:
+            tokens, known = found.get(id), sizes.get(key, OutputTokens(0, 0))
+            if tokens:
+                most = max(known.most, tokens.most)
+                sizes[key] = OutputTokens(max(known.mean, tokens.mean), most)
+    return sizes
 
 
 # --- shows what the other runners of a shared run have done while this one takes part in it

@@ -17,8 +17,8 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from itertools import chain, islice
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
 from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError
@@ -26,10 +26,9 @@ from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session
 from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
-from evalstore.runs.execution.content_cache import JudgementInput
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
-from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, group_by_account
+from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.runs.execution.writer import BurstLimit, Writer, run_in_thread
@@ -50,7 +49,7 @@ class PlanExecution:
     def __init__(self, resources: RunResources, plan: Plan, bursts: BurstLimit) -> None:
         self._resources, self._accounting = resources, resources.accounting
         self._writer = resources.accounting.writer
-        self._leases, self._bursts = resources.leases, bursts
+        self._leases, self._sharing, self._bursts = resources.leases, resources.sharing, bursts
         self._progress = PlanProgress(plan, resources.accounting.outcome, resources.failures)
         self._judgements = JudgementQueue(resources, self._progress)
         self._finished = asyncio.Event()
@@ -118,7 +117,7 @@ class PlanExecution:
         if checking is None:
             return
         is_waiting = not self._resources.calls.is_halted() and (
-            self._resources.sharing.is_waiting or not checking.done()
+            self._sharing.is_waiting or not checking.done()
         )
         failed = checking.done() and not checking.cancelled() and checking.exception() is not None
         failed = failed or any(queue.error for queue in queues)
@@ -136,9 +135,8 @@ class PlanExecution:
         """Claim items; returns jobs for those that are open and that no other run works on."""
         # While the answer of the store is on its way, the process may sleep and lose the items.
         sleeps = self._leases.count_sleeps()
-        claimed = await self._resources.sharing.claim(items)
+        claimed = await self._sharing.claim(items)
         self._resources.contents.add(claimed.contents)
-        self._resources.contents.read_evaluations(self._progress.other_evaluations(claimed.items))
         jobs: list[Job] = []
         recorded: list[Job] = []
         for item in claimed.items:
@@ -146,8 +144,6 @@ class PlanExecution:
             is_recorded = isinstance(item, PlannedAsk) and item.cell.case.recorded
             listed = recorded if is_recorded else jobs
             listed += [self._leases.job(item, sleeps=sleeps)] * item.count
-            if isinstance(item, PlannedJudgement):
-                self._judgements.add(item)
         for key in claimed.done:
             self._writer.release_lease(key)
         if recorded:
@@ -158,11 +154,10 @@ class PlanExecution:
 
     async def _take_over(self) -> None:
         """Claim the work of other runs that have ended; their results count."""
-        sharing = self._resources.sharing
         while True:
-            await sharing.until_others_may_be_done()
-            jobs = await self._claim(sharing.take_deferred())
-            sharing.end_reclaiming()
+            await self._sharing.until_others_may_be_done()
+            jobs = await self._claim(self._sharing.take_deferred())
+            self._sharing.end_reclaiming()
             self._put(jobs)
             self._finish_if_done()
 
@@ -182,10 +177,8 @@ class PlanExecution:
                     continue
                 question = job.item.question_id
                 session = take(job.item.question, newest.get(question, 0))
-                if not self._judgements.may_take_time(question, session):
-                    id = self._accounting.add_session(question, session)
-                    self._judge_new(question, id, session)
-                elif waits:
+                cells = self._progress.single_cells(question)
+                if waits or not any(self._judgements.are_slow(it, (session,)) for it in cells):
                     await self._add_answer(question, session)
                 else:
                     slow.append(asyncio.create_task(self._add_answer(question, session)))
@@ -216,7 +209,6 @@ class PlanExecution:
             self._progress.begin(key, judgement.count)
             queue = self._queues[self._resources.endpoints.account_of(judgement)]
             kept = session if queue.backlog < batches.SMALL_SIZE else None
-            self._judgements.add(judgement)
             queue.put([self._leases.job(judgement, kept)] * judgement.count)
 
     # --- work
@@ -231,7 +223,7 @@ class PlanExecution:
                 await self._ask(job, job.item)
             else:
                 await self._judgements.judge(job.item, job.session)
-                self._finish_call(lease_key_of(job.item))
+                await self._finish_call(lease_key_of(job.item))
         except LeaseLostError:
             await self._claim_again(job)
             return
@@ -250,7 +242,7 @@ class PlanExecution:
             model = self._resources.endpoints.candidates[ask.cell.candidate.id].model.id
             self._progress.fail(question)
             self._accounting.add_failure(failed, question=question, model=model)
-            self._finish_call(question)
+            await self._finish_call(question)
         else:
             if ask.count == 1 and self._leases.has_slept_since(job):
                 # The answer is paid, so it is kept, but does not replace that of the other run.
@@ -266,13 +258,14 @@ class PlanExecution:
     async def _add_answer(self, question: str, session: Session) -> None:
         """Store an answer, make its checks, and queue the judgements that are left to models."""
         id = self._accounting.add_session(question, session)
-        await self._judgements.prepare_new(question, id, session)
-        self._judge_new(question, id, session)
+        self._progress.answers[id] = session
+        await self._judge_new(id, self._progress.cells_requiring_all(question), session)
+        await self._finish_call(question)
 
-    def _judge_new(self, question: str, id: str, session: Session) -> None:
-        """Make the checks of a new answer, except slow ones that are not prepared."""
-        self._put_unclaimed(self._judgements.judge_new(question, id, session), session)
-        self._finish_call(question)
+    async def _judge_new(self, id: str, cells: Iterable[Cell], session: Session) -> None:
+        """Make the checks of a new answer for these cells."""
+        judgements = await self._judgements.check((id,), cells, (session,))
+        self._put_unclaimed(judgements, session)
 
     async def _claim_again(self, job: Job) -> None:
         """Claim a job again that another run may have taken over."""
@@ -280,18 +273,18 @@ class PlanExecution:
         await self._writer.flush()
         if job.item.count > 1:
             # Other jobs of the item may be in progress: the next run does the rest.
-            self._finish_call(key)
+            await self._finish_call(key)
         else:
             self._progress.finish_call(key)
             await self._queue([job.item])
 
-    def _finish_call(self, key: str) -> None:
+    async def _finish_call(self, key: str) -> None:
         """Note that an answer or judgement with this key has arrived or failed."""
         if not self._progress.finish_call(key):
             return
         if self._progress.is_question(key):
             for answer in self._progress.take_oldest(key):
-                self._put_unclaimed(self._judgements.judge_oldest(answer), answer.session)
+                await self._judge_new(answer.id, [answer.cell], answer.session)
             self._progress.add_answered(key)
         self._writer.release_lease(key)
 
@@ -340,8 +333,7 @@ class StoredWork:
             granted, held = await self._sharing.claim_subjects([*keys])
             left |= {keys[key]: due[keys[key]] for key in held}
             due = {keys[key]: due[keys[key]] for key in keys if key in granted}
-            subjects = map(hashing.subject_of, due)
-            self._sharing.find_new_votes({each: self._progress.votes(each) for each in subjects})
+            self._judgements.find_new_votes(due)
         judgements = await self._judgements.judge_stored(due) if due else []
         for key in granted:
             self._writer.release_lease(key)
@@ -497,6 +489,8 @@ class WorkSource:
 
 DueSubjects = Mapping["Subject", list["Cell"]]
 """Subject -> the cells that may lack a judgement of it."""
+Sessions = tuple["Session", ...]
+"""The sessions of one subject, in its order."""
 
 
 class JudgementQueue:
@@ -507,9 +501,6 @@ class JudgementQueue:
         self._contents = resources.contents
         self._accounting = resources.accounting
         self._progress = progress
-        self._checks = CheckRunner(resources, progress)
-        self._queued: dict[str, dict[JudgementInput, None]] = {}
-        """The inputs of queued judgements by account, in order."""
 
     # --- checks
 
@@ -540,7 +531,7 @@ class JudgementQueue:
         evaluations = {cell.case.evaluation for cells in due.values() for cell in cells}
         loaded, contents = await asyncio.to_thread(self._contents.load_uncached, due, evaluations)
         self._contents.add(contents)
-        judgements = await self._judge_loaded(due, loaded)
+        judgements = await self._check_all(due, loaded)
         await self._accounting.writer.flush()
         return judgements
 
@@ -561,7 +552,7 @@ class JudgementQueue:
                 (id,): [cell for cell in cells if counted.index(id) < cell.required_answers]
                 for id in loaded
             }
-            judgements += await self._judge_loaded(due, loaded)
+            judgements += await self._check_all(due, loaded)
             if not self._progress.has_outstanding(question):
                 self._progress.add_answered(question)
         return judgements
@@ -575,56 +566,93 @@ class JudgementQueue:
         if not due:
             return []
         # Another run that works on the same answers may judge them, too.
-        subjects = [subject_of(ids) for ids in due]
-        self._resources.sharing.find_new_votes(
-            {subject: self._progress.votes(subject) for subject in subjects}
-        )
-        following: Iterator[JudgementInput] = ((ids, None) for ids in due)
-
-        async def read(ids: Subject) -> Sessions:
-            return await self._read((ids, None), following)
-
-        judgements = await self._checks.check_all(due, read)
-        if judgements:
-            await self._accounting.writer.flush()
+        self.find_new_votes(due)
+        await self._accounting.writer.flush()
+        judgements: list[PlannedJudgement] = []
+        for batch in batches.in_small_batches(due):
+            judgements += await self.judge_stored({subject: due[subject] for subject in batch})
         return judgements
 
-    async def prepare_new(self, question: str, id: str, session: Session) -> None:
-        """Make the slow checks of a new answer."""
-        await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
+    def find_new_votes(self, subjects: Iterable[Subject]) -> None:
+        """Let the votes of other runs on these subjects count."""
+        votes = {subject: self._progress.votes(subject) for subject in map(subject_of, subjects)}
+        self._resources.sharing.find_new_votes(votes)
 
-    def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
-        """Make a new answer's checks; returns the judgements left to models.
-
-        Slow ones are prepared before. Cells that need only some of the answers judge them later:
-        see `judge_oldest`.
-        """
-        self._progress.answers[id] = session
-        return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
-
-    def may_take_time(self, question: str, session: Session) -> bool:
-        """Return whether some checks of a new answer run Python or may be slow."""
-        cells = self._progress.single_cells(question)
-        return any(self._checks.may_take_time(cell, (session,)) for cell in cells)
-
-    def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
-        """Make the checks of one of the oldest answers; returns the judgements left to models."""
-        return self._checks.check((answer.id,), [answer.cell], (answer.session,))
-
-    async def _judge_loaded(
+    async def _check_all(
         self, due: DueSubjects, loaded: Mapping[str, Session]
     ) -> list[PlannedJudgement]:
-        async def read(ids: Subject) -> Sessions:
-            return tuple([loaded[id] for id in ids])
+        judgements: list[PlannedJudgement] = []
+        for ids, cells in due.items():
+            judgements += await self.check(ids, cells, tuple([loaded[id] for id in ids]))
+        return judgements
 
-        return await self._checks.check_all(due, read)
+    async def check(
+        self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
+    ) -> list[PlannedJudgement]:
+        """Make the missing checks of a subject: they determine who judges.
+
+        Returns the judgements that are left to models, without those that were queued before.
+        """
+        subject = subject_of(ids)
+        judgements: list[PlannedJudgement] = []
+        left_out = {*self._progress.plan.blocked}
+        """Evaluation versions whose code is not trusted, or that could not be computed."""
+        for cell in cells:
+            if (evaluation := cell.case.evaluation) is None:
+                continue
+            missing = [*missing_judgements(cell, self._progress.votes(subject))]
+            if missing and missing[0][0] is None:
+                if evaluation in left_out or not await self._make_checks(cell, ids, sessions):
+                    left_out.add(evaluation)
+                    continue
+                missing = []
+                if "models" in cell.case.judged_by:
+                    missing += missing_judgements(cell, self._progress.votes(subject))
+                self._halt_at_failure(cell)
+            for judge, count in missing:
+                judgement = PlannedJudgement(cell, ids, judge, count)
+                if self._progress.queue(lease_key_of(judgement)):
+                    judgements.append(judgement)
+        return judgements
+
+    async def _make_checks(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
+        """Make the checks of a cell, and return whether that was possible.
+
+        The answers are paid, so they are stored before slow checks. These are left to the next run
+        when this one is halted. Checks that could not be run are logged.
+        """
+        evaluation, subject = cell.case.evaluation, subject_of(ids)
+        assert evaluation is not None
+        if is_slow := self.are_slow(cell, sessions):
+            await self._accounting.writer.flush()
+            if self._resources.calls.is_halted():
+                return False
+        newest = self._progress.newest_vote(subject)
+        judge = self._resources.evaluators.judge_by_checks
+        try:
+            made = await judge(ids, sessions, evaluation, newest, is_slow=is_slow)
+        except NotRunError as error:
+            if not self._resources.calls.is_halted():
+                self._accounting.add_checks_not_run(error, subject, evaluation)
+            return False
+        self._accounting.add_evaluation(made)
+        return True
+
+    def are_slow(self, cell: Cell, sessions: Sessions) -> bool:
+        """Return whether the checks of a cell run Python or may be slow for another reason."""
+        evaluation = cell.case.evaluation
+        return bool(cell.case.code) or (
+            evaluation is not None and self._resources.evaluators.are_slow(evaluation, sessions)
+        )
+
+    def _halt_at_failure(self, cell: Cell) -> None:
+        """Halt the run if the verdict on a cell is one at which it stops."""
+        progress, stops_at = self._progress, self._resources.stops_at
+        if stops_at and stops_at(cell, progress.plan, progress.outcome):
+            progress.outcome.stopped_at_failure = True
+            self._resources.halt()
 
     # --- judgements of models
-
-    def add(self, judgement: PlannedJudgement) -> None:
-        """Note that a judgement of a model is queued, so that its input is read with others."""
-        account = self._resources.endpoints.account_of(judgement)
-        self._queued.setdefault(account, {})[_input_of(judgement)] = None
 
     async def judge(self, judgement: PlannedJudgement, session: Session | None) -> None:
         """Make a judgement that was queued; a failure is logged.
@@ -637,10 +665,7 @@ class JudgementQueue:
         assert judge
         assert cell.case.evaluation
         try:
-            queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
-            about = _input_of(judgement)
-            sessions = (session,) if session else await self._read(about, queued)
-            queued.pop(about, None)
+            sessions = (session,) if session else await self._read(judgement.sessions)
             evaluation = await self._resources.evaluators.judge_by_model(
                 judge,
                 judgement.sessions,
@@ -664,148 +689,30 @@ class JudgementQueue:
             )
         else:
             self._accounting.add_evaluation(evaluation)
-            self._checks.halt_at_failure(cell)
+            self._halt_at_failure(cell)
 
-    async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
-        """Return the sessions of an input, reading it with the following ones if necessary."""
-        if not self._contents.has_input(*about):
+    async def _read(self, ids: Subject) -> Sessions:
+        """Return the sessions of a subject; those that the writer still has are stored first."""
+        store = self._resources.sharing.store
+        find = partial(store.find_sessions, ids)
+        found = await run_in_thread(find) if store.is_remote else find()
+        if not all(id in found for id in ids):
             await self._accounting.writer.flush()
-            if not self._contents.has_input(*about):
-                self._contents.read_ahead(chain([about], following))
-        return self._contents.sessions(about[0])
-
-
-def _input_of(judgement: PlannedJudgement) -> JudgementInput:
-    return judgement.sessions, judgement.cell.case.evaluation
-
-
-# --- makes missing checks, before the judgements of models, because they determine who judges
-
-
-Sessions = tuple["Session", ...]
-"""The sessions of one subject, in its order."""
-
-
-class CheckRunner:
-    """Makes the checks of one plan, and finds the judgements for models."""
-
-    def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
-        self._evaluators = resources.evaluators
-        self._accounting = resources.accounting
-        self._is_halted = resources.calls.is_halted
-        self._halt = resources.halt
-        self._stops_at = resources.stops_at
-        self._progress = progress
-
-    async def check_all(
-        self,
-        due: Mapping[Subject, Sequence[Cell]],
-        read: Callable[[Subject], Awaitable[Sessions]],
-    ) -> list[PlannedJudgement]:
-        """Make the missing checks of these subjects for their cells; `read` loads a subject.
-
-        Returns the judgements that are left to models, without those that were queued before.
-        """
-        judgements: list[PlannedJudgement] = []
-        for subject, cells in due.items():
-            sessions = await read(subject)
-            await self.prepare(subject, cells, sessions)
-            judgements += self.check(subject, cells, sessions)
-        return judgements
-
-    async def prepare(self, ids: Subject, cells: Iterable[Cell], sessions: Sessions) -> None:
-        """Make the missing slow checks of a subject; `check` uses their results.
-
-        The answers are paid, so they are stored first. Checks that could not be run are
-        logged.
-        """
-        evaluations = {
-            cell.case.evaluation
-            for cell in cells
-            if cell.case.evaluation is not None and self.may_take_time(cell, sessions)
-        }
-        if not evaluations:
-            return
-        await self._accounting.writer.flush()
-        votes = self._progress.votes(subject_of(ids))
-        judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
-        for evaluation in sorted(evaluations - judged - self._progress.plan.blocked):
-            if not self._is_halted() and not self._evaluators.has_prepared(ids, evaluation):
-                try:
-                    await self._evaluators.prepare_checks(ids, sessions, evaluation)
-                except NotRunError as error:
-                    if not self._is_halted():
-                        self._accounting.add_checks_not_run(error, subject_of(ids), evaluation)
-
-    def check(
-        self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
-    ) -> list[PlannedJudgement]:
-        """Make the missing checks of a subject, except slow ones that are not prepared.
-
-        Returns the judgements that are left to models, without those that were queued before.
-        """
-        subject = subject_of(ids)
-        judgements: list[PlannedJudgement] = []
-        for cell in cells:
-            if cell.case.evaluation is None:
-                continue
-            votes = self._progress.votes(subject)
-            missing = [*missing_judgements(cell, votes)]
-            if missing and missing[0][0] is None:
-                if not self._may_check_now(cell, ids, sessions):
-                    continue  # the code is not trusted, or the run ends: the next run judges it
-                newest = max((vote.started for vote in votes), default=0)
-                self._accounting.add_evaluation(
-                    self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
-                )
-                missing = []
-                if "models" in cell.case.judged_by:
-                    missing += missing_judgements(cell, self._progress.votes(subject))
-                self.halt_at_failure(cell)
-            for judge, count in missing:
-                judgement = PlannedJudgement(cell, ids, judge, count)
-                if self._progress.queue(lease_key_of(judgement)):
-                    judgements.append(judgement)
-        return judgements
-
-    def halt_at_failure(self, cell: Cell) -> None:
-        """Halt the run if the verdict on a cell is one at which it stops."""
-        progress = self._progress
-        if self._stops_at and self._stops_at(cell, progress.plan, progress.outcome):
-            progress.outcome.stopped_at_failure = True
-            self._halt()
-
-    def _may_check_now(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
-        """Return whether the checks of a cell are prepared or quick."""
-        evaluation = cell.case.evaluation
-        assert evaluation is not None
-        must_be_prepared = cell.case.code or (
-            self._is_halted() and self.may_take_time(cell, sessions)
-        )
-        return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
-
-    def may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
-        """Return whether the checks of a cell run Python or may be slow for another reason."""
-        evaluation = cell.case.evaluation
-        return bool(cell.case.code) or (
-            evaluation is not None and self._evaluators.checks_may_take_time(evaluation, sessions)
-        )
+            found = store.load_sessions(ids)
+        return tuple([found[id] for id in ids])
 
 
 # --- processes the jobs of one account as fast as its rate limiter allows, independent of others
 
 
-J = TypeVar("J")
-
-
-class AccountQueue(Generic[J]):
+class AccountQueue:
     """The jobs of one account."""
 
     def __init__(
         self,
         limiter: RateLimiter,
-        work: Callable[[J], Awaitable[None]],
-        fetch: Callable[[int], Awaitable[list[J] | None]],
+        work: Callable[[Job], Awaitable[None]],
+        fetch: Callable[[int], Awaitable[list[Job] | None]],
         on_change: Callable[[], None],
     ) -> None:
         """`fetch` returns up to this many jobs, or None when there are none left.
@@ -816,8 +723,8 @@ class AccountQueue(Generic[J]):
         self._work = work
         self._fetch = fetch
         self._on_change = on_change
-        self._urgent: deque[J] = deque()
-        self._fetched: deque[J] = deque()
+        self._urgent: deque[Job] = deque()
+        self._fetched: deque[Job] = deque()
         self._fetching = False
         self._exhausted = False
         self._halted = False
@@ -836,7 +743,7 @@ class AccountQueue(Generic[J]):
         """Return how many urgent jobs wait."""
         return len(self._urgent)
 
-    def put(self, jobs: list[J]) -> None:
+    def put(self, jobs: list[Job]) -> None:
         """Add urgent jobs, which are done before those that are fetched."""
         self._urgent.extend(jobs)
         self.start()
@@ -856,11 +763,11 @@ class AccountQueue(Generic[J]):
         """Begin no more jobs."""
         self._halted = True
 
-    def _next(self) -> J | None:
+    def _next(self) -> Job | None:
         jobs = self._urgent or self._fetched
         return jobs.popleft() if jobs else None
 
-    async def _work_on(self, job: J | None) -> None:
+    async def _work_on(self, job: Job | None) -> None:
         """Do a job, and more jobs after it while this many may run at once."""
         try:
             while job is not None:

@@ -106,13 +106,6 @@ class PlanProgress:
         """Return whether answers to a question are outstanding."""
         return question in self._outstanding
 
-    def other_evaluations(self, items: Iterable[Item]) -> Iterable[str]:
-        """Return the evaluation versions of other cells that share the questions among these."""
-        asks = (item for item in items if isinstance(item, PlannedAsk))
-        both = ((cell, ask.cell) for ask in asks for cell in self._cells[ask.question_id])
-        others = (cell.case.evaluation for cell, own in both if cell is not own)
-        return dict.fromkeys(filter(None, others))
-
     def single_cells(self, question: str) -> Sequence[Cell]:
         """Return the cells that judge the answers to a question one by one."""
         return self._single.get(question, ())

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from evalstore.core import hashing
-from evalstore.core.deserialize import versions_in
 from evalstore.core.errors import StoreLockedError
 from evalstore.core.results import Session, Vote
 from evalstore.core.values import Json
-from evalstore.planning.cells import Cell, limit_of
+from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
 from evalstore.planning.results import Key, is_known, keys_of
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
@@ -32,7 +31,6 @@ from evalstore.store.leases import (
     Leases,
     release_items,
 )
-from evalstore.workspace.testfiles.context import shows_question
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until the store is checked again for the results of other runs."""
@@ -40,29 +38,18 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 Item = PlannedAsk | PlannedJudgement
 
 
-_SHARED_KINDS = ("prompt", "tool", "schema")
-"""Kinds of content that many items need, which are read once for a plan."""
-
-
 def _versions_of(item: Item) -> Iterator[tuple[str, str]]:
-    """Yield the kinds and ids of the versions that a call or a judgement needs."""
+    """Yield the kinds and ids of the versions that just this call or judgement needs."""
     case = item.cell.case
-    if isinstance(item, PlannedAsk) and case.recorded:
+    if isinstance(item, PlannedJudgement):
+        for test in case.tests:  # its prompt may show the question
+            yield "test", test
+    elif case.recorded:
         yield "model", case.recorded
-    elif isinstance(item, PlannedAsk):
-        yield from _shown_versions(item.cell, item.number)
-    elif item.judge:
-        yield "prompt", item.judge.prompt
+    else:
+        yield "test", case.tests[item.number]
     if case.evaluation:
         yield "evaluation", case.evaluation
-
-
-def _shown_versions(cell: Cell, number: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the kinds and ids of the versions shown to a candidate, in one conversation or all."""
-    for test in cell.case.tests if number is None else (cell.case.tests[number],):
-        yield "test", test
-    if cell.prompt:
-        yield "prompt", cell.prompt
 
 
 def lease_key_of(item: Item) -> str:
@@ -96,10 +83,6 @@ class _PlanState:
     """The state of the plan that is being carried out."""
 
     plan: Plan
-    read: set[tuple[str, str]] = field(default_factory=set)
-    """Kinds and ids of contents that were read ahead and that other items may need, too."""
-    showing_question: set[str] = field(default_factory=set)
-    """Evaluator prompts among them that show the candidate's question to the judge."""
     deferred: dict[str, Item] = field(default_factory=dict)
     """The items that other runs work on, by key."""
     is_reclaiming: bool = False
@@ -244,32 +227,11 @@ class WorkSharing:
             else:
                 claimed.done.append(lease_key_of(judgement))
 
-    def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
-        """Return the contents that items need; shared contents are read only for the first item."""
-        state = self._state
-        contents = self._load({version for item in items for version in _versions_of(item)})
-        state.showing_question |= {
-            id
-            for id, content in contents.items()
-            if content["kind"] == "prompt" and shows_question(content)
-        }
-        questions = {
-            version
-            for item in items
-            if isinstance(item, PlannedJudgement) and item.judge
-            if item.judge.prompt in state.showing_question or len(item.sessions) > 1
-            for version in _shown_versions(item.cell)
-        }
-        contents |= self._load(questions)
-        inner = {version for content in contents.values() for version in versions_in(content)}
-        return contents | self._load(inner)
-
-    def _load(self, versions: set[tuple[str, str]]) -> dict[str, Json]:
-        """Return contents by id, without those that were already read for the plan."""
-        by_kind: dict[str, list[str]] = {}
-        for kind, id in versions - self._state.read:
-            by_kind.setdefault(kind, []).append(id)
-        self._state.read |= {version for version in versions if version[0] in _SHARED_KINDS}
+    def _read_ahead(self, items: Iterable[Item]) -> dict[str, Json]:
+        """Return the contents that items need, by id."""
+        by_kind: dict[str, set[str]] = {}
+        for kind, id in (version for item in items for version in _versions_of(item)):
+            by_kind.setdefault(kind, set()).add(id)
         contents: dict[str, Json] = {}
         for kind, ids in by_kind.items():
             contents |= self.store.load_contents(kind, ids)
