@@ -231,8 +231,6 @@ def run(
             recorder.save(extent)
         note_scripts(project, selection, {id for id, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
-        if launcher and launcher.remark:
-            report.warnings.append(launcher.remark)
         _compare(project, report, recorded, options, baseline)
         decide(project, report, options, find_gates(project.store, project.settings, recorded))
         return report

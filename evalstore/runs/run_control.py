@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from evalstore.core.clock import Clock
 from evalstore.core.runs import ProgressListener
@@ -86,13 +86,13 @@ def carry_out_plans(
     if longest is not None and shared:
         longest = max(longest - shared.elapsed, 0.0)
     try:
-        with _held_while_closing(stopping_signals()) as (hold, held):
+        with _StopSignals() as signals:
             shares = asyncio.run(
                 _run_until_stopped(
-                    executor, plans, finish, listener, longest, hold, shared, endpoints.notes
+                    executor, plans, finish, listener, longest, signals, shared, endpoints.notes
                 )
             )
-        executor.outcome.interrupted |= bool(held)
+        executor.outcome.interrupted |= signals.have_come
         return executor.outcome, shares
     finally:
         listener.stop()
@@ -106,7 +106,7 @@ async def _run_until_stopped(
     finish: Callable[[Plan, ExecutionCounts], None],
     listener: ProgressListener,
     longest: float | None,
-    hold: Callable[[], None],
+    signals: _StopSignals,
     shared: SharedWork | None,
     notes: Collection[str],
 ) -> list[RunShare] | None:
@@ -140,30 +140,32 @@ async def _run_until_stopped(
             outcome.over_budget = outcome.time_is_up = True
             stop(f"time is up ({longest:g} s)")
 
-    listener.interruptible(partial(_call_in, loop, interrupt))
+    signals.handle = partial(_call_in, loop, interrupt)
+    listener.interruptible(signals.handle)
+    if signals.have_come:
+        interrupt()
     if longest is not None:
         loop.call_later(longest, end)
-    with _handling(loop, stopping_signals(), interrupt, hold):
-        async with executor:
-            if shared and shared.launcher:
-                # Not earlier: runners that know of no other one would record the run at its end.
-                await asyncio.to_thread(shared.launcher.start, shared.id, notes)
-            for plan in plans:
-                doing = asyncio.create_task(executor.carry_out(plan))
-                with suppress(asyncio.CancelledError):
-                    await doing
-                doing = None
-                finish(plan, outcome)
-            if not shared:
-                return []
-            waiting = asyncio.create_task(executor.finish_shared())
-            doing = waiting
-            try:
-                shares = await waiting
-            except asyncio.CancelledError:
-                shares = await executor.find_shares() if shared.leads else None
-            executor.leaves_run = shares is None
-            return shares
+    async with executor:
+        if shared and shared.launcher:
+            # Not earlier: runners that know of no other one would record the run at its end.
+            await asyncio.to_thread(shared.launcher.start, shared.id, notes)
+        for plan in plans:
+            doing = asyncio.create_task(executor.carry_out(plan))
+            with suppress(asyncio.CancelledError):
+                await doing
+            doing = None
+            finish(plan, outcome)
+        if not shared:
+            return []
+        waiting = asyncio.create_task(executor.finish_shared())
+        doing = waiting
+        try:
+            shares = await waiting
+        except asyncio.CancelledError:
+            shares = await executor.find_shares() if shared.leads else None
+        executor.leaves_run = shares is None
+        return shares
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
@@ -172,52 +174,35 @@ def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(call)
 
 
-@contextmanager
-def _handling(
-    loop: asyncio.AbstractEventLoop,
-    numbers: Collection[signal.Signals],
-    handler: Callable[[], None],
-    hold: Callable[[], None],
-) -> Iterator[None]:
-    """Handle signals in the loop; call `hold` before it is closed.
+class _StopSignals:
+    """The signals that stop a run, in the main thread; at the end the earlier handlers are back.
 
-    A signal after the loop is closed would be written to a closed pipe.
+    One that comes while the loop is being closed is only noted: it would leave it half open.
     """
-    for number in numbers:
-        # Not in the main thread, or Windows: Ctrl-C then ends at once.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, handler)
-    try:
-        yield
-    finally:
-        handled = [loop.remove_signal_handler(number) for number in numbers]
-        if any(handled):
-            hold()
 
+    def __init__(self) -> None:
+        self.have_come = False
+        self.handle: Callable[[], None] = lambda: None
+        """Called for each."""
+        self._earlier: dict[signal.Signals, Any] = {}
 
-@contextmanager
-def _held_while_closing(
-    numbers: Collection[signal.Signals],
-) -> Iterator[tuple[Callable[[], None], list[int]]]:
-    """Return a function that begins to hold back signals, and the list of held signals.
+    def __enter__(self) -> Self:
+        for number in stopping_signals():
+            earlier = signal.getsignal(number)
+            # Not in another thread, nor in place of a handler that Python has not set.
+            with suppress(ValueError):
+                if earlier is not None:
+                    signal.signal(number, self._come)
+                    self._earlier[number] = earlier
+        return self
 
-    An interrupt while the loop is being closed would leave it half open. At the end of the
-    block the previous handlers are restored.
-    """
-    held: list[int] = []
-    earlier = {number: signal.getsignal(number) for number in numbers}
+    def __exit__(self, *_error: object) -> None:
+        for number, earlier in self._earlier.items():
+            signal.signal(number, earlier)
 
-    def hold() -> None:
-        for number in numbers:
-            signal.signal(number, lambda came, _: held.append(came))
-
-    try:
-        yield hold, held
-    finally:
-        for number, before in earlier.items():
-            # Not in the main thread, or not set by Python: nothing has been changed.
-            with suppress(ValueError, TypeError):
-                signal.signal(number, before)
+    def _come(self, *_signal: object) -> None:
+        self.have_come = True
+        self.handle()
 
 
 def fails(cell: Cell, plan: Plan, outcome: ExecutionCounts, rule: str) -> bool:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.core.clock import Clock
-from evalstore.core.display import plural_is, status_word
+from evalstore.core.display import status_word
 from evalstore.core.errors import INTERRUPTED, OK, EvalstoreError, NoWorkspaceError, RevisionError
 from evalstore.core.runs import ProgressListener, Run
 from evalstore.files.access import normal_path
@@ -188,6 +188,28 @@ def _describe_stop(outcome: ExecutionCounts) -> str | None:
     return "max-cost" if outcome.over_budget else None
 
 
+class _Runners:
+    """The messages of the runners that a run has started: each is shown once, until the end."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        """`note` shows a message to the user."""
+        self._note = note
+        self._said: set[str] = set()
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def _show(self, text: str) -> None:
+        with self._lock:
+            if self._is_over or text in self._said or text.startswith(_SAID_HERE):
+                return
+            self._said.add(text)
+        self._note(text)
+
+    def _end_messages(self) -> None:
+        with self._lock:
+            self._is_over = True
+
+
 LOCAL = "local"
 """In place of an address: a cluster of processes on this machine."""
 _CONNECT_SECONDS = 10
@@ -198,12 +220,10 @@ _OF_ALL = "all"
 """The topic of dask's scheduler that tells which workers come and go."""
 _KILLED = "KilledWorker"
 """The error of a task that several workers were lost with."""
-_END_WITHOUT = "its workers end within a minute"
-"""What dask does with them: it waits for their tasks for half a minute."""
 _SAID = "the password of the store is not sent through dask"
 
 
-class DaskRunners:
+class DaskRunners(_Runners):
     """The tasks; used as `RunnerLauncher`."""
 
     def __init__(
@@ -215,21 +235,14 @@ class DaskRunners:
         note: Callable[[str], None],
     ) -> None:
         """`root` is the folder of the workspace; `note` shows a message to the user."""
+        super().__init__(note)
         self._root = root
         self._store = store
         self._scheduler = scheduler
         self._count = count
-        self._note = note
-        self._said: set[str] = set()
-        self._lock = threading.Lock()
-        self._is_over = False
         self._cluster: Any = None
         self._client: Any = None
         self._tasks: list[Any] = []
-        self._workers = LiveWorkers()
-        self._has_lost_scheduler = False
-        self.remark = ""
-        """What the end of the run says when the scheduler or all workers were lost; else empty."""
 
     def start(self, run: str, known: Collection[str]) -> None:
         """Submit the tasks; raises `EvalstoreError` when the scheduler cannot be reached.
@@ -244,7 +257,6 @@ class DaskRunners:
             self._client.subscribe_topic(_topic(run), self._show_event)
             self._client.subscribe_topic(_OF_ALL, self._watch_workers)
             workers = [*self._client.scheduler_info(n_workers=-1)["workers"]]
-            self._workers.add(workers)
             count = self._count or len(workers) or 1
             for number in range(count):
                 # Tasks beyond the workers that there are wait for those that come later.
@@ -276,12 +288,7 @@ class DaskRunners:
 
     def stop(self) -> None:
         """Cancel the tasks; those at work end when they next look at the run, which is over."""
-        with self._lock:
-            self._is_over = True
-            self.remark = self._workers.remark
-            if self._has_lost_scheduler:
-                lost = f"the scheduler '{self._scheduler}' was lost: {_END_WITHOUT}"
-                self.remark = f"{lost}, and this program did the rest"
+        self._end_messages()
         with suppress(Exception):  # the scheduler may be gone, and the run is recorded
             if self._client:
                 if self._tasks:
@@ -335,10 +342,9 @@ class DaskRunners:
             if isinstance(error, ImportError):
                 self._show("hint: install the same version of evalstore on all workers")
         elif self._client.status != "running":  # its tasks are cancelled here, not in the workers
-            self._has_lost_scheduler = True
             self._show(
                 f"the connection to the scheduler '{self._scheduler}' was lost: if it has ended, "
-                f"{_END_WITHOUT}, and this program does the rest"
+                "its workers end within a minute, and this program does the rest"
             )
 
     def _show_event(self, event: tuple[float, Any]) -> None:
@@ -347,24 +353,11 @@ class DaskRunners:
     def _watch_workers(self, event: tuple[float, Any]) -> None:
         """Show that a worker is gone which took part."""
         happened = event[1]
-        if happened["action"] == "add-worker":
-            self._workers.come(happened["worker"])
-        elif happened["action"] == "remove-worker":
-            own = {task.key for task in self._tasks}
-            text = self._workers.remove(
-                happened["worker"],
-                took_part=not own.isdisjoint(happened["processing-tasks"]),
-                is_expected=happened["expected"],
-            )
-            if text:
-                self._show(text)
-
-    def _show(self, text: str) -> None:
-        with self._lock:
-            if self._is_over or text in self._said:
-                return
-            self._said.add(text)
-        self._note(text)
+        own = {task.key for task in self._tasks}
+        if not own.isdisjoint(happened.get("processing-tasks", ())):
+            end = "has left" if happened["expected"] else "was lost"
+            worker = happened["worker"]
+            self._show(f"a worker of dask {end} ({worker}): the other runners do its work")
 
 
 @contextmanager
@@ -379,45 +372,6 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class LiveWorkers:
-    """The workers that a scheduler has, as its events tell; they may come before the list."""
-
-    def __init__(self) -> None:
-        self._live: set[str] = set()
-        self._gone: set[str] = set()
-        self._lost = 0
-        """How many of those that are gone took part in the run."""
-
-    def add(self, addresses: Iterable[str]) -> None:
-        """Add the workers of a list, unless they are known to be gone since it was made."""
-        self._live |= {*addresses} - self._gone
-
-    def come(self, address: str) -> None:
-        """Add a worker that has just come, also where one was lost that had its address."""
-        self._gone.discard(address)
-        self._live.add(address)
-
-    def remove(self, address: str, *, took_part: bool, is_expected: bool) -> str:
-        """Remove a worker; returns what the user is told, which is nothing if it took no part."""
-        self._live.discard(address)
-        self._gone.add(address)
-        if not took_part:
-            return ""
-        self._lost += 1
-        end = "has left" if is_expected else "was lost"
-        if not self._live:
-            return f"the last worker of dask {end} ({address}): this program does the rest"
-        left = plural_is(len(self._live), "worker")
-        return f"a worker of dask {end} ({address}): {left} left and the others do its work"
-
-    @property
-    def remark(self) -> str:
-        """Return that all workers were lost; empty while there are some, or if none was lost."""
-        if self._live or not self._lost:
-            return ""
-        return f"all workers of dask were lost ({self._lost:,}): this program did the rest"
 
 
 def take_part(address: str, run: str, keys_folder: str | None) -> dict[str, str] | None:
@@ -482,7 +436,7 @@ _OF_THE_COMMAND = ("EVALSTORE_RUN_", "EVALSTORE_JUDGE_", "EVALSTORE_PROGRESS", "
 """Prefixes of variables with options of this program, which are not those of its runners."""
 
 
-class RunnerProcesses:
+class RunnerProcesses(_Runners):
     """The processes; used as `RunnerLauncher`.
 
     Their standard input is a pipe from this program: when that ends, however it ends, they do.
@@ -497,18 +451,13 @@ class RunnerProcesses:
         note: Callable[[str], None],
     ) -> None:
         """`root` is the folder of the workspace; `note` shows a message to the user."""
+        super().__init__(note)
         self._root = root
         self._location = location
         self._store = store
         self._count = count or max(1, len(os.sched_getaffinity(0)) - 1)
-        self._note = note
-        self._said: set[str] = set()
         self._started: list[subprocess.Popen[str]] = []
         self._readers: list[threading.Thread] = []
-        self._is_over = False
-        self._lost = 0
-        """How many have died while the run was in progress."""
-        self._lock = threading.Lock()
 
     def start(self, run: str, known: Collection[str]) -> None:
         """Start the processes; `known` are warnings that were shown already."""
@@ -530,8 +479,7 @@ class RunnerProcesses:
 
     def stop(self) -> None:
         """Close the pipes, and wait until the processes have ended; one that hangs is killed."""
-        with self._lock:
-            self._is_over = True
+        self._end_messages()
         for process in self._started:
             assert process.stdin
             with suppress(OSError):
@@ -544,13 +492,6 @@ class RunnerProcesses:
                 process.wait()
         for reader in self._readers:
             reader.join(1.0)
-
-    @property
-    def remark(self) -> str:
-        """Return that all processes were lost; empty if they were not."""
-        if not self._started or self._lost < len(self._started):
-            return ""
-        return f"all processes of the run were lost ({self._lost:,}): this program did the rest"
 
     def _command(self, run: str) -> list[str]:
         location = self._location
@@ -581,15 +522,6 @@ class RunnerProcesses:
                 self._show(line.rstrip("\n"))
         code = process.wait()
         if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with self._lock:
-                self._lost += not self._is_over
             self._show(
                 f"process {process.pid} was ended by signal {-code}: the other runners do its work"
             )
-
-    def _show(self, text: str) -> None:
-        with self._lock:
-            if self._is_over or text in self._said or text.startswith(_SAID_HERE):
-                return
-            self._said.add(text)
-        self._note(text)

@@ -32,7 +32,6 @@ from evalstore.runs.execution.plan_execution import PlanExecution, wait_uninterr
 from evalstore.runs.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
 from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, is_halted_by
 from evalstore.runs.execution.sharing.work_sharing import WorkSharing
-from evalstore.runs.execution.writer import BurstLimit
 from evalstore.store import Store
 from evalstore.store.costs import OutputTokens
 from evalstore.store.driver import PATIENCE_SECONDS
@@ -43,6 +42,10 @@ __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again whether other runners have ended."""
+
+
+_PER_ITERATION = 8
+"""The number of answers that are taken in one iteration of the event loop: others wait."""
 
 
 class _Background(NamedTuple):
@@ -105,7 +108,7 @@ class Executor:
             halt=self.halt,
             failures=Counter(),
         )
-        self._bursts = BurstLimit()
+        self._bursts = asyncio.Semaphore(_PER_ITERATION)
         self._others = OthersProgress(environment)
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""

@@ -31,7 +31,7 @@ from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-from evalstore.runs.execution.writer import BurstLimit, Writer, run_in_thread
+from evalstore.runs.execution.writer import Writer, run_in_thread
 from evalstore.store.leases import OfferedItem, WorkRows
 
 T = TypeVar("T")
@@ -46,7 +46,8 @@ _LOOK_SECONDS = 0.2
 class PlanExecution:
     """Carries out one plan."""
 
-    def __init__(self, resources: RunResources, plan: Plan, bursts: BurstLimit) -> None:
+    def __init__(self, resources: RunResources, plan: Plan, bursts: asyncio.Semaphore) -> None:
+        """`bursts` limits how many answers are taken before other tasks have their turn."""
         self._resources, self._accounting = resources, resources.accounting
         self._writer = resources.accounting.writer
         self._leases, self._sharing, self._bursts = resources.leases, resources.sharing, bursts
@@ -251,7 +252,8 @@ class PlanExecution:
                 await self._claim_again(job)
                 return
             try:
-                await self._bursts.wait()
+                async with self._bursts:
+                    await asyncio.sleep(0)
             finally:  # the answer is paid, so it is stored even when the run is cancelled
                 await self._add_answer(question, session)
 

@@ -302,6 +302,34 @@ def test_an_answer_is_stored_and_judged(lab: Lab) -> None:
 
 
 @IN_A_FILE
+def test_a_burst_of_answers_leaves_time_to_other_tasks(lab: Lab) -> None:
+    """All forty answers come in one iteration of the event loop; eight are taken in each."""
+    lab.limits = Limits(concurrency=160)
+    lab.add(attempts=40)
+    taken = [0]
+
+    async def run() -> None:
+        all_asked = asyncio.Event()
+
+        async def answer(count: int) -> Reply:
+            if count == 40:
+                all_asked.set()
+            await all_asked.wait()
+            return Reply("answer")
+
+        lab.act = lambda _request, count: answer(count)
+        executing = asyncio.create_task(lab.execute(lab.executor()))
+        while not executing.done():
+            await asyncio.sleep(0)
+            taken.append(lab.seen.count(("asked", 1)))
+        await executing
+
+    asyncio.run(run())
+    assert taken[-1] == 40
+    assert max(now - before for before, now in itertools.pairwise(taken)) <= 8
+
+
+@IN_A_FILE
 def test_the_scripted_provider_takes_the_same_path(lab: Lab) -> None:
     lab.add("What?")
     lab.candidate = ScriptedProvider([{"when": "What", "answer": " 42 \n"}])

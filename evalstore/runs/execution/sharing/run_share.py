@@ -37,10 +37,6 @@ class RunnerLauncher(Protocol):
     def stop(self) -> None:
         """End those that are still at work."""
 
-    @property
-    def remark(self) -> str:
-        """Return what the end of the run says when all were lost; empty if they were not."""
-
 
 class SharedWork(NamedTuple):
     """A run that this runner carries out together with others."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.runs.runners import LiveWorkers, find_secrets
+from evalstore.runs.runners import find_secrets
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
@@ -172,9 +172,7 @@ def test_a_worker_that_comes_later_takes_part_and_one_may_go(team: Team, cluster
     assert team.query("SELECT count(*) FROM sessions") == [(300,)]
 
 
-def test_workers_that_are_lost_are_told_one_by_one_and_at_the_end(
-    team: Team, cluster: Cluster
-) -> None:
+def test_workers_that_are_lost_are_told_one_by_one(team: Team, cluster: Cluster) -> None:
     team.write(200, below=JSON)
     gate = Gate(team.server)
     process = team.start("run", *launch(cluster))
@@ -188,16 +186,9 @@ def test_workers_that_are_lost_are_told_one_by_one_and_at_the_end(
         told.append(process.stderr.readline())
     gate.open()
     out, err = process.communicate(timeout=SECONDS)
-    place = r"\(tcp://127\.0\.0\.1:\d+\)"
-    assert re.fullmatch(
-        f"a worker of dask was lost {place}: 1 worker is left and the others do its work\n", told[0]
-    )
-    assert re.fullmatch(
-        f"the last worker of dask was lost {place}: this program does the rest\n",
-        told[1],
-    )
-    end = "warning: all workers of dask were lost (2): this program did the rest\n"
-    assert (process.returncode, err.count("dask"), end in err) == (0, 1, True), err
+    lost = r"a worker of dask was lost \(tcp://127\.0\.0\.1:\d+\): the other runners do its work\n"
+    assert all(re.fullmatch(lost, line) for line in told), told
+    assert (process.returncode, "dask" in err) == (0, False), err
     assert "200 pass" in out
     assert team.query("SELECT count(*) FROM sessions") == [(200,)]
 
@@ -218,40 +209,9 @@ def test_a_scheduler_that_is_lost_is_told_and_the_run_goes_on(team: Team, cluste
     )
     gate.open()
     out, err = process.communicate(timeout=SECONDS)
-    end = (
-        f"warning: the scheduler '{address}' was lost: its workers end within a minute, and this "
-        "program did the rest\n"
-    )
-    assert (process.returncode, err.count("scheduler"), end in err) == (0, 1, True), err
+    assert (process.returncode, "scheduler" in err) == (0, False), err
     assert "200 pass" in out
     assert team.query("SELECT count(*) FROM sessions") == [(200,)]
-
-
-def test_a_worker_that_took_no_part_is_not_mentioned() -> None:
-    workers = LiveWorkers()
-    assert workers.remove("tcp://early", took_part=False, is_expected=True) == ""
-    workers.add(["tcp://early", "tcp://a", "tcp://b", "tcp://c"])  # listed before it left
-    assert workers.remove("tcp://a", took_part=False, is_expected=False) == ""
-    assert workers.remove("tcp://b", took_part=True, is_expected=True) == (
-        "a worker of dask has left (tcp://b): 1 worker is left and the others do its work"
-    )
-    assert workers.remark == ""
-    assert workers.remove("tcp://c", took_part=False, is_expected=True) == ""
-    assert workers.remark == "all workers of dask were lost (1): this program did the rest"
-    workers.come("tcp://d")
-    assert workers.remark == ""
-
-
-def test_a_worker_that_comes_back_to_its_address_is_not_lost() -> None:
-    workers = LiveWorkers()
-    workers.come("tcp://a")
-    workers.remove("tcp://a", took_part=True, is_expected=False)
-    workers.add(["tcp://a"])  # listed before it was lost
-    assert workers.remark == "all workers of dask were lost (1): this program did the rest"
-    workers.come("tcp://a")
-    assert workers.remark == ""
-    workers.come("tcp://b")
-    assert "1 worker is left" in workers.remove("tcp://b", took_part=True, is_expected=False)
 
 
 def test_workers_finish_a_run_whose_driver_has_died_and_it_can_be_joined(

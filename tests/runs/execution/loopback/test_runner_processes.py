@@ -152,8 +152,6 @@ def test_slow_checks_of_stored_answers_are_divided(team: Team) -> None:
 class JoinsBeforeTheFirstPlan:
     """Does all the work of a run before the program that has begun it does any."""
 
-    remark = ""
-
     def __init__(self, location: Location) -> None:
         self._location = location
         self.joined: JoinReport | None = None
