@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
@@ -22,7 +22,6 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import (
     CellResult,
     LeafBuilder,
-    as_result,
     compute_results,
     find_feedback,
 )
@@ -30,7 +29,8 @@ from evalstore.planning.settled_parts import SettledParts
 from evalstore.results.growing_results import CellMarks
 from evalstore.results.names import name_field, prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.store.results import iterate_entries
+from evalstore.store.results import FoundRows, TaggedResult
+from evalstore.store.rows.row_queries import Among
 from evalstore.store.schema.table_definitions import EVALUATIONS
 from evalstore.store.trees.tree_nodes import build_tree
 from evalstore.workspace.settings.settings import Settings, candidate_order
@@ -51,6 +51,7 @@ MOST_SHOWN = 20
 """The most judged cases that are kept with their feedback."""
 
 
+_DID_NOT_PASS = ("error", "fail", "undecided")
 _Place = tuple[str, int, int]
 """A file, the number of a case, and the number among what has both."""
 
@@ -89,9 +90,8 @@ class RunTotals:
         self.models: dict[str, Counter[str | None]] = {}
         """Candidate -> how many of its cells have each verdict."""
         self.notable: list[Result] = []
-        """The first few results that did not pass, and the first few that are pending."""
-        self._noted: list[_Place] = []
-        """The places of the notable results."""
+        """The first few results that did not pass, and the first few that are pending, once the
+        tree of all results is stored."""
         self._appeared: dict[str, _Place] = {}
         """The place of the first result of each candidate."""
         self.feedback: dict[Decision, str] = {}
@@ -121,9 +121,6 @@ class RunTotals:
         self._count_votes(cells, costs)
         cells, added = self._store_carried(cells, costs)
         words = [result.word for result in cells]
-        notable = [
-            result for result, word in zip(cells, words, strict=True) if word not in ("pass", None)
-        ]
         self._count_words(cells, words)
         for result in cells:
             if result.attempts and any(verdict != "pass" for verdict in result.attempts):
@@ -139,7 +136,6 @@ class RunTotals:
             self._recorder.count(asked, sum(map(len, outcome.votes.values())) + added)
         self._leaves.add(cells)
         self._leaves.store(self._project.store)
-        self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome, costs)
 
@@ -190,20 +186,6 @@ class RunTotals:
                 self._answered[question] = counted + len(stored) + made
         self.saved += sum(costs[id] for id in again if id in costs)
 
-    def _note(self, cells: list[CellResult]) -> None:
-        pending = sum(1 for result in self.notable if result.word == "pending")
-        room = {True: MOST_PENDING - pending, False: MOST_SHOWN - len(self.notable) + pending}
-        kept = []
-        for cell in cells:
-            is_pending = cell.word == "pending"
-            if room[is_pending] > 0:
-                room[is_pending] -= 1
-                kept.append(cell)
-        results = [as_result(cell) for cell in kept]
-        self.feedback |= find_feedback(self._project.store, (result.decision for result in results))
-        self.notable += results
-        self._noted += [(cell.cell.file, cell.cell.number, 0) for cell in kept]
-
     def add_settled(self) -> None:
         """Add the settled parts; call it after the last batch."""
         if not self._settled:
@@ -227,30 +209,6 @@ class RunTotals:
         names = prompt_labels(self._project, settled_places(self._settled))
         for path, prompts in names.items():
             self.prompts[path] = prompts | self.prompts.get(path, {})
-        self._note_settled()
-
-    def _note_settled(self) -> None:
-        """Put the first results of settled parts that did not pass among the notable ones."""
-        store = self._project.store
-        found: list[tuple[_Place, Result]] = []
-        for path, first, part in self._settled.places():
-            if len(found) >= MOST_SHOWN:
-                break
-            if any(verdict not in ("pass", None) for _, verdict, _ in part.words):
-                batches = iterate_entries(store, {path: part.results})
-                results = (result for batch in batches for result, _ in batch)
-                failed = (result for result in results if result.verdict not in ("pass", None))
-                found += [((path, first, number), result) for number, result in enumerate(failed)]
-        known = [*zip(self._noted, self.notable, strict=True), *found]
-        known.sort(key=lambda noted: noted[0])
-        room = {True: MOST_PENDING, False: MOST_SHOWN}
-        self.notable = []
-        for _, result in known:
-            is_pending = result.word == "pending"
-            room[is_pending] -= 1
-            if room[is_pending] >= 0:
-                self.notable.append(result)
-        self.feedback |= find_feedback(store, (result.decision for result in self.notable))
 
     def count(self, word: str | None) -> int:
         """Return the number of cells with a verdict, or `pending`."""
@@ -269,8 +227,24 @@ class RunTotals:
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""
         root, contents = build_tree(self._leaves.finish_all())
-        self._leaves.store(self._project.store, contents)
+        store = self._project.store
+        self._leaves.store(store, contents)
+        found = [*self._find(root, _DID_NOT_PASS, MOST_SHOWN)]
+        found += self._find(root, ("pending",), MOST_PENDING)
+        found.sort(key=lambda each: (each.result.file, each.number))
+        self.notable = [each.result for each in found]
+        self.feedback |= find_feedback(store, (result.decision for result in self.notable))
         return root
+
+    def _find(self, root: str, words: tuple[str, ...], most: int) -> Iterator[TaggedResult]:
+        """Yield the first results of a stored tree with some verdicts, or `pending`."""
+
+        def has_some(file: str) -> bool:
+            return any(self.files.get(file, Counter())[word] for word in words)
+
+        if any(map(has_some, self.files)):
+            found = FoundRows(self._project.store, root, [Among("verdict", words)], has_some)
+            yield from islice(chain.from_iterable(found.batches()), most)
 
     # --- stores the judgements that a run carries over from other evaluation versions
 
