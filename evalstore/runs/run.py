@@ -186,7 +186,7 @@ def run(
         snapshot = project.store_versions()
         project.reading.save_index(project.workspace)
         origin = RunOrigin(
-            snapshot=snapshot,
+            cases=snapshot,
             started=started,
             selection=fields_to_json(
                 replace(about, paths=project.place_paths(about.paths)), defaults=False

@@ -51,13 +51,14 @@ _OPTIONS = ("concurrency", "timeout", "retries", "judge_only", "max_time", "exit
 class RunOrigin(NamedTuple):
     """Where a run comes from: its cases, and who has begun it."""
 
-    snapshot: str
+    cases: str
+    """The id of their snapshot."""
     started: int
     selection: dict[str, Json]
     message: str | None
     git: RunCommit | None
     author: str | None
-    sources: str | None = None
+    sources: str | None
 
 
 def share_run(
@@ -112,12 +113,7 @@ def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[
         "files": {**_read_applications(project), **_read_files(workspace)},
         "config": workspace.config.name,
         "overrides": list(project.location.overrides),
-        "cases": origin.snapshot,
-        "started": origin.started,
-        "selection": origin.selection,
-        "message": origin.message,
-        "git": list(origin.git) if origin.git else None,
-        "sources": origin.sources,
+        **origin._asdict(),
         "options": {name: getattr(options, name) for name in _OPTIONS},
     }
 
@@ -192,7 +188,7 @@ def restored(store: Store, location: Location, run: SharedRun) -> Iterator[Resto
         )
         origin = _restore_origin(run)
         yield RestoredRun(
-            _open(store, inner, origin.snapshot),
+            _open(store, inner, origin.cases),
             origin,
             _restore_selection(run),
             RunOptions(**run.description["options"]),
@@ -233,16 +229,9 @@ def _write_files(run: SharedRun, folder: Path) -> None:
 
 def _restore_origin(run: SharedRun) -> RunOrigin:
     """Return where a run in progress comes from."""
-    described = run.description
-    return RunOrigin(
-        described["cases"],
-        described["started"],
-        described["selection"],
-        described["message"],
-        RunCommit(*described["git"]) if described["git"] else None,
-        described.get("author"),
-        described.get("sources"),
-    )
+    values = {name: run.description.get(name) for name in RunOrigin._fields}
+    git = RunCommit(*values["git"]) if values["git"] else None
+    return RunOrigin(**{**values, "git": git})
 
 
 def _open(store: Store, location: Location, snapshot: str) -> Project:
@@ -387,7 +376,7 @@ def make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
         ended=max(finished.ended, origin.started),
         status=_status(finished.totals, outcome),
         message=origin.message,
-        snapshot=origin.snapshot,
+        snapshot=origin.cases,
         results=finished.totals.store_tree(),
         candidates=tuple(
             RunCandidate(candidate.id, candidate.model, candidate.temperature)

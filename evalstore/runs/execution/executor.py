@@ -136,7 +136,7 @@ class Executor:
         budget = None
         if self._share and self._shared and self._shared.cost_limit is not None:
             limit = self._shared.cost_limit  # of all runners together
-            budget = SharedBudget(self._share, limit, self.sharing.stopped.are_all)
+            budget = SharedBudget(self._share, limit, self.sharing.stopped.find)
         caller = ModelCaller(limits, environment, leases.is_ours, budget)
         is_limited = budget is not None or limits.max_cost is not None
         accounts = (caller.rate_limiter(end.account) for end in models.all())
@@ -167,7 +167,7 @@ class Executor:
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
             asyncio.create_task(self.sharing.presence.keep_alive()),
-            asyncio.create_task(OutageNews(self._store, self._resources.environment.warn).tell()),
+            asyncio.create_task(_tell_of_outages(self._store, self._resources.environment.warn)),
         )
         return self
 
@@ -369,29 +369,14 @@ _TOLD_AFTER = 3.0
 """Seconds after which an outage is worth a message."""
 
 
-class OutageNews:
-    """Looks at the store from time to time."""
-
-    def __init__(self, store: Store, tell: Callable[[str], None]) -> None:
-        self._store, self._tell = store, tell
-        self._told = 0.0
-        """How long the outage that was told of has lasted, as far as was seen; 0 without one."""
-
-    async def tell(self) -> None:
-        """Tell of each outage of some seconds, and of its end, until this is cancelled."""
-        try:
-            while True:
-                await asyncio.sleep(_LOOK_SECONDS)
-                self._look()
-        finally:
-            self._look()
-
-    def _look(self) -> None:
-        away = self._store.seconds_away
-        if self._told and not away:
-            self._tell(f"the store answers again, after {self._told:.0f} s")
-        elif away >= _TOLD_AFTER and not self._told:
-            self._tell(
-                f"the store does not answer: waiting for it, for up to {PATIENCE_SECONDS:g} s"
-            )
-        self._told = away if away >= _TOLD_AFTER else 0.0
+async def _tell_of_outages(store: Store, tell: Callable[[str], None]) -> None:
+    """Tell of each outage of some seconds, and of its end, until this is cancelled."""
+    is_told = False
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        if not is_told and store.seconds_away >= _TOLD_AFTER:
+            is_told = True
+            tell(f"the store does not answer: waiting for it, for up to {PATIENCE_SECONDS:g} s")
+        elif is_told and not store.seconds_away:
+            is_told = False
+            tell("the store answers again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,26 +117,21 @@ def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
         workspace = open_workspace(location)
     except WorkspaceError as error:
         return CheckReport(error.problems, 0, 0)
-    with _known_store(location, workspace) as store:
+    store = _open_store(location, workspace)
+    with closing(store) if store else nullcontext():
         return _check(location, paths, workspace, store)
 
 
-@contextmanager
-def _known_store(location: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
+def _open_store(location: Location, workspace: WorkspaceFolder) -> Store | None:
     """Return the store; None when there is none or it cannot be used."""
     try:
         place = locate_store(workspace, location)
         is_there = not isinstance(place, Path) or place.exists()
-        store = Store.open(place, create=False) if is_there else None
+        return Store.open(place, create=False) if is_there else None
     except OutsideError:
         raise
     except EvalstoreError:
-        store = None
-    try:
-        yield store
-    finally:
-        if store is not None:
-            store.close()
+        return None
 
 
 def _check(

@@ -109,8 +109,8 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again what the calls of other runners have left."""
 
 
-AreStopped = Callable[[Collection[str]], Awaitable[bool]]
-"""Returns whether the processes of all these runners are stopped for long."""
+FindStopped = Callable[[Collection[str]], Awaitable[set[str]]]
+"""Returns those of these runners whose process is stopped for long."""
 
 
 class SharedBudget:
@@ -121,9 +121,9 @@ class SharedBudget:
     paid; what one has reserved whose process is stopped for long is not waited for.
     """
 
-    def __init__(self, share: ShareWriter, limit: float, are_stopped: AreStopped) -> None:
+    def __init__(self, share: ShareWriter, limit: float, find_stopped: FindStopped) -> None:
         self._share = share
-        self._are_stopped = are_stopped
+        self._find_stopped = find_stopped
         self._limit = limit
         self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
         """What calls may cost, with what is set when they may be made, or must not."""
@@ -192,7 +192,7 @@ class SharedBudget:
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
         reserving = self._share.reserving
-        return bool(reserving) and not await self._are_stopped(reserving)
+        return bool(reserving) and bool(reserving - await self._find_stopped(reserving))
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
         waiting = [(usd, granted) for usd, granted in batch if not granted.done()]

@@ -298,14 +298,6 @@ class StoppedRunners:
         self.warn_of(stopped)
         return {holder.id for holder in stopped}
 
-    async def are_all(self, runners: Collection[str]) -> bool:
-        """Return whether the processes of all these runners are stopped for long, and warn then."""
-        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
-        if len(stopped) < len(runners):
-            return False
-        self.warn_of(stopped)
-        return True
-
     def warn_of(self, holders: Iterable[LeaseHolder]) -> None:
         """Warn of stopped runners, if there are any."""
         processes = sorted({holder.pid for holder in holders})

@@ -32,8 +32,8 @@ WAITING = f"{_IN_TRANSACTION} wait_event_type = 'Lock'"
 IDLE = f"{_IN_TRANSACTION} state = 'idle in transaction' AND now() - state_change > '1s'"
 
 
-async def nobody_is_stopped(_runners: object) -> bool:
-    return False
+async def nobody_is_stopped(_runners: object) -> set[str]:
+    return set()
 
 
 @pytest.fixture
