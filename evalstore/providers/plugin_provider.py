@@ -13,6 +13,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from evalstore.core.values import Reply, Request, Text
@@ -29,21 +30,23 @@ class PluggedProvider:
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._services: dict[str, Any] = {}
-        self._providers: dict[str, Provider] = {}
-        self._is_provider: bool | None = None
-        """None until the class is loaded."""
+        self._class: Any = None
+        """The class that the entry point names, once it is loaded."""
+        self._instances: dict[str, Any] = {}
+        """Model code -> its provider or service."""
         self._busy = asyncio.Lock()
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Return a provider's reply, or a service's text; a late service is not stopped."""
         began = time.monotonic()
-        if self._is_provider is None:  # what a package loads may take long
+        if self._class is None:  # what a package loads may take long
             async with deadline(timeout):
-                self._is_provider = hasattr(await asyncio.to_thread(self._load), "ask")
-        if self._is_provider:
+                load = plugged_in()[self._kind].load
+                self._class = await asyncio.to_thread(self._guard, load)
+        if hasattr(self._class, "ask"):
             async with deadline(timeout):
-                reply = await self._provider(request.code).ask(request, timeout=timeout)
+                provider: Provider = self._guard(lambda: self._instance(request.code))
+                reply = await provider.ask(request, timeout=timeout)
             if not isinstance(reply, Reply):
                 raise self._no_reply("no reply", reply)
             return reply if reply.latency else replace(reply, latency=time.monotonic() - began)
@@ -51,71 +54,46 @@ class PluggedProvider:
         async with self._busy:
             began = time.monotonic()
             async with deadline(timeout):
-                text = await asyncio.to_thread(self._call, request, prompt)
-        return replace(Reply(text), finish_reason="stop", latency=time.monotonic() - began)
+                execute = partial(self._execute, request, prompt)
+                text = await asyncio.to_thread(self._guard, execute)
+        if not isinstance(text, str):
+            raise self._no_reply("no text", text)
+        return Reply(text, finish_reason="stop", latency=time.monotonic() - began)
 
-    def _load(self) -> Any:
-        """Load the class that the entry point names; raises `ProviderError`."""
+    def _guard(self, call: Callable[[], Any]) -> Any:
+        """Return what the code of the package returns; raises `ProviderError` for its errors."""
         try:
-            return plugged_in()[self._kind].load()
+            return call()
         except Exception as error:
-            raise self._failed(error) from error
-
-    def _provider(self, code: str) -> Provider:
-        if code not in self._providers:
-            try:
-                self._providers[code] = _construct(self._load(), self._arguments(code))
-            except ProviderError:
-                raise
-            except Exception as error:
-                raise self._failed(error) from error
-        return self._providers[code]
-
-    def _arguments(self, code: str) -> dict[str, str]:
-        return {"provider": self._kind, "model": code}
-
-    def _failed(self, error: Exception) -> ProviderError:
-        words = clean(str(error), find_secrets(None)) or type(error).__name__
-        return ProviderError("service", f"the service '{self._kind}' failed: {words}")
+            words = clean(str(error), find_secrets(None)) or type(error).__name__
+            message = f"the service '{self._kind}' failed: {words}"
+            raise ProviderError("service", message) from error
 
     def _no_reply(self, lack: str, reply: object) -> ProviderError:
         words = f"the service '{self._kind}' gave {lack} but {type(reply).__name__}"
         return ProviderError("malformed", words)
 
-    def _call(self, request: Request, prompt: str) -> str:
-        try:
-            service = self._service(request.code)
-            for name, value in (
-                ("temperature", request.temperature),
-                ("tokens", request.max_output_tokens),
-            ):
-                if value is not None and hasattr(service, name):
-                    setattr(service, name, value)
-            text = service.execute_prompt(prompt)
-        except Exception as error:
-            raise self._failed(error) from error
-        if not isinstance(text, str):
-            raise self._no_reply("no text", text)
-        return text
+    def _instance(self, code: str) -> Any:
+        if code not in self._instances:
+            arguments = {"provider": self._kind, "model": code}
+            self._instances[code] = _construct(self._class, arguments)
+        return self._instances[code]
 
-    def _service(self, code: str) -> Any:
-        if code not in self._services:
-            self._services[code] = _make(plugged_in()[self._kind].load(), self._arguments(code))
-        return self._services[code]
+    def _execute(self, request: Request, prompt: str) -> Any:
+        service = self._instance(request.code)
+        for name, text in (("provider", self._kind), ("model", request.code)):
+            if getattr(service, name, None) is None:
+                setattr(service, name, text)
+        numbers = {"temperature": request.temperature, "tokens": request.max_output_tokens}
+        for name, number in numbers.items():
+            if number is not None and hasattr(service, name):
+                setattr(service, name, number)
+        return service.execute_prompt(prompt)
 
     async def close(self) -> None:
         """Close the providers; services have nothing to close."""
-        for provider in self._providers.values():
-            await provider.close()
-
-
-def _make(factory: Callable[..., Any], attributes: Mapping[str, str]) -> Any:
-    """Create a service, and set its provider and its model."""
-    service = _construct(factory, attributes)
-    for name, value in attributes.items():
-        if getattr(service, name, None) is None:
-            setattr(service, name, value)
-    return service
+        for instance in self._instances.values() if hasattr(self._class, "ask") else ():
+            await instance.close()
 
 
 def _construct(factory: Callable[..., Any], arguments: Mapping[str, str]) -> Any:
