@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 
 from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
-from evalstore.core.runs import Run
 from evalstore.core.values import SPECIAL_TAGS
 from evalstore.planning.options import RunOptions
 from evalstore.planning.project import Project
@@ -18,22 +16,20 @@ from evalstore.workspace.settings.settings import Settings, Threshold
 
 
 def decide(
-    project: Project,
-    report: RunReport,
-    options: RunOptions,
-    thresholds: ThresholdGates | None = None,
+    project: Project, report: RunReport, options: RunOptions, results: str | None = None
 ) -> None:
     """Set the gate and the exit code of a report.
 
     The gate passes only if there are verdicts, and if no missing verdict could make it fail.
+    `results` is the id of the tree of results, for the thresholds of the settings.
     """
     covered: Mapping[str, Mapping[str | None, int]] = {}
     report.missed = []
-    if thresholds:
-        report.thresholds = thresholds.gates
+    if results and project.settings.thresholds:
+        report.thresholds, found = _find_gates(project.store, project.settings, results)
         if options.fail_on == "failure" and options.threshold is None:
-            report.missed = [gate for gate in thresholds.gates if not gate.reached]
-            covered = thresholds.covered
+            report.missed = [gate for gate in report.thresholds if not gate.reached]
+            covered = found
     failing = bool(report.missed) or _is_failing(project, report, options, covered)
     counts = report.totals.verdicts
     # A regression is found without its decision: undecided is not a pass either.
@@ -106,22 +102,18 @@ def _is_failing(
 # --- the gates of a run that the thresholds of the settings make, by tag, file or model
 
 
-@dataclass
-class ThresholdGates:
-    """The gates of a run, and the results that they decide about."""
-
-    gates: list[ThresholdGate] = field(default_factory=list)
-    covered: dict[str, Counter[str | None]] = field(default_factory=dict)
-    """Test file -> how many of the results with a gate have each verdict."""
+_Words = dict[str, Counter[str | None]]
+"""Test file -> how many results have each verdict."""
 
 
-def find_gates(store: Store, settings: Settings, run: Run) -> ThresholdGates | None:
-    """Return the gates of a run, in the order of the settings; None if they have none."""
-    if not settings.thresholds:
-        return None
-    found = ThresholdGates()
+def _find_gates(
+    store: Store, settings: Settings, results: str
+) -> tuple[list[ThresholdGate], _Words]:
+    """Return the gates of a run, in the order of the settings, and the results that have one."""
+    gates: list[ThresholdGate] = []
+    covered: _Words = {}
     groups: list[dict[tuple[str, ...], Counter[str | None]]] = [{} for _ in settings.thresholds]
-    for file, model, kind, verdict, count in store.count_results_by_kind(run.results):
+    for file, model, kind, verdict, count in store.count_results_by_kind(results):
         tags, is_covered = kind.get("tags", ()), False
         for threshold, counts in zip(settings.thresholds, groups, strict=True):
             if set(threshold.where) <= set(tags):
@@ -129,15 +121,15 @@ def find_gates(store: Store, settings: Settings, run: Run) -> ThresholdGates | N
                 for group in _groups(threshold, tags, file, model):
                     counts.setdefault(group, Counter())[verdict] += count
         if is_covered:
-            found.covered.setdefault(file, Counter())[verdict] += count
+            covered.setdefault(file, Counter())[verdict] += count
     for threshold, counts in zip(settings.thresholds, groups, strict=True):
         for group, words in sorted(counts.items()):
             judged = words.total() - words[None]
             by = dict(zip(threshold.by, group, strict=True))
-            found.gates.append(
+            gates.append(
                 ThresholdGate(threshold.where, by, threshold.pass_rate, words["pass"], judged)
             )
-    return found
+    return gates, covered
 
 
 def _groups(

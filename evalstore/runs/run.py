@@ -52,7 +52,7 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels import count_labelled
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
-from evalstore.runs.gate import decide, find_gates, reaches_threshold
+from evalstore.runs.gate import decide, reaches_threshold
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
 from evalstore.runs.run_record import (
     FinishedRun,
@@ -232,7 +232,7 @@ def run(
         note_scripts(project, selection, {id for id, _ in outcome.spending})
         report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options, baseline)
-        decide(project, report, options, find_gates(project.store, project.settings, recorded))
+        decide(project, report, options, recorded.results)
         return report
 
 

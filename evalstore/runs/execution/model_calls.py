@@ -545,17 +545,13 @@ class CallSizes:
         self._means |= outputs
         self._counts |= dict.fromkeys(outputs, _STORED)
 
-    def is_known(self, model: ModelKey) -> bool:
-        """Return whether a call of this model has ended before, if only with a failure."""
-        return model in self._means or model in self._called
-
     async def wait_until_known(self, model: ModelKey) -> None:
         """Let one call of a model go first, and the others wait until it has ended.
 
         So a model whose answers are very long does not use many times the limit before the first
         of them is there. Whoever returns while the size is not known must call `end`.
         """
-        while not self.is_known(model):
+        while model not in self._means and model not in self._called:
             if (first := self._first_calls.get(model)) is None:
                 self._first_calls[model] = asyncio.Event()
                 return
