@@ -116,18 +116,15 @@ FindStopped = Callable[[Collection[str]], Awaitable[set[str]]]
 class SharedBudget:
     """The limit of a shared run, in USD; used as `Budget`.
 
-    What a call may cost is reserved in the store before it is made. Calls that wait at the same
-    time are reserved together. What a dead runner had reserved counts as spent, as its calls may be
-    paid; what one has reserved whose process is stopped for long is not waited for.
+    What a call may cost is reserved in the store before it is made. What a dead runner had reserved
+    counts as spent, as its calls may be paid; what one has reserved whose process is stopped for
+    long is not waited for.
     """
 
     def __init__(self, share: ShareWriter, limit: float, find_stopped: FindStopped) -> None:
         self._share = share
         self._find_stopped = find_stopped
         self._limit = limit
-        self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
-        """What calls may cost, with what is set when they may be made, or must not."""
-        self._granting: asyncio.Task[None] | None = None
         self._calls_in_flight = 0
         self._settled = asyncio.Event()
 
@@ -144,12 +141,15 @@ class SharedBudget:
 
     async def reserve(self, usd: float) -> None:
         """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
-        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((usd, granted))
-        if self._granting is None or self._granting.done():
-            self._granting = asyncio.create_task(self._grant())
-        if not await granted:
-            raise OverBudgetError
+        delay = _FIRST_LOOK
+        while not await self._share.reserve(usd):
+            if not self._calls_in_flight and not await self._may_be_settled():
+                raise OverBudgetError
+            self._settled.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), delay)
+            delay = min(1.5 * delay, _LONGEST_LOOK)
+        self._calls_in_flight += 1
 
     def settle(self, reserved: float, cost: float) -> None:
         """Replace the reserved cost of a call that has ended with its real cost."""
@@ -159,55 +159,7 @@ class SharedBudget:
         self._share.spent += cost
         self._settled.set()
 
-    async def _grant(self) -> None:
-        """Reserve what calls wait for, until none waits."""
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            try:
-                await self._grant_all(batch)
-            except BaseException as error:
-                for _, granted in [*batch, *self._waiting]:
-                    if not granted.done():
-                        granted.set_exception(error)
-                self._waiting = []
-                if not isinstance(error, Exception):
-                    raise
-                return  # the calls that wait raise it
-
-    async def _grant_all(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> None:
-        """Reserve these costs together if they fit, else one after the other."""
-        if len(batch) > 1 and await self._try(batch):
-            return
-        for call in batch:
-            delay = _FIRST_LOOK
-            while not call[1].done() and not await self._try([call]):
-                if not self._calls_in_flight and not await self._may_be_settled():
-                    _answer(call[1], granted=False)
-                    break
-                self._settled.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._settled.wait(), delay)
-                delay = min(1.5 * delay, _LONGEST_LOOK)
-
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
         reserving = self._share.reserving
         return bool(reserving) and bool(reserving - await self._find_stopped(reserving))
-
-    async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
-        waiting = [(usd, granted) for usd, granted in batch if not granted.done()]
-        total = sum(usd for usd, _ in waiting)
-        if not await self._share.reserve(total):
-            return False
-        for usd, granted in waiting:
-            if granted.done():  # cancelled meanwhile
-                self._share.reserved -= usd
-            else:
-                self._calls_in_flight += 1
-                granted.set_result(True)
-        return True
-
-
-def _answer(waiting: asyncio.Future[bool], *, granted: bool) -> None:
-    if not waiting.done():  # it may be cancelled
-        waiting.set_result(granted)
