@@ -4,8 +4,8 @@ Each answer is stored and judged as soon as it arrives. A failure is logged, and
 missing, so that the next run asks for it again. A lease is taken on each question and judgement
 first, so that runs on one store share the work. The clock and randomness are arguments.
 
-`plan_execution` is the loop of one plan, `judgement_queue` queues its judgements, and
-`plan_progress` counts what is left.
+`plan_execution` is the loop of one plan with its judgements, and `plan_progress` counts what is
+left.
 """
 
 from __future__ import annotations
