@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.store import Store
-    from evalstore.store.rows.row_queries import ResultLeaf
     from evalstore.store.search.index import Report, SearchIndex
 
 In = Literal["answers", "feedback", "tests"]
@@ -469,20 +468,21 @@ class _SearchedTexts:
 
         Results that a newer run has at the same place of a file are not read again.
         """
-        searched: set[tuple[str, ResultLeaf]] = set()
+        searched: set[tuple[str, str]] = set()
         for run in runs:
             if not self._database.execute(_LEFT).fetchone()[0]:
                 break
-            leaves = [each for each in store.find_tree_leaves(run.results) if each not in searched]
-            searched.update(leaves)
+            all_leaves = store.find_tree_leaves(run.results)
+            leaves = [leaf for leaf in all_leaves if (leaf.file, leaf.id) not in searched]
+            searched.update((leaf.file, leaf.id) for leaf in leaves)
             for batch in in_small_batches(leaves):
                 if not go_on():
                     return False
-                found = store.find_result_ids(leaf for _, leaf in batch)
+                found = store.find_result_ids(batch)
                 self._database.execute("DELETE FROM results")
                 rows = (
-                    (id, file, each.row, each.model, each.prompt, each.prompts)
-                    for file, leaf in batch
+                    (id, leaf.file, each.row, each.model, each.prompt, each.prompts)
+                    for leaf in batch
                     for each in found[leaf.id]
                     for id in each.ids
                 )

@@ -20,7 +20,7 @@ from evalstore.core.runs import Run, RunSources, describe_sources, restore_sourc
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_digits, damaged, split_ids
-from evalstore.store.rows.row_queries import Among, FileLeaf, ResultLeaf
+from evalstore.store.rows.row_queries import Among, ResultLeaf
 from evalstore.store.rows.row_tables import VERDICT_OF
 from evalstore.store.trees.case_chunks import OF_PARTS, has_parts
 from evalstore.store.trees.tree_nodes import find_entry, read_tree
@@ -128,7 +128,7 @@ class FoundRows:
     ) -> None:
         """`covers` returns whether a file is wanted."""
         self._store, self._wanted = store, wanted
-        self._leaves = [each for each in store.find_file_leaves(tree) if covers(each.file)]
+        self._leaves = [each for each in store.find_tree_leaves(tree) if covers(each.file)]
         self._read_kind = cache(partial(_read_kind, share_tuples()))
 
     def batches(self) -> Iterator[list[TaggedResult]]:
@@ -138,11 +138,11 @@ class FoundRows:
     def page(self, offset: int, limit: int) -> tuple[list[TaggedResult], int]:
         """Return so many results after the first ones, and how many there are in all."""
         total = start = 0
-        listed: list[FileLeaf] = []
+        listed: list[ResultLeaf] = []
         for some in in_small_batches(self._leaves):
-            counts = self._store.count_cells([each.leaf for each in some], self._wanted)
+            counts = self._store.count_cells(some, self._wanted)
             for each in some:
-                count = counts[each.leaf.id]
+                count = counts[each.id]
                 if count and total < offset + limit and total + count > offset:
                     start = start if listed else total
                     listed.append(each)
@@ -150,17 +150,17 @@ class FoundRows:
         found = [each for batch in self._read(listed) for each in batch]
         return found[offset - start :][:limit], total
 
-    def _read(self, leaves: Iterable[FileLeaf]) -> Iterator[list[TaggedResult]]:
+    def _read(self, leaves: Iterable[ResultLeaf]) -> Iterator[list[TaggedResult]]:
         for some in in_small_batches(leaves):
-            cells = self._store.find_cells([each.leaf for each in some], self._wanted)
-            yield [self._restore(each, cell) for each in some for cell in cells[each.leaf.id]]
+            cells = self._store.find_cells(some, self._wanted)
+            yield [self._restore(each, cell) for each in some for cell in cells[each.id]]
 
-    def _restore(self, place: FileLeaf, cell: tuple[Any, ...]) -> TaggedResult:
+    def _restore(self, place: ResultLeaf, cell: tuple[Any, ...]) -> TaggedResult:
         number, prompt_number, model, verdict, score, wanted, *ids, kind, found, prompt, prompts = (
             cell
         )
         if found is None:
-            raise damaged("nodes", place.leaf.id, "a result in it belongs to no case")
+            raise damaged("nodes", place.id, "a result in it belongs to no case")
         sessions, judgements, key, row, joined, evaluation = ids
         tests = split_ids(joined)
         result = Result(
@@ -288,7 +288,7 @@ class SessionResults:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._trees: dict[str, list[tuple[str, ResultLeaf]]] = {}
+        self._trees: dict[str, list[ResultLeaf]] = {}
         """The nodes of the result trees that were searched."""
 
     def find(self, root: str, session: str) -> list[Result]:
@@ -299,7 +299,7 @@ class SessionResults:
             self._store.load_nodes([root])  # raises StoreError where it is missing
             self._trees[root] = self._store.find_tree_leaves(root)
         asked = self._store.find_asked_leaves(session)
-        places = [(path, leaf.id) for path, leaf in self._trees[root] if leaf.cases in asked]
+        places = [(leaf.file, leaf.id) for leaf in self._trees[root] if leaf.cases in asked]
         found = (
             cells for some in in_small_batches(places) for cells in read_cells(self._store, some)
         )
@@ -317,12 +317,12 @@ def load_whole(store: Store, id: str, content: Json) -> Json:
     if content["kind"] == "cases":
         return {**whole, "cases": [], "scheme": hashing.SCHEME}
     cells = []
-    for some in in_small_batches(store.find_leaves_of(id)):
-        nodes = store.load_leaves(place.leaf.id for place in some)
+    for some in in_small_batches(store.find_result_leaves(id)):
+        nodes = store.load_leaves(place.id for place in some)
         cells += [
             {**cell, "case": cell["case"] + place.first}
             for place in some
-            for cell in nodes[place.leaf.id]["cells"]
+            for cell in nodes[place.id]["cells"]
         ]
     return {**whole, "cells": cells, "scheme": hashing.SCHEME}
 

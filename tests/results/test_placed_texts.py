@@ -31,8 +31,8 @@ class _Store:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
-        return [(file, ResultLeaf(f"{tree} {file}", "")) for file in RUNS[tree]]
+    def find_tree_leaves(self, tree: str) -> list[ResultLeaf]:
+        return [ResultLeaf(f"{tree} {file}", "", file) for file in RUNS[tree]]
 
     def find_result_ids(self, leaves: Iterator[ResultLeaf]) -> dict[str, list[ResultIds]]:
         ids = [leaf.id for leaf in leaves]

@@ -533,7 +533,7 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
         return rerolls
     with open_sums(store, run.results) as sums:
         asked = sums.asked_since(min(leaves[-1].ended for leaves in earlier.values()))
-    old = {leaf.id for _, leaf in store.find_tree_leaves(run.results)} - asked
+    old = {leaf.id for leaf in store.find_tree_leaves(run.results)} - asked
     entries = {path: current[path] for path in earlier}
     rows, read = RowResults(store), 0
     for listed in iterate_entries(store, entries, dict.fromkeys(entries, old)):

@@ -358,11 +358,11 @@ def find_lost_labels(project: Project) -> list[tuple[str, str]]:
         void = {(each.model, each.temperature) for each in run.candidates} - has
         are_void = not asked.isdisjoint(model for model, _ in void)
         leaves = [
-            (path, leaf.id)
-            for path, leaf in store.find_tree_leaves(run.results)
+            (leaf.file, leaf.id)
+            for leaf in store.find_tree_leaves(run.results)
             if leaf.cases in labelled
-            and path in names
-            and (are_void or nodes[path] != project.reading.nodes[names[path]])
+            and leaf.file in names
+            and (are_void or nodes[leaf.file] != project.reading.nodes[names[leaf.file]])
         ]
         cells = (
             cell

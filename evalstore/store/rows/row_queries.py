@@ -74,15 +74,10 @@ class ResultLeaf(NamedTuple):
     id: str
     cases: str
     """The node with their cases."""
-
-
-class FileLeaf(NamedTuple):
-    """A node with results of a file."""
-
-    file: str
-    first: int
+    file: str = ""
+    """Its file; empty where only one file is read."""
+    first: int = 0
     """The number of its first case in the file."""
-    leaf: ResultLeaf
 
 
 class VerdictsOfCases(NamedTuple):
@@ -152,17 +147,13 @@ class RowQueries(NodeQueries):
     """The queries for rows."""
 
     def find_result_leaves(self, node: str) -> list[ResultLeaf]:
-        """Return the nodes with results in and below one of the results of a file, in order."""
-        return [place.leaf for place in self.find_leaves_of(node)]
-
-    def find_leaves_of(self, node: str) -> list[FileLeaf]:
-        """Return the same with the number of the first case of each; their file is empty.
+        """Return the nodes with results in and below one of the results of a file, in order.
 
         Raises `StoreError` when rows are missing.
         """
         found = self._find_leaves(_OF_FILES, node)
         listed = [id for _, id in self.list_leaves([("", node)], self.load_leaves([node]))]
-        if [place.leaf.id for place in found] != listed:
+        if [leaf.id for leaf in found] != listed:
             raise damaged("nodes", node, "not all nodes below it have rows")
         return found
 
@@ -196,19 +187,15 @@ class RowQueries(NodeQueries):
         ((total,),) = self._select(count, (as_bytes(tree),))
         return [(str(file), as_digits(leaf), place) for file, leaf, place in rows], int(total)
 
-    def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
-        """Return the nodes with results of a tree of results, each with its file, in order."""
-        return [(place.file, place.leaf) for place in self.find_file_leaves(tree)]
-
-    def find_file_leaves(self, tree: str) -> list[FileLeaf]:
-        """Return the same with the number of the first case of each in its file."""
+    def find_tree_leaves(self, tree: str) -> list[ResultLeaf]:
+        """Return the nodes with results of a tree of results, in the order of their files."""
         return self._find_leaves(OF_RUNS, tree)
 
-    def _find_leaves(self, source: str, node: str) -> list[FileLeaf]:
+    def _find_leaves(self, source: str, node: str) -> list[ResultLeaf]:
         query = f"{source} SELECT file, first, results, cases FROM leaf ORDER BY file, first"
         rows = self._select(query, (as_bytes(node),))
         return [
-            FileLeaf(str(file), first, ResultLeaf(as_digits(id), as_digits(cases)))
+            ResultLeaf(as_digits(id), as_digits(cases), str(file), first)
             for file, first, id, cases in rows
         ]
 
@@ -262,6 +249,7 @@ class RowQueries(NodeQueries):
     def _find_equal(self, now: str, was: str) -> Counter[str]:
         """Return the nodes below both, in the same order, that share no names with the others."""
         leaves = [self.find_result_leaves(node) for node in (now, was)]
+        leaves = [[leaf._replace(first=0) for leaf in listed] for listed in leaves]
         times = Counter(leaves[0])
         times.subtract(leaves[1])
         ours, theirs = ([leaf for leaf in listed if not times[leaf]] for listed in leaves)

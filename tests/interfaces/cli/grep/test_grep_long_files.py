@@ -112,7 +112,7 @@ def test_texts_placed_in_batches_are_those_of_one(
         sizes.append(len(documents))
         return list_documents(index, documents)
 
-    def find(store: Store, tree: str) -> list[tuple[str, ResultLeaf]]:
+    def find(store: Store, tree: str) -> list[ResultLeaf]:
         trees.append(tree)
         return find_tree_leaves(store, tree)
 
