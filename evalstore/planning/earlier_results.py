@@ -26,7 +26,7 @@ from evalstore.planning.project import Project, VersionReader
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, SourcesReader
-from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, find_entries, read_tree
+from evalstore.store.trees.tree_nodes import RowIndex, find_entries, read_tree
 from evalstore.workspace.reader import read_sources
 
 RunFilter: TypeAlias = "Callable[[Run], bool]"
@@ -283,7 +283,6 @@ class EarlierCases:
         """The path that each test file had, by snapshot."""
         self._files: dict[str, CaseFile] = {}
         """By node."""
-        self._finder = CaseFinder(project.store)
         self._rows: dict[str, RowIndex] = {}
         """By node, of files that were searched."""
         self._expected: dict[str, list[Case]] = {}
@@ -350,7 +349,7 @@ class EarlierCases:
     def _rows_of(self, node: str, file: str) -> RowIndex | None:
         """Return the rows of a stored test file; None when the store does not have it."""
         if node not in self._rows and node in self._files:
-            self._rows[node] = RowIndex(self._files[node], self._finder)
+            self._rows[node] = RowIndex(self._files[node], self.project.store)
             self._rows[node].expect(self._expected.get(file, ()))
         return self._rows.get(node)
 

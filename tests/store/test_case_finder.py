@@ -12,7 +12,7 @@ from evalstore.results.edits.edited_sources import leave_out_same
 from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.trees.case_chunks import build_case_tree, collect
-from evalstore.store.trees.tree_nodes import CaseFinder, StoredCases
+from evalstore.store.trees.tree_nodes import StoredCases
 from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
@@ -50,7 +50,6 @@ def test_cases_are_found_by_name_as_among_all(store: Store, seed: int) -> None:
     cases = [case_of(number, chance) for number in range(300)]
     edited = [*cases]
     edited[chance.randrange(300)] = case_of(1_000, chance)
-    finder = CaseFinder(store)
     for listed in (cases, edited):
         file = stored(store, CaseFile(tuple(listed)))
         assert tuple(file.cases) == tuple(listed)
@@ -59,7 +58,7 @@ def test_cases_are_found_by_name_as_among_all(store: Store, seed: int) -> None:
             names = {chance.choice([case.key, case.row]) for case in some}
             names |= set(chance.sample([*ODD, "", "no such row"], 2))
             expected = [case for case in listed if case.key in names or case.row in names]
-            assert list(finder.find(file, names)) == expected
+            assert list(store.find_named_cases(file, names)) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,12 +78,11 @@ def test_traits_are_those_of_the_cases(
         case_of(number, chance)._replace(temperature=0.5, judged_by=("checks",))
         for number in range(200)
     ]
-    finder = CaseFinder(store)
-    assert finder.find_traits(stored(store, CaseFile(tuple(plain)))) == (False, False)
+    assert store.find_traits(stored(store, CaseFile(tuple(plain)))) == (False, False)
     plain[170] = plain[170]._replace(temperature=temperature, judged_by=judged_by)
     expected = "models" in judged_by, temperature is None
-    assert finder.find_traits(CaseFile(tuple(plain))) == expected
-    assert finder.find_traits(stored(store, CaseFile(tuple(plain)))) == expected
+    assert store.find_traits(CaseFile(tuple(plain))) == expected
+    assert store.find_traits(stored(store, CaseFile(tuple(plain)))) == expected
 
 
 def test_few_nodes_are_decoded_to_find_a_case(
@@ -93,8 +91,7 @@ def test_few_nodes_are_decoded_to_find_a_case(
     cases = tuple(case_of(number, random.Random(number)) for number in range(300))
     cases = tuple(case._replace(key=f"{n:016x}", row=f"r{n}") for n, case in enumerate(cases))
     file = stored(store, CaseFile(cases))
-    finder = CaseFinder(store)
-    assert list(finder.find(file, {"r7"})) == [cases[7]]
+    assert list(store.find_named_cases(file, {"r7"})) == [cases[7]]
     decoded: list[str] = []
 
     def count(table: str, id: str, *arguments: object) -> object:
@@ -102,7 +99,7 @@ def test_few_nodes_are_decoded_to_find_a_case(
         return decode_content(table, id, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("evalstore.store.trees.tree_nodes.decode_content", count)
-    assert list(finder.find(file, {"r8", cases[200].key})) == [cases[8], cases[200]]
+    assert list(store.find_named_cases(file, {"r8", cases[200].key})) == [cases[8], cases[200]]
     assert isinstance(file.cases, StoredCases)
     inner = list(file.cases.parts())
     assert len(decoded) < 10 + 3 * len(inner) < 300 / 2
@@ -130,7 +127,7 @@ def test_edited_parts_of_a_long_file_are_each_read_once(
     assert isinstance(new.cases, StoredCases)
     parts = {part.node for each in (old.cases, new.cases) for part in each.smallest_parts()}
     monkeypatch.setattr("evalstore.store.trees.tree_nodes.decode_content", count)
-    was, now = leave_out_same(old, new, CaseFinder(store))
+    was, now = leave_out_same(old, new, store)
     assert 300 <= len(was.cases) == len(now.cases) < 320
     assert list(now.cases) == edited[: len(now.cases)]
     assert [was.cases[number] for number in range(300)] == cases[:300]

@@ -41,7 +41,6 @@ from evalstore.results.judgement_changes import (
     people_of,
 )
 from evalstore.store import Store
-from evalstore.store.trees.tree_nodes import CaseFinder
 
 _NO_EDITS = (OLDER, ASKED_AGAIN, "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""
@@ -288,12 +287,12 @@ def _model_change(project: Project, was: str, now: str) -> str:
 class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
     """The attempts of the results of a side, as far as they have several, by their judgements."""
 
-    def __init__(self, store: Store, side: Side, finder: CaseFinder) -> None:
+    def __init__(self, store: Store, side: Side) -> None:
         super().__init__(
             lambda those: [(it.sessions, it.verdict, it.judgements) for it in those],
             lambda packed: tuple(Attempt(tuple(ids), word, tuple(by)) for ids, word, by in packed),
         )
-        self._store, self._side, self._finder = store, side, finder
+        self._store, self._side = store, side
 
     def read(self, results: Iterable[Result | None]) -> None:
         """Add those of these judged results."""
@@ -303,7 +302,7 @@ class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
                 by_node.setdefault(self._side.nodes[result.file], []).append(result)
         for node, listed in by_node.items():
             names = {name for result in listed for name in (result.key, result.row)}
-            found = [*self._finder.find(self._side.files[node], names)]
+            found = [*self._store.find_named_cases(self._side.files[node], names)]
             cases = {case.row: case for case in found} | {case.key: case for case in found}
             pairs = ((result, cases.get(result.key) or cases.get(result.row)) for result in listed)
             cells = [

@@ -31,7 +31,6 @@ from evalstore.results.growing_results import GrowingResults
 from evalstore.results.names import PromptPlace
 from evalstore.store import Store
 from evalstore.store.results import RowResults, SourcesReader
-from evalstore.store.trees.tree_nodes import CaseFinder
 
 OTHER = "\0"
 """Suffix for a file that is gone while another file has its path; no real path contains it.
@@ -179,7 +178,7 @@ class _Filler:
 
     def __init__(self, store: Store, was: Side, now: Side, covers: Callable[[str], bool]) -> None:
         self._store, self._was, self._now = store, was, now
-        self._rows, self._finder = RowResults(store), CaseFinder(store)
+        self._rows = RowResults(store)
         self.removed = {
             path: names
             for path, node in (was.nodes.items() if was.selection else ())
@@ -210,7 +209,7 @@ class _Filler:
         was, node = self._was.files[self._was.nodes[path]], self._now.nodes.get(path)
         cases: Iterable[Case] = was.cases
         if node is not None:
-            paired = PairedCases(*leave_out_same(was, self._now.files[node], self._finder))
+            paired = PairedCases(*leave_out_same(was, self._now.files[node], self._store))
             deque(paired, 0)
             cases = paired.gone()
         return {name: case.prompts for case in cases for name in (case.key, case.row)}
@@ -238,7 +237,7 @@ class _Filler:
         left = array("l")
         for numbers in in_batches(missing):
             results = self._now.results.read(numbers)
-            prompts = SidePrompts(self._now, self._finder, results)
+            prompts = SidePrompts(self._now, self._store, results)
             cells = [(each, PromptsOfCase(prompts, each)) for each in results]
             found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
             for number, earlier in zip(numbers, found, strict=True):
@@ -317,7 +316,7 @@ class SidePrompts:
     """The system prompts of the cases of some results of a side, which few of them need."""
 
     side: Side
-    finder: CaseFinder
+    store: Store
     results: list[Result]
 
     @cached_property
@@ -329,7 +328,7 @@ class SidePrompts:
         return {
             (file, case.key): case.prompts
             for file, names in keys.items()
-            for case in self.finder.find(self.side.files[self.side.nodes[file]], names)
+            for case in self.store.find_named_cases(self.side.files[self.side.nodes[file]], names)
         }
 
 

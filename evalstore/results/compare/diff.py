@@ -82,7 +82,6 @@ from evalstore.results.names import (
 from evalstore.results.value_text import answer_text
 from evalstore.store import Store
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.tree_nodes import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
 
 _FLIPS = ("broke", "fixed", "changed")
@@ -270,11 +269,8 @@ def diff(
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)
-        finder = CaseFinder(store)
-        filled, pairing = compare_sides(
-            store, folder, was, now, selected, candidates, finder=finder
-        )
-        attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
+        filled, pairing = compare_sides(store, folder, was, now, selected, candidates)
+        attempts = SideAttempts(store, filled), SideAttempts(store, now)
         details = PairDetails(store, attempts)
         sorter = PairSorter(project, details, filled, runs[0].started)
         comparison = sorter.sort(pairing, real_path)
@@ -282,8 +278,8 @@ def diff(
         # By the marked names of their files, which the comparison shows without the marks.
         gone = PairGroup(pairing.sides, comparison.gone.numbers())
         causes = (
-            find_causes((pair.either for pair in gone), filled, now, finder),
-            find_causes((pair.either for pair in comparison.new), now, filled, finder),
+            find_causes((pair.either for pair in gone), filled, now, store),
+            find_causes((pair.either for pair in comparison.new), now, filled, store),
         )
         both = filled.with_results & now.with_results
         edited = {
@@ -297,7 +293,7 @@ def diff(
         edits = {
             path: differences
             for path, differences in find_edits(
-                project.versions, edited, finder, names, changes
+                project.versions, edited, store, names, changes
             ).items()
             if differences
         }
@@ -340,7 +336,7 @@ def diff(
                     path
                     for path, node in now.nodes.items()
                     if any(changed.values())
-                    and not finder.find_traits(now.files[node]).default_temperature
+                    and not store.find_traits(now.files[node]).default_temperature
                 },
                 rules=(was.rule, now.rule),
                 earlier=filled.earlier,
@@ -476,7 +472,7 @@ def _of_model(
 
 def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
     """Return a comparison of two candidates, or system prompts, of one side."""
-    attempts = SideAttempts(project.store, side, CaseFinder(project.store))
+    attempts = SideAttempts(project.store, side)
     details = PairDetails(project.store, (attempts, attempts))
     for batch in in_batches(comparison.differing_pairs):
         details.read(batch)

@@ -54,7 +54,7 @@ from evalstore.store import Store
 from evalstore.store.results import SourcesReader, iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_queries import VerdictsOfCases
-from evalstore.store.trees.tree_nodes import CaseFinder, StoredCases, read_tree
+from evalstore.store.trees.tree_nodes import StoredCases, read_tree
 from evalstore.workspace.reader import read_sources
 
 
@@ -348,7 +348,6 @@ def compare_sides(
     selection: Selection,
     candidates: Callable[[str], Any] = str,
     counts: RunFilter = every_run,
-    finder: CaseFinder | None = None,
 ) -> tuple[Side, Pairing]:
     """Return the older side with the verdicts that it lacks, and its pairs with the newer one.
 
@@ -363,9 +362,8 @@ def compare_sides(
     filled = was
     if was.name != WORKSPACE and (was.selection or any(was.results.missing)):
         filled = fill_older_side(store, was, now, selection.covers_file, before)
-    finder = finder or CaseFinder(store)
-    old = comparable(filled, now, selection, finder)
-    new = comparable(now, filled, selection, finder, is_filled=bool(was.selection))
+    old = comparable(filled, now, selection, store)
+    new = comparable(now, filled, selection, store, is_filled=bool(was.selection))
     return filled, pair_results(filled.results, now.results, old, new, candidates)
 
 
@@ -432,7 +430,7 @@ def _in_workspace(
 
 
 def comparable(
-    side: Side, other: Side, selection: Selection, finder: CaseFinder, *, is_filled: bool = False
+    side: Side, other: Side, selection: Selection, store: Store, *, is_filled: bool = False
 ) -> Sequence[int]:
     """Return the numbers of the selected results, without cases that the other side did not run.
 
@@ -463,25 +461,25 @@ def comparable(
         number
         for node, numbers in unpaired.items()
         for some in in_batches(numbers)
-        for number in _find_left_out(side, some, other, other.files.get(node), finder)
+        for number in _find_left_out(side, some, other, other.files.get(node), store)
     }
     return array("l", (number for number in selected if number not in left_out))
 
 
 def _find_left_out(
-    side: Side, numbers: Sequence[int], other: Side, file: CaseFile | None, finder: CaseFinder
+    side: Side, numbers: Sequence[int], other: Side, file: CaseFile | None, store: Store
 ) -> Iterator[int]:
     """Yield those whose cases, with their system prompts, the other side has or did not choose."""
     listed = side.results.read(numbers)
     names = {text for result in listed for _, text in _names(result)}
-    cases = finder.find(file, names) if file else ()
+    cases = store.find_named_cases(file, names) if file else ()
     rows = {name: case.prompts for case in cases for name in _names(case)}
     chosen: dict[tuple[str, str], bool] = {}
     """Whether the other side has chosen what was a case of a file, by its file and its key."""
     if other.chosen:
         is_chosen = other.chosen.matcher()
         for path in {result.file for result in listed} & side.nodes.keys():
-            former = finder.find(side.files[side.nodes[path]], names)
+            former = store.find_named_cases(side.files[side.nodes[path]], names)
             chosen |= {(path, case.key): is_chosen(real_path(path), case) for case in former}
     for number, result in zip(numbers, listed, strict=True):
         had = (rows.get(name) for name in _names(result))
@@ -609,7 +607,7 @@ def _text(count: int, noun: str) -> str:
     return plural(count, noun) if count else noun
 
 
-def find_causes(results: Iterable[Result], side: Side, other: Side, finder: CaseFinder) -> Causes:
+def find_causes(results: Iterable[Result], side: Side, other: Side, store: Store) -> Causes:
     """Return what the other side lacks of these results of a side, by file."""
     named: dict[str, None] = {}
     candidates: dict[str, None] = {}
@@ -625,16 +623,16 @@ def find_causes(results: Iterable[Result], side: Side, other: Side, finder: Case
             for result in batch:
                 if models is not None and result.model not in models:
                     (named if result.model in side.named else candidates)[result.model] = None
-            for result in _without_case(batch, other.files[node], finder) if node else ():
+            for result in _without_case(batch, other.files[node], store) if node else ():
                 count += rows.add(digest_of_value((file, result.row)))
     return Causes(tuple(candidates), tuple(files), tuple(named), count)
 
 
-def _without_case(
-    results: Sequence[Result], file: CaseFile, finder: CaseFinder
-) -> Iterator[Result]:
+def _without_case(results: Sequence[Result], file: CaseFile, store: Store) -> Iterator[Result]:
     """Yield those of these results whose case a file does not have."""
-    cases = finder.find(file, {name for result in results for name in (result.key, result.row)})
+    cases = store.find_named_cases(
+        file, {name for result in results for name in (result.key, result.row)}
+    )
     known = {name for case in cases for name in (case.key, case.row)}
     for result in results:
         if known.isdisjoint((result.key, result.row)):

@@ -44,7 +44,6 @@ from evalstore.results.names import PromptNames, prompts_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
 from evalstore.store.trees.tree_nodes import (
-    CaseFinder,
     RowIndex,
     StoredCases,
     find_entries,
@@ -302,13 +301,11 @@ class FileItems:
 class EditedFile:
     """A test file in a run and in the workspace, with the sums of the plans of its cases."""
 
-    def __init__(
-        self, path: str, was: CaseFile, now: CaseFile, finder: CaseFinder, name: Name
-    ) -> None:
+    def __init__(self, path: str, was: CaseFile, now: CaseFile, store: Store, name: Name) -> None:
         """Compare the cases of both; the first one is stored."""
         self._path = path
         self.was, self.now = was, now
-        self._finder = finder
+        self._store = store
         self._bits = bytearray(len(now.cases))
         self._gone, renamed = self._compare()
         rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
@@ -392,8 +389,8 @@ class EditedFile:
         gone, added = ([part for part in parts if part.node not in same] for parts in (old, new))
         tests = {test for case in now.read(added) for test in case.tests}
         names = {name for case in was.read(gone) for name in (case.key, case.row)}
-        like_added = same & self._finder.store.find_named_leaves((), tests)
-        like_gone = same & self._finder.store.find_named_leaves(names)
+        like_added = same & self._store.find_named_leaves((), tests)
+        like_gone = same & self._store.find_named_leaves(names)
         before = was.read(part for part in old if part.node in like_added)
         after = now.read(part for part in new if part.node in like_gone)
         numbers = chain.from_iterable(range(part.first, part.first + part.size) for part in added)
@@ -404,7 +401,7 @@ class EditedFile:
 
     @cached_property
     def _old(self) -> RowIndex:
-        return RowIndex(self.was, self._finder)
+        return RowIndex(self.was, self._store)
 
     def add(self, rows: PlannedRows, items: FileItems, settings: Container[str]) -> None:
         """Add rows and items of the plan; all of a case must be added at once.
@@ -670,8 +667,8 @@ class FileChanges:
         old_files |= store.load_case_files(leaves - old_files.keys())
         for path, old in changed.items():
             now = project.reading.files[path]
-            finder, name = CaseFinder(store), project.name_of_version
-            edited = EditedFile(path, old_files[before[old]], now, finder, name)
+            name = project.name_of_version
+            edited = EditedFile(path, old_files[before[old]], now, store, name)
             if edited.differs:
                 self._edited[path] = edited
         self._gone = {path: len(old_files[before[path]].cases) for path in gone - broken}

@@ -41,7 +41,6 @@ from evalstore.store.trees.tree_nodes import (
 if TYPE_CHECKING:
     from evalstore.planning.project import Project, VersionReader
     from evalstore.store import Store
-    from evalstore.store.trees.tree_nodes import CaseFinder
 
 
 def find_unchanged_parts(project: Project, selection: SelectionOptions) -> SettledParts:
@@ -119,7 +118,7 @@ def find_parts(store: Store, leaves: Collection[str]) -> set[str]:
     return {id for root in roots for id in long_parts_of(root, store.load_leaves)}
 
 
-def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[CaseFile, CaseFile]:
+def leave_out_same(was: CaseFile, now: CaseFile, store: Store) -> tuple[CaseFile, CaseFile]:
     """Return two versions of a file without the parts of a long one that both have.
 
     Such parts stay if some of the other rows have names of theirs, so that these are paired as in
@@ -132,7 +131,7 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
     if not same:
         return was, now
     kept, others = ([part for part in parts if part.node not in same] for parts in (old, new))
-    same = finder.store.find_apart(same, (part.node for part in (*kept, *others)))
+    same = store.find_apart(same, (part.node for part in (*kept, *others)))
     before, after = (
         keep_values(
             cases.read(part for part in parts if part.node not in same), tuple, restore_case
@@ -219,7 +218,7 @@ class _Compared(NamedTuple):
 def find_edits(
     versions: VersionReader,
     files: Mapping[str, tuple[CaseFile, CaseFile]],
-    finder: CaseFinder,
+    store: Store,
     name: Name = nowhere,
     changes: Mapping[str, SourceChanges | None] | None = None,
 ) -> dict[str, Sequence[Difference]]:
@@ -235,7 +234,7 @@ def find_edits(
 
     def compared() -> Iterator[_Compared]:
         for file, pair in files.items():
-            was, now = leave_out_same(*pair, finder)
+            was, now = leave_out_same(*pair, store)
             paired = PairedCases(was, now)
             yield from (_Compared(file, *cases) for cases in paired)
             others = differ_otherwise(was, now, paired.gone())

@@ -24,7 +24,7 @@ from evalstore.results.names import name_prompts
 from evalstore.store import Store
 from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, read_tree
+from evalstore.store.trees.tree_nodes import RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class _Places:
         files = project.reading.files if project else {}
         self._nodes = read_tree(newest.snapshot, store.load_nodes) if now is None else now
         self._files = {self._nodes[path]: file for path, file in files.items()}
-        self._store, self._finder = store, CaseFinder(store)
+        self._store = store
         self._history = PathHistory(store, folder, now or newest.snapshot, self._files)
 
     def find(self, run: Run, cells: Sequence[CellKey]) -> list[CellKey]:
@@ -220,8 +220,9 @@ class _Places:
         cases: dict[tuple[str, str], tuple[Case, Case | None]] = {}
         for file, (was, now) in edited.items():
             rows = rows_of[file]
-            known = [it for it in self._finder.find(files[was], rows) if it.row in rows]
-            index = RowIndex(files[now or was], self._finder)
+            named = self._store.find_named_cases(files[was], rows)
+            known = [it for it in named if it.row in rows]
+            index = RowIndex(files[now or was], self._store)
             index.expect(known)
             cases |= {(file, case.row): (case, index.find(case)) for case in known}
         return [_place(it, names[it[0]], *cases.get(it[:2], ())) for it in cells]

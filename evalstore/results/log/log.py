@@ -49,7 +49,6 @@ from evalstore.store.rows.row_queries import VerdictCounts, VerdictOfRow
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import (
-    CaseFinder,
     RowIndex,
     find_entry,
     find_leaves,
@@ -314,9 +313,8 @@ def find_logged_changes(
     """
     seen, removed, gone = _find_runs(store, file, folder)
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
-    finder = CaseFinder(store)
     if find_row and seen:
-        followed = follow_row([node for _, _, node, _ in seen], files, finder, find_row)
+        followed = follow_row([node for _, _, node, _ in seen], files, store, find_row)
         files = {node: replace(files[node], cases=followed[node]) for node in files}
         first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
         seen = seen[first:]
@@ -334,7 +332,7 @@ def find_logged_changes(
                 version.results = [each for each in version.results if history.counts(each[1])]
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
-    edits = _find_edits(store, versions, files, finder, names, removed)
+    edits = _find_edits(store, versions, files, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
     has_labels, last = bool(store.find_labels()), ""
     changes: list[LogEntry] = []
@@ -343,7 +341,7 @@ def find_logged_changes(
             changes.append(_removed(removed[version.run.id], version.path))
         if not version.results:
             changes.append(LogEntry(version.run, _NO_COUNTS, differences, is_covered=False))
-        traits = finder.find_traits(files[version.node])
+        traits = store.find_traits(files[version.node])
         judged: set[str] = set()
         for number, (run, leaf) in enumerate(version.results):
             now: Counter[str] = Counter()
@@ -398,7 +396,7 @@ def _removed(run: Run, file: str) -> LogEntry:
 
 
 def follow_row(
-    nodes: Sequence[str], files: Mapping[str, CaseFile], finder: CaseFinder, find_row: FindRow
+    nodes: Sequence[str], files: Mapping[str, CaseFile], store: Store, find_row: FindRow
 ) -> dict[str, tuple[Case, ...]]:
     """Return the case of a row in each version of a file, none where it is absent.
 
@@ -408,13 +406,13 @@ def follow_row(
     """
     distinct = list(dict.fromkeys(nodes[::-1]))
     label, start = find_row([files[node] for node in distinct])
-    named = finder.find(files[distinct[start]], {label})
+    named = store.find_named_cases(files[distinct[start]], {label})
     case = next(case for case in named if case.row == label)
     followed: dict[str, tuple[Case, ...]] = {}
     for numbers in (range(start, len(distinct)), range(start - 1, -1, -1)):
         known = case
         for number in numbers:
-            found = RowIndex(files[distinct[number]], finder).find(known)
+            found = RowIndex(files[distinct[number]], store).find(known)
             followed[distinct[number]] = (found,) if found else ()
             known = found or known
     return followed
@@ -511,7 +509,6 @@ def _find_edits(
     store: Store,
     versions: list[_Version],
     files: Mapping[str, CaseFile],
-    finder: CaseFinder,
     name: Name,
     removed: Container[str],
 ) -> Iterator[tuple[Difference, ...]]:
@@ -524,7 +521,7 @@ def _find_edits(
         for was, now in pairs
         for last in [was.results[-1][0] if was.results else was.run]
     }
-    edits = find_edits(VersionReader(store), compared, finder, name, changes)
+    edits = find_edits(VersionReader(store), compared, store, name, changes)
     if versions:
         yield (Difference("new"),)
     for was, now in pairs:

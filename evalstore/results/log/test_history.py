@@ -26,7 +26,6 @@ from evalstore.results.log.log import SeenRun, follow_row, follow_runs
 from evalstore.results.names import PromptNames, label_prompts
 from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
-from evalstore.store.trees.tree_nodes import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         seen = follow_runs(store, name, settings.paths["tests"])
         files = store.load_case_files({each.node for each in seen if each.node})
         seen += _in_workspace(seen, files, project, file)
-        followed = _follow_label(seen, files, row, CaseFinder(store))
+        followed = _follow_label(seen, files, row, store)
         cases = {node: case for node, of_row in followed.items() for case in of_row}
         contents = load_test_parts(store, project, [*cases.values()])
         parts = {node: describe_parts(cases[node], contents, files[node]) for node in cases}
@@ -252,7 +251,7 @@ def _in_workspace(
 
 
 def _follow_label(
-    seen: Sequence[SeenRun], files: Mapping[str, CaseFile], row: str, finder: CaseFinder
+    seen: Sequence[SeenRun], files: Mapping[str, CaseFile], row: str, store: Store
 ) -> Mapping[str, tuple[Case, ...]]:
     """Return the case in each version of the file: that with the label in the newest that has it.
 
@@ -265,7 +264,7 @@ def _follow_label(
 
     nodes = [each.node for each in seen if each.node in files and each.node]
     with suppress(ValueError):
-        return follow_row(nodes, files, finder, find)
+        return follow_row(nodes, files, store, find)
     return {}
 
 

@@ -43,7 +43,7 @@ from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import Cells, RowResults, iterate_entries
 from evalstore.store.revisions import WORK, resolve_run
-from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, find_entry, read_tree
+from evalstore.store.trees.tree_nodes import RowIndex, find_entry, read_tree
 
 
 class SeveralCasesError(EvalstoreError):
@@ -293,7 +293,7 @@ class _Search:
         `known` are files that are read already, by node.
         """
         self._store, self._row, self._model, self._known = store, row, model, known
-        self._by_name, self._finder = RowResults(store), CaseFinder(store)
+        self._by_name = RowResults(store)
         self._run: Run | None = None
         self._file = ""
         self._rows = RowIndex(CaseFile(()))
@@ -322,8 +322,10 @@ class _Search:
                 if self._run is None:
                     self._run, self._file = run, path
                     file = self._known.get(node) or self._store.load_case_files([node])[node]
-                    self._rows = RowIndex(file, self._finder)
-                    cases = () if self._row is None else self._finder.find(file, {self._row})
+                    self._rows = RowIndex(file, self._store)
+                    cases = (
+                        () if self._row is None else self._store.find_named_cases(file, {self._row})
+                    )
                     named = (case for case in cases if case.row == self._row)
                     self._names = {name for case in named for name in (case.key, case.row)}
                 yield from self._add(run, {path: leaf})

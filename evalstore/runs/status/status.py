@@ -71,7 +71,7 @@ from evalstore.store import Store
 from evalstore.store.driver import note_reached
 from evalstore.store.results import RowResults, iterate_entries, read_cells
 from evalstore.store.shared_runs import find_runs_in_progress
-from evalstore.store.trees.tree_nodes import CaseFinder, RowIndex, read_tree
+from evalstore.store.trees.tree_nodes import RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_cache
 from evalstore.workspace.model_files import Model
@@ -338,7 +338,7 @@ def find_lost_labels(project: Project) -> list[tuple[str, str]]:
     Only results in files that were edited since are read, and after an edit of a candidate also
     others. What the newest runs left out was judged by the run before them.
     """
-    store, finder = project.store, CaseFinder(project.store)
+    store = project.store
     labels: dict[str, list[PersonLabel]] = {}
     for label in read_labels(store).last():
         labels.setdefault(label.sessions[0], []).append(label)
@@ -377,7 +377,7 @@ def find_lost_labels(project: Project) -> list[tuple[str, str]]:
                 if was_other or label.sessions not in result.subjects or (label.id, name) in found:
                     continue
                 if name not in indexes:
-                    indexes[name] = RowIndex(project.reading.files[name], finder)
+                    indexes[name] = RowIndex(project.reading.files[name], store)
                 now = indexes[name].find(case)
                 is_older = now and any(
                     _has_judged(rows, each.get(name), now, result.model) for each in newer

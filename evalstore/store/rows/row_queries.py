@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
-from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
+from evalstore.core.deserialize import MODELS
+from evalstore.core.values import URGENCY, VERDICTS, Case, CaseFile, Json, Verdict
 from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, damaged
 from evalstore.store.rows.row_tables import (
     VERDICT_NUMBERS,
@@ -19,7 +20,7 @@ from evalstore.store.rows.row_tables import (
 )
 from evalstore.store.rows.writer import hash_name, number_of
 from evalstore.store.schema.table_definitions import TableColumns
-from evalstore.store.trees.tree_nodes import NodeQueries
+from evalstore.store.trees.tree_nodes import CaseTraits, NodeQueries, StoredCases
 
 _NOT_JUDGED = (
     "CASE WHEN c.evaluation IS NOT NULL OR length(r.sessions) < 16 * r.wanted "
@@ -346,6 +347,33 @@ class RowQueries(NodeQueries):
         )
         kinds = {str(content) for (content,) in self._select_each(statement, leaves)}
         return [json.loads(content) for content in sorted(kinds)]
+
+    def find_named_cases(self, file: CaseFile, names: Collection[str]) -> Iterator[Case]:
+        """Yield the cases of a file that have one of these names, in their order.
+
+        Names are keys and labels. Of a long file that is stored few cases are read.
+        """
+        cases: Iterable[Case] = file.cases
+        if isinstance(file.cases, StoredCases):
+            named = self.find_named_leaves(names)
+            cases = file.cases.read(
+                each for each in file.cases.smallest_parts() if each.node in named
+            )
+        for case in cases:
+            if case.key in names or case.row in names:
+                yield case
+
+    def find_traits(self, file: CaseFile) -> CaseTraits:
+        """Return what some of the cases of a file have."""
+        if not isinstance(file.cases, StoredCases):
+            traits = [("models" in case.judged_by, case.temperature is None) for case in file.cases]
+        else:
+            nodes = (part.node for part in file.cases.smallest_parts())
+            traits = [
+                ("models" in kind.get("judgedBy", MODELS), kind.get("temperature") is None)
+                for kind in self.find_kinds(nodes)
+            ]
+        return CaseTraits(*map(any, zip(*traits, strict=True))) if traits else CaseTraits()
 
     def find_asked_leaves(self, session: str) -> set[str]:
         """Return the nodes that may have cases which a session is an answer to."""
