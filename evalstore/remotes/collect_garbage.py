@@ -109,26 +109,19 @@ def collect_garbage(
     return _Collection(files, cache, grace, sign, listener, dry_run, done).run()
 
 
+@dataclass
 class _Collection:
-    def __init__(
-        self,
-        files: RemoteFiles,
-        cache: IndexCache,
-        grace: int,
-        sign: Sign | None,
-        listener: CopyListener,
-        dry_run: bool,
-        result: Collected,
-    ) -> None:
-        self._files = files
-        self._cache = cache
-        self._grace = grace
-        self._sign = sign
-        self._listener = listener
-        self._dry_run = dry_run
-        self._survey = RemoteSurvey(files, cache.rules)
-        self._time = now() if dry_run else read_time(files)
-        self.result = result
+    files: RemoteFiles
+    cache: IndexCache
+    grace: int
+    sign: Sign | None
+    listener: CopyListener
+    dry_run: bool
+    result: Collected
+
+    def __post_init__(self) -> None:
+        self.survey = RemoteSurvey(self.files, self.cache.rules)
+        self.time = now() if self.dry_run else read_time(self.files)
 
     def run(self) -> Collected:
         self._put_together()
@@ -137,16 +130,16 @@ class _Collection:
         return self.result
 
     def _is_old(self, modified: int | None, least: int = 0) -> bool:
-        return modified is not None and self._time - modified >= max(self._grace, least)
+        return modified is not None and self.time - modified >= max(self.grace, least)
 
     def _put_together(self) -> None:
-        compactions, self.result.others = plan_compactions(self._survey, self._cache, self._sign)
-        self._listener.start(sum(compaction.records for compaction in compactions))
+        compactions, self.result.others = plan_compactions(self.survey, self.cache, self.sign)
+        self.listener.start(sum(compaction.records for compaction in compactions))
         replaced, written = self.result.replaced, self.result.written
         for compaction in compactions:
-            if not self._dry_run:
+            if not self.dry_run:
                 done = write_compaction(
-                    self._files, self._cache, self._survey, compaction, self._listener, self._sign
+                    self.files, self.cache, self.survey, compaction, self.listener, self.sign
                 )
                 written.indexes += len(done.indexes)
                 written.packs += done.packs
@@ -155,13 +148,13 @@ class _Collection:
             small = [pack for pack in packs if is_small(pack.size)]
             replaced.indexes += len(compaction.indexes)
             replaced.packs += len(small)
-            replaced.size += sum(self._survey.size_of(index.name) for index in compaction.indexes)
+            replaced.size += sum(self.survey.size_of(index.name) for index in compaction.indexes)
             replaced.size += sum(pack.size for pack in small)
-        if compactions and not self._dry_run:
-            self._survey.read_indexes()
+        if compactions and not self.dry_run:
+            self.survey.read_indexes()
 
     def _delete(self) -> None:
-        survey, deleted = self._survey, self.result.deleted
+        survey, deleted = self.survey, self.result.deleted
         for file in survey.find_lone():  # left by a killed push or clean-up
             if self._is_old(file.modified):
                 deleted.size += file.size
@@ -175,7 +168,7 @@ class _Collection:
             self._remove(name)
             for file in survey.beside.get(name, ()):
                 self._remove(file.name)
-        if not self._dry_run:
+        if not self.dry_run:
             survey.read_indexes()  # of pushes that have ended meanwhile
         listed = survey.find_listed_packs()
         for digest, file in list(survey.packs.items()):
@@ -187,8 +180,8 @@ class _Collection:
                 self._remove(pack_name(digest))
 
     def _remove(self, name: str) -> None:
-        if not self._dry_run:
-            self._files.delete(name)
+        if not self.dry_run:
+            self.files.delete(name)
 
     def _find_covered(self, names: Collection[str]) -> Iterator[str]:
         """Yield those of these indexes whose records are all listed by living ones of their group.
@@ -196,16 +189,16 @@ class _Collection:
         Every such record is read from the pack in which it should be, as an index may be wrong.
         Raises `RemoteError` for one that is damaged.
         """
-        survey = self._survey
+        survey = self.survey
         groups = defaultdict[PushGroup | None, list[str]](list)
         for name in sorted(names):
             groups[survey.find_group(name)].append(name)
         for group, members in groups.items():
-            with IndexCache.open(None, self._files.address) as living:
+            with IndexCache.open(None, self.files.address) as living:
                 for index in survey.find_living():
                     if index.header.replaces and survey.find_group(index.name) == group:
                         living.add(index.name, survey.read(index.name), index.header.writer)
-                reader = PackReader(self._files, living, CopyListener())
+                reader = PackReader(self.files, living, CopyListener())
                 for name in members:
                     ids = defaultdict[int, set[bytes]](set)
                     for record in survey.read_records(name):
@@ -221,7 +214,7 @@ class _Collection:
 
     def _count_waiting(self) -> None:
         """Count the indexes that others replace, and the packs that only these list."""
-        survey, waiting = self._survey, self.result.waiting
+        survey, waiting = self.survey, self.result.waiting
         replaced = survey.find_replaced()
         packs = {pack.digest for name in replaced for pack in survey.indexes[name].header.packs}
         packs &= survey.packs.keys() - survey.find_listed_packs(without=replaced)
