@@ -196,17 +196,6 @@ class Pulled(NamedTuple):
         """Return how many runs were left in the remote."""
         return self.left.get(RUNS.name, 0)
 
-    @classmethod
-    def of(cls, arrivals: Arrivals, reader: PackReader) -> Self:
-        """Return what was read until now."""
-        return cls(
-            arrivals.stored.copy(),
-            reader.bytes_received,
-            arrivals.waiting,
-            reader.left,
-            len(reader.missing_packs),
-        )
-
 
 class Pull:
     """Copies rows of a remote; runs come last, so that an interrupted pull shows no new run.
@@ -237,7 +226,9 @@ class Pull:
     @property
     def pulled(self) -> Pulled:
         """Return what was read until now."""
-        return Pulled.of(self._arrivals, self._reader)
+        arrivals, reader = self._arrivals, self._reader
+        size, missing = reader.bytes_received, len(reader.missing_packs)
+        return Pulled(arrivals.stored.copy(), size, arrivals.waiting, reader.left, missing)
 
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""

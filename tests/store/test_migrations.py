@@ -55,7 +55,9 @@ def test_a_new_store_is_what_the_migrations_make(tmp_path: Path) -> None:
         closing(
             sqlite3.connect(migrated, isolation_level=None, factory=SQLiteConnection)
         ) as connection,
-        migrations.transaction(connection) as writing,
+        migrations.joined(
+            "sqlite://", connection, sqlite3.DatabaseError, "BEGIN IMMEDIATE"
+        ) as writing,
     ):
         migrations.upgrade(writing)
     assert made_of(new) == made_of(migrated)

@@ -164,7 +164,9 @@ def old_store(version: str, b: Builder) -> None:
 def _copy(path: Path, made: Path, version: str) -> None:
     """Copy the rows of a store into the tables of a migration."""
     with closing(sqlite3.connect(made, isolation_level=None)) as new:
-        with migrations.transaction(new) as connection:
+        with migrations.joined(
+            "sqlite://", new, sqlite3.DatabaseError, "BEGIN IMMEDIATE"
+        ) as connection:
             migrations.upgrade(connection, head=version)
         new.execute("ATTACH ? AS old", (str(path),))
         tables = "SELECT name FROM {} WHERE type = 'table' AND name NOT LIKE 'sqlite%'"

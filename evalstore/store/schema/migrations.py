@@ -6,7 +6,6 @@ older store is copied first, then migrated; a newer one is refused.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,23 +30,13 @@ def migrations() -> Path:
 
 
 @contextmanager
-def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
-    """Return a writing transaction of SQLAlchemy on a connection of sqlite3.
-
-    Errors of the database are raised as those of sqlite3. An interrupt closes the connection.
-    """
-    with joined("sqlite://", raw, sqlite3.DatabaseError, "BEGIN IMMEDIATE") as connection:
-        yield connection
-
-
-@contextmanager
 def joined(
     dialect: str, raw: Any, error_class: type[Exception], begin: str | None = None
 ) -> Iterator[Connection]:
     """Return a transaction of SQLAlchemy on a connection of a driver.
 
     It begins with the statement `begin`, or as the driver does. Errors of the database are raised
-    as those of the driver.
+    as those of the driver. An interrupt closes a connection of sqlite3.
     """
     import logging
 

@@ -149,7 +149,8 @@ class SQLiteDriver(Driver[SQLiteConnection]):
         return version
 
     def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
-        with migrations.transaction(connection) as writing:
+        errors = sqlite3.DatabaseError
+        with migrations.joined("sqlite://", connection, errors, "BEGIN IMMEDIATE") as writing:
             # Another process may have been faster.
             if self._find_known_version(connection) != migrations.HEAD:
                 if copy:

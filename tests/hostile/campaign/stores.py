@@ -77,7 +77,9 @@ def make_older(trial: Trial) -> None:
     newer = path.rename(path.with_name("newer.db"))
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as made,
-        migrations.transaction(made) as connection,
+        migrations.joined(
+            "sqlite://", made, sqlite3.DatabaseError, "BEGIN IMMEDIATE"
+        ) as connection,
     ):
         migrations.upgrade(connection, head=migrations.KNOWN[0])
     with closing(sqlite3.connect(path)) as store:
