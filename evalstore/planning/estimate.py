@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.core.hashing import ValueSet
 from evalstore.core.values import RECORDED, Json, Usage
 from evalstore.planning.cells import Cell, limit_of
 from evalstore.planning.participants import sum_usage
@@ -32,14 +29,24 @@ def _find_usual(
     """Return what an answer and a judgement have cost where only the stored ones tell.
 
     Some applications and providers report costs although no price is known. The costs are those
-    of model versions and of evaluators.
+    of model versions, else of the version before, and of evaluators.
     """
     candidates = {ask.cell.candidate for ask, _ in asks}
-    models = {each.model for each in candidates if project.price_of(each.id) is None}
+    models = {each.model: each.id for each in candidates if project.price_of(each.id) is None}
+    before: dict[str, str] = {}
+    for run in project.store.find_recent_runs() if models else ():
+        former = {each.id: each.model for each in run.candidates}
+        before |= {
+            model: former[id]
+            for model, id in models.items()
+            if model not in before and former.get(id, model) != model
+        }
+    costs = project.store.find_usual_costs("session", {*models, *before.values()})
+    costs = {model: costs[was] for model, was in before.items() if was in costs} | costs
     judges = {judgement.judge for judgement in by_models if judgement.judge}
     evaluators = {each.evaluator for each in judges if project.price_of(each.id) is None}
     return (
-        project.store.find_usual_costs("session", models),
+        costs,
         project.store.find_usual_costs("judgement", evaluators),
     )
 
@@ -138,52 +145,24 @@ class Estimate(NamedTuple):
     """The parts of candidates, then those of judges."""
 
 
-class MeanCosts:
-    """The mean cost of the answers that are asked for again, by candidate, each counted once.
-
-    They are those of its version before, as of an application whose code was edited. Of each few
-    bytes are kept.
-    """
-
-    def __init__(self) -> None:
-        self._seen = ValueSet()
-        self._sums: dict[str, Fraction] = {}
-        """Exact, so that the order of the batches does not matter."""
-        self._counts = Counter[str]()
-
-    def add(self, candidate: str, question: str, usd: float) -> None:
-        """Add what an answer of a candidate to a question has cost, in USD."""
-        if self._seen.add((candidate, question)):
-            self._sums[candidate] = self._sums.get(candidate, Fraction()) + Fraction(usd)
-            self._counts[candidate] += 1
-
-    def find(self, candidate: str) -> float | None:
-        """Return the mean of a candidate in USD; None if it has no answer with a cost."""
-        count = self._counts[candidate]
-        return float(self._sums[candidate]) / count if count else None
-
-
 class PriceSums:
     """Estimates what the plans of all batches cost, and adds it up.
 
     It goes by the usage of the nearest relatives, else by the newest answers of the model. Without
     these an answer is taken to be about as long as its question. A judge is estimated from its
     newest judgements, and a model without a known price from what its newest stored answers and
-    judgements have cost, or from the mean of those of its version before.
+    judgements have cost, or those of its version before.
     """
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self.means = MeanCosts()
         self._total = self._paid = 0.0
         """The part with known prices, not rounded, and what of it is not of scripted models."""
         self._guessed = self._guesses = 0
         """The guessed tokens of all answers, and how many answers they are of."""
         self._verdict_guess: int | None = None
-        self._by_mean = Counter[str]()
-        """The candidates whose price only the answers that are asked for again tell, by id, each
-        with how many answers it is asked for."""
-        self._unpriced_judges: dict[str, None] = {}
+        self._unpriced: dict[bool, dict[str, None]] = {False: {}, True: {}}
+        """The candidates, and the judges, of which neither a price nor an answer tells the cost."""
         self._parts: dict[PartKey, tuple[int, float]] = {}
         """The calls of each part, and what of its cost is known in USD."""
 
@@ -192,7 +171,7 @@ class PriceSums:
     ) -> tuple[list[float | None], list[float | None]]:
         """Add a batch; returns what an answer to each ask costs, and each judgement by a model.
 
-        That is in USD for one of them, and None if no price tells it, or only a mean.
+        That is in USD for one of them, and None if nothing tells it.
         """
         project = self._project
         relatives = {reason.relative for _, reason in asks if reason.relative}
@@ -217,9 +196,7 @@ class PriceSums:
             if price is None:
                 cost = usual_asked.get(candidate.model)
                 if cost is None:
-                    self._by_mean[candidate.id] += ask.count
-                    if reason.relative and session and session.cost:
-                        self.means.add(candidate.id, reason.relative, session.cost.usd)
+                    self._unpriced[False][candidate.id] = None
                 answers.append(cost)
                 self._add_part(ask, (False, candidate.id), cost or 0.0)
                 continue
@@ -261,7 +238,7 @@ class PriceSums:
             if price is None:
                 cost = usual.get(judge.evaluator)
                 if cost is None:
-                    self._unpriced_judges[judge.id] = None
+                    self._unpriced[True][judge.id] = None
                 costs.append(cost)
                 self._add_part(judgement, (True, judge.id), cost or 0.0)
                 continue
@@ -294,31 +271,18 @@ class PriceSums:
 
     def finish(self) -> Estimate:
         """Return the estimated cost of all batches."""
-        total, paid = self._total, self._paid
-        unpriced: list[str] = []
-        for candidate, answers in self._by_mean.items():
-            mean = self.means.find(candidate)
-            if mean is None:
-                unpriced.append(candidate)
-            total += answers * (mean or 0.0)
-            paid += answers * (mean or 0.0)
-        names = tuple(dict.fromkeys((*unpriced, *self._unpriced_judges)))
-        known = round(total, 6)
+        names = tuple(dict.fromkeys((*self._unpriced[False], *self._unpriced[True])))
+        known = round(self._total, 6)
         return Estimate(
             usd=None if names else known,
             guess=round(self._guessed / self._guesses) if self._guesses else None,
             verdict_guess=self._verdict_guess,
             known=known,
             unpriced=names,
-            is_simulated=total > 0 and not paid and not names,
-            parts=tuple(self._list_parts(names)),
+            is_simulated=self._total > 0 and not self._paid and not names,
+            parts=tuple(
+                PricePart(model, is_judge, calls, None if model in names else round(usd, 6))
+                for (is_judge, model), (calls, usd) in sorted(self._parts.items())
+                if model != RECORDED
+            ),
         )
-
-    def _list_parts(self, unpriced: Collection[str]) -> Iterator[PricePart]:
-        """Yield the parts, those of candidates first."""
-        for (is_judge, model), (calls, usd) in sorted(self._parts.items()):
-            mean = 0.0 if is_judge else self.means.find(model) or 0.0
-            if model == RECORDED:
-                continue
-            cost = round(usd + self._by_mean[model] * mean, 6)
-            yield PricePart(model, is_judge, calls, None if model in unpriced else cost)

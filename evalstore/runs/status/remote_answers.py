@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -15,7 +15,6 @@ from evalstore.core.values import RECORDED
 from evalstore.planning.status_report import RemoteAnswers, RemoteJudgements
 
 if TYPE_CHECKING:
-    from evalstore.planning.estimate import MeanCosts
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk
     from evalstore.planning.project import Project
@@ -30,8 +29,6 @@ class _Sums:
     total: int = 0
     cost: float | None = 0.0
     """None when a price is not known."""
-    by_mean: Counter[str] = field(default_factory=Counter)
-    """Answers whose price is the mean of a candidate, by its id; they are not in the cost."""
     judgements: int = 0
     left: dict[bytes, int] = field(default_factory=dict)
     """Of subjects that several batches may have: how many judgements do not count yet."""
@@ -41,14 +38,6 @@ class _Sums:
         self.total += count
         self.cost = None if price is None or self.cost is None else self.cost + count * price
 
-    def cost_with(self, means: MeanCosts) -> float | None:
-        """Return the cost of all items, with these means; None when a price is not known."""
-        cost = self.cost
-        for candidate, count in self.by_mean.items():
-            mean = means.find(candidate)
-            cost = None if cost is None or mean is None else cost + count * mean
-        return cost
-
 
 class RemoteSums:
     """Adds up what the remotes have of a plan, batch by batch, as far as they were last read.
@@ -56,12 +45,9 @@ class RemoteSums:
     Nothing is connected to.
     """
 
-    def __init__(self, project: Project, means: MeanCosts, *, are_shared: bool) -> None:
-        """`means` are those of all batches in the end.
-
-        `are_shared`: several batches may judge the same answers.
-        """
-        self._project, self._means, self._are_shared = project, means, are_shared
+    def __init__(self, project: Project, *, are_shared: bool) -> None:
+        """`are_shared`: several batches may judge the same answers."""
+        self._project, self._are_shared = project, are_shared
         self._answers = {name: _Sums() for name in project.settings.remotes}
         """By remote; those that cannot be read are taken out."""
         self._judgements = {name: _Sums() for name in project.settings.remotes}
@@ -79,15 +65,12 @@ class RemoteSums:
         """
         if self._answers:
             waiting = ((ask, None) for ask in plan.waiting_asks)
-            by_mean = {ask.cell.candidate.id for ask in asks}
-            self._add_answers([*zip(asks, answers, strict=True), *waiting], by_mean)
+            self._add_answers([*zip(asks, answers, strict=True), *waiting])
         if self._judgements:
             self._add_judgements(plan, judgements)
 
-    def _add_answers(
-        self, asks: Sequence[tuple[PlannedAsk, float | None]], by_mean: Collection[str]
-    ) -> None:
-        """Add asks with the price of one answer; None stands for the mean of those `by_mean`."""
+    def _add_answers(self, asks: Sequence[tuple[PlannedAsk, float | None]]) -> None:
+        """Add asks with the price of one answer."""
         wanted = [(ask, price) for ask, price in asks if ask.cell.candidate.id != RECORDED]
         if not wanted:
             return
@@ -97,11 +80,7 @@ class RemoteSums:
             answers = _find(self._project.store, records, questions)
             there = Counter(answers.values())
             for ask, price in wanted:
-                some = min(there[ask.question_id], ask.count)
-                if some and price is None and ask.cell.candidate.id in by_mean:
-                    sums.total += some
-                    sums.by_mean[ask.cell.candidate.id] += some
-                elif some:
+                if some := min(there[ask.question_id], ask.count):
                     sums.add(some, price)
             sums.judgements += len(records.find_keys("evaluations", list(answers)))
 
@@ -149,7 +128,7 @@ class RemoteSums:
     def answers(self) -> tuple[RemoteAnswers, ...]:
         """Return the remotes that have some of the answers."""
         return tuple(
-            RemoteAnswers(name, sums.total, _rounded(sums.cost_with(self._means)), sums.judgements)
+            RemoteAnswers(name, sums.total, _rounded(sums.cost), sums.judgements)
             for name, sums in self._answers.items()
             if sums.total
         )

@@ -473,7 +473,7 @@ class StatusSums:
         self._remotes = (
             None
             if asks_again(project, selection)
-            else RemoteSums(project, self._prices.means, are_shared=bool(scope.cells.shared))
+            else RemoteSums(project, are_shared=bool(scope.cells.shared))
         )
 
     def add(self, plan: Plan) -> None:
