@@ -38,11 +38,11 @@ from evalstore.planning.results import CellResult, carry_over
 from evalstore.planning.selection import Selection, Subset
 from evalstore.planning.settled_parts import (
     CACHE,
-    Contexts,
     SettledCache,
     SettledPart,
     SettledParts,
     can_settle,
+    context_digests,
     long_files,
 )
 from evalstore.store.driver import Extent
@@ -383,8 +383,6 @@ class SettledRecorder:
 
     def __init__(self, project: Project, scope: Scope, selection: SelectionOptions) -> None:
         self._project, self._settled = project, scope.settled
-        self._contexts: dict[str, str] = {}
-        """By file; those whose parts are not recorded are left out."""
         self._left: dict[str, Iterator[CasePart]] = {}
         """The parts of each of these files that are not reached yet."""
         self._waiting: deque[_Part] = deque()
@@ -393,14 +391,13 @@ class SettledRecorder:
         self._finished: list[SettledPart] = []
         self._stored = (0, 0)
         files = long_files(project) if can_settle(project, selection) else {}
-        if not files:
-            return
-        contexts = Contexts(project, selection)
-        skipped = {pair.file for pair in scope.cells.skipped}
+        for path in {pair.file for pair in scope.cells.skipped}:
+            files.pop(path, None)
+        self._contexts = context_digests(project, selection, files) if files else {}
+        """By file; those whose parts are not recorded are left out."""
         for path, file in files.items():
-            if path not in skipped and isinstance(file.cases, StoredCases):
-                self._contexts[path] = contexts.of(file)
-                self._left[path] = file.cases.parts()
+            assert isinstance(file.cases, StoredCases)
+            self._left[path] = file.cases.parts()
 
     def add(self, results: Sequence[CellResult], costs: Mapping[str, float]) -> None:
         """Add results, in the order of their cells.

@@ -8,7 +8,7 @@ They are kept in a file beside the index, which is for this machine only, and ca
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -204,12 +204,11 @@ def find_settled(project: Project, selection: SelectionOptions) -> SettledParts:
     if new is None:
         return SettledParts()
     found = SettledParts()
-    contexts = Contexts(project, selection)
+    contexts = context_digests(project, selection, files)
     for path, file in files.items():
-        context = contexts.of(file)
         assert isinstance(file.cases, StoredCases)
         for part in file.cases.parts():
-            known = cache.parts.get((context, part.node))
+            known = cache.parts.get((contexts[path], part.node))
             if known:
                 found.by_file.setdefault(path, {})[part.first] = known
     found = found.without({digest_of(id) for id in new})
@@ -222,22 +221,23 @@ def find_settled(project: Project, selection: SelectionOptions) -> SettledParts:
     )
 
 
-class Contexts:
-    """Computes digests of all but the cases that plans and verdicts of a command follow from."""
-
-    def __init__(self, project: Project, selection: SelectionOptions) -> None:
-        settings = project.settings
-        self._shared = [
-            [[_describe(each), each.lacks(_NEEDS)] for each in project.candidates(selection)],
-            [_describe(each) for each in project.judges(selection)],
-            [settings.required_tags1, settings.required_tags2, settings.prohibited_tags],
-            settings.verdict,
-        ]
-
-    def of(self, file: CaseFile) -> str:
-        """Return the digest for a file."""
-        content = [hashing.SCHEME, self._shared, file.attempts, file.evaluators]
-        return hashing.hash_content(canonical_json(content))
+def context_digests(
+    project: Project, selection: SelectionOptions, files: Mapping[str, CaseFile]
+) -> dict[str, str]:
+    """Return for each file the digest of all but its cases that plans and verdicts follow from."""
+    settings = project.settings
+    shared = [
+        [[_describe(each), each.lacks(_NEEDS)] for each in project.candidates(selection)],
+        [_describe(each) for each in project.judges(selection)],
+        [settings.required_tags1, settings.required_tags2, settings.prohibited_tags],
+        settings.verdict,
+    ]
+    return {
+        path: hashing.hash_content(
+            canonical_json([hashing.SCHEME, shared, file.attempts, file.evaluators])
+        )
+        for path, file in files.items()
+    }
 
 
 def _describe(participant: Candidate | Judge) -> dict[str, object]:

@@ -465,29 +465,17 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
 # --- results whose verdict changes without a call, by what is stored already
 
 
-@dataclass
-class StoredOutcomes:
-    """The results that have a verdict now, and another one in the newest run that judged them."""
-
-    broke: int = 0
-    """How many results passed then, and fail now."""
-    fixed: int = 0
-    """How many failed then, and pass now."""
-    undecided: int = 0
-    """How many results were decided then, and are undecided now."""
-    decided: int = 0
-    """How many were undecided then, and pass or fail now."""
-
-
 def find_stored_outcomes(
     project: Project, plans: Iterable[Plan], files: Collection[str] | None = None
-) -> StoredOutcomes:
-    """Return what a run would find broken and fixed without asking or judging anything for it.
+) -> Counter[str]:
+    """Return how many results a run would find changed without asking or judging anything for it.
 
+    They are those that have a verdict now, and another one in the newest run that judged them: they
+    `broke`, are `fixed`, are `undecided` now, or `decided`, which were undecided.
     `plans` are those of all cells, batch by batch, in the order of files and rows. Only results of
     these test files count; None: of all. The newest 100 runs are searched.
     """
-    found = StoredOutcomes()
+    found: Counter[str] = Counter()
 
     def read() -> Iterator[tuple[Result, Followed]]:
         for plan in plans:
@@ -500,11 +488,9 @@ def find_stored_outcomes(
 
     for now, was in find_newest(project, read(), is_judged, files):
         pair = Pair(was, now)
-        change = sort_pair(pair, answers=False)
-        found.broke += change == "broke"
-        found.fixed += change == "fixed"
-        found.undecided += pair.is_now_undecided
-        found.decided += was.verdict == "undecided" != now.verdict
+        found[sort_pair(pair, answers=False)] += 1
+        found["undecided"] += pair.is_now_undecided
+        found["decided"] += was.verdict == "undecided" != now.verdict
     return found
 
 

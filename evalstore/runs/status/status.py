@@ -283,8 +283,8 @@ def describe_scope(
         if is_of_all or settled:
             files = None if is_of_all else settled
             outcomes = find_stored_outcomes(project, make_plans(files), files)
-            status.broke, status.fixed = outcomes.broke, outcomes.fixed
-            status.undecided, status.decided = outcomes.undecided, outcomes.decided
+            status.broke, status.fixed = outcomes["broke"], outcomes["fixed"]
+            status.undecided, status.decided = outcomes["undecided"], outcomes["decided"]
     problems = (problem.sentence for problem in project.reading.problems)
     # Before others ask for the candidates of another selection, which may be left out.
     status.warnings = [*project.warnings, *problems]
