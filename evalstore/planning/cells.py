@@ -18,7 +18,6 @@ from collections.abc import (
 )
 from functools import lru_cache
 from itertools import chain, compress
-from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -317,8 +316,8 @@ BATCH = 4_000
 """About the number of cells that are planned and carried out together, to save memory."""
 
 
-def batches(cells: Iterable[Cell], size: int | None = None) -> Iterator[list[Cell]]:
-    """Yield batches of at least `size` cells, except for the last; a file is in one batch.
+def batches(cells: Iterable[Cell]) -> Iterator[list[Cell]]:
+    """Yield batches of at least `BATCH` cells, except for the last; a file is in one batch.
 
     A file whose cells have more attempts than two batches is split between two of its cases.
     """
@@ -329,7 +328,7 @@ def batches(cells: Iterable[Cell], size: int | None = None) -> Iterator[list[Cel
             is_full = of_file >= 2 * BATCH and cell.number != number
             of_file += cell.attempts
         else:
-            is_full = len(batch) >= (size or BATCH)
+            is_full = len(batch) >= BATCH
             of_file, file = cell.attempts, cell.file
         if is_full:
             yield batch
@@ -343,12 +342,6 @@ def batches(cells: Iterable[Cell], size: int | None = None) -> Iterator[list[Cel
 def is_short(count: int) -> bool:
     """Return whether so many cells may be in memory together."""
     return count <= 2 * BATCH
-
-
-def divide_evenly(count: int) -> tuple[int, int]:
-    """Return in how many batches this many cells are planned, and the size of each."""
-    number = max(1, round(count / BATCH))
-    return number, ceil(count / number)
 
 
 class StreamedCells(Collection[Cell]):

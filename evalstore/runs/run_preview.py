@@ -10,7 +10,7 @@ from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
 from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import ProgressListener
-from evalstore.planning.cells import Candidate, EarlierBatches, Judge, batches, divide_evenly
+from evalstore.planning.cells import Candidate, EarlierBatches, Judge, batches, is_short
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
 from evalstore.planning.plan import Plan
@@ -195,9 +195,9 @@ class Plans:
     def __init__(self, project: Project, scope: Scope) -> None:
         self._project = project
         self._scope = scope
-        count, self._size = divide_evenly(len(scope.cells))
-        self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
-        self.shared = ValueSet() if count == 1 else scope.cells.shared
+        is_one = is_short(len(scope.cells))
+        self._only = plan_cells(project, scope, [*scope.cells], priced=True) if is_one else None
+        self.shared = ValueSet() if is_one else scope.cells.shared
         """Ids of the questions that several batches may ask."""
         self._done = 0
         """How many of the first batches are done, as nothing was to be done for them."""
@@ -211,7 +211,7 @@ class Plans:
             return
         if self._is_done:
             return
-        cells = batches(self._scope.cells, self._size)
+        cells = batches(self._scope.cells)
         for batch in islice(cells, self._done, None):
             yield plan_cells(self._project, self._scope, batch, priced=True)
 
@@ -221,7 +221,7 @@ class Plans:
             yield self._only
             return
         earlier = EarlierBatches(self.shared)
-        for cells in batches(self._scope.cells, self._size):
+        for cells in batches(self._scope.cells):
             yield plan_cells(self._project, self._scope, cells, priced=True, earlier=earlier)
 
     def survey(self, finish: Callable[[Plan], object]) -> PlanTotals:

@@ -111,9 +111,7 @@ def _compare_selected(root: Path, *, equal: bool) -> int:
 def _compare_plans(project: Any, scope: Any) -> None:
     """Compare the plans of batches with that of all cells."""
     earlier = EarlierBatches(scope.cells.shared)
-    plans = [
-        plan_cells(project, scope, batch, earlier=earlier) for batch in batches(scope.cells, 10)
-    ]
+    plans = [plan_cells(project, scope, batch, earlier=earlier) for batch in batches(scope.cells)]
     whole = plan_cells(project, scope, [*scope.cells])
     assert _counts(*plans) == _counts(whole)
     judged = {judgement.place for judgement in whole.judgements}
