@@ -33,7 +33,6 @@ from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.labels import PersonLabel, read_labels
 from evalstore.results.value_text import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
-from evalstore.store.driver import note_reached
 from evalstore.store.trees.tree_nodes import read_tree
 
 if TYPE_CHECKING:
@@ -109,15 +108,9 @@ class CaseData:
         """The earlier answers of the cases of a block, by the id of the session."""
         self._numbers: dict[str, dict[str, int]] = {"files": {}, "models": {}, "tags": {}}
 
-    def blocks(self, results: Iterable[tuple[Result, Case]], total: int) -> Iterator[Json]:
-        """Yield the details of the cases in blocks; the table is complete afterwards.
-
-        Tells how many of all results were read.
-        """
-        read = 0
+    def blocks(self, results: Iterable[tuple[Result, Case]]) -> Iterator[Json]:
+        """Yield the details of the cases in blocks; the table is complete afterwards."""
         for batch in _whole_cases(results):
-            read += len(batch)
-            note_reached("results", read, total)
             self._history.read_batch(batch)
             self._reader.load(batch)
             cases: dict[tuple[str, str, int], list[ResultView]] = {}

@@ -180,8 +180,7 @@ def build_report(
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(collector.pass_on(batches))
-            total = sum(run.verdicts.values()) if stored else 0
-            for number, block in enumerate(data.blocks(results, total)):
+            for number, block in enumerate(data.blocks(results)):
                 spool.write(data_block(f"block-{number}", block))
             order = candidate_order(project.settings)
             data.table.sort_candidates(order)

@@ -29,7 +29,6 @@ from evalstore.core.display import (
     is_simulated,
     plural,
     safe,
-    short,
     short_names,
     simulated,
 )
@@ -67,7 +66,6 @@ from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import describe_workspace, find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text, work_price_text
-from evalstore.store.driver import Reached, telling
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.workspace.settings.settings import candidate_order
 
@@ -80,16 +78,9 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 RUN_LIST = "runs"
 """The name of the first page, beside those of runs by their ids."""
-_RELOAD = "setTimeout(() => location.reload(), 1000)"
-"""A script: a refresh without one does not load an address with a case again."""
 _FORM = "application/x-www-form-urlencoded"
 _SECONDS = 1.0
 """Between two looks at the store."""
-_PATIENCE = 2.0
-"""After so many seconds a web browser is shown how far a page has come that is made for it.
-
-It asks again after one second, when the page of the workspace is still new.
-"""
 _SHARE = 3
 """How many times longer than making a page takes pass at least before it is made again."""
 
@@ -113,16 +104,12 @@ class ResultsSite(LocalSite):
     def __init__(self, location: Location) -> None:
         super().__init__()
         script, style = read_script("report.js"), read_asset("report.css")
-        others = _RELOAD, read_asset("list.js"), read_script("label.js")
+        others = read_asset("list.js"), read_script("label.js")
         policy = content_policy(script, style, *others, is_served=True)
         self.policy = f"{policy}; frame-ancestors 'none'"
         self.pages = BuiltPages(location, self.base)
         self.labelling = LabelPages(self.pages.location, self.pages.name, self.base)
         self._closing = asyncio.Event()
-        self._making: dict[str, asyncio.Task[BuiltPage]] = {}
-        """The pages that are being made, by run."""
-        self._told: set[asyncio.Task[BuiltPage]] = set()
-        """Those of which a browser was shown how far they have come."""
 
     def routes(self) -> list[web.AbstractRouteDef]:
         """Return the pages, the stream of changes, and what takes labels."""
@@ -261,30 +248,9 @@ class ResultsSite(LocalSite):
             raise web.HTTPFound(f"{self.base}/run/{run}")
         return await self._show(request, run)
 
-    async def _show(self, request: web.Request, run: str) -> web.StreamResponse:
-        """Return the page of a run, or what is known of it at once to a browser that has none."""
-        making = self._making.get(run)
-        if making is None:
-            making = asyncio.create_task(to_thread(self.pages.build, run))
-            self._making[run] = making
-            making.add_done_callback(lambda task: self._forget(run, task))
-        is_read_by_person = "text/html" in request.headers.get("Accept", "")
-        may_wait = is_read_by_person and self.pages.kept.get(run) is None
-        await asyncio.wait({making}, timeout=_PATIENCE if may_wait else None)
-        if not making.done():
-            self._told.add(making)
-            return _html(self.pages.waiting(run))
-        self._told.discard(making)
-        self._forget(run, making)
-        return web.FileResponse(making.result().path)
-
-    def _forget(self, run: str, making: asyncio.Task[BuiltPage]) -> None:
-        """Forget what was made, but keep the error for the browser that will ask again."""
-        is_made = making.cancelled() or making.exception() is None
-        if is_made:
-            self._told.discard(making)
-        if self._making.get(run) is making and (is_made or making not in self._told):
-            del self._making[run]
+    async def _show(self, _request: web.Request, run: str) -> web.StreamResponse:
+        """Return the page of a run."""
+        return web.FileResponse((await to_thread(self.pages.build, run)).path)
 
     async def show_case(self, request: web.Request) -> web.StreamResponse:
         """Redirect to a case in the newest run that has it, or in the run of the query `run`."""
@@ -355,8 +321,6 @@ class BuiltPages:
         self._files: list[BuiltPage] = []
         """The pages whose files are there, oldest first."""
         self._numbers = count()
-        self._making: tuple[str, Reached] | None = None
-        """How far the page that is being made has come, and of which run it is."""
         self._lock = Lock()
         self._maker = ThreadPoolExecutor(max_workers=1)
         """Reads all results: memory that several threads have freed would not be used again."""
@@ -388,20 +352,6 @@ class BuiltPages:
         number = self.build(run.id).cases.find(result.file, result.row, result.prompt_number)
         assert number is not None  # the page has all cases of the run
         return run.id, number
-
-    def waiting(self, run: str) -> bytes:
-        """Return what is shown while the page of a run, by its id, or of the workspace is made."""
-        making = self._making
-        reached = making[1] if making and making[0] == run else None
-        is_run = run not in (WORKSPACE, RUN_LIST)
-        return render(
-            "waiting.html",
-            workspace=safe(self.name),
-            base=self._base,
-            run=f"run {short(run)}" if is_run else "the workspace as it is now",
-            reached=reached,
-            script=Drawing(_RELOAD),
-        )
 
     def build(self, run: str) -> BuiltPage:
         """Return the page of a run by its id, of the workspace as it is now, or the list of runs.
@@ -440,16 +390,6 @@ class BuiltPages:
         return len(pages) > most or sum(page.size for page in pages) > _MOST_BYTES
 
     def _make(self, run: str) -> BuiltPage:
-        def tell(reached: Reached) -> None:
-            self._making = run, reached
-
-        try:
-            with telling(tell):
-                return self._write(run)
-        finally:
-            self._making = None
-
-    def _write(self, run: str) -> BuiltPage:
         started = time.monotonic()
         served, places = self.read_state(), CasePlaces([], array("Q"))
         path = Path(self._folder.name) / f"{next(self._numbers)}.html"

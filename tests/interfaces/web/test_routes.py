@@ -22,7 +22,6 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 import pytest
 
 from evalstore.core.display import WORKSPACE
-from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import FileVersion
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, routes
@@ -31,7 +30,6 @@ from evalstore.interfaces.web.routes import BuiltPage, BuiltPages, ResultsSite
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.table.list import list_things
-from evalstore.store.driver import note_reached
 from evalstore.store.results import iterate_results
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, scripted
 from tests.interfaces.html.test_hostile import require_harmless
@@ -300,75 +298,20 @@ def test_the_command_prints_the_address(
     assert ports == [8123]
 
 
-class Held(BuiltPages):
-    """Pages that are made no further than to their first results before they may."""
-
-    may = threading.Event()
-
-    def _write(self, run: str) -> routes.BuiltPage:
-        note_reached("results", 500, 1_234)
-        assert self.may.wait(60)
-        if run == WORKSPACE:
-            raise EvalstoreError("it cannot be read", hint="read it again")
-        return super()._write(run)
-
-
-@pytest.fixture
-def held(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of pages that are made when `Held.may` is set, for those with little patience."""
-    monkeypatch.setattr(routes, "BuiltPages", Held)
-    monkeypatch.setattr(routes, "_PATIENCE", 0.05)
-    Held.may.clear()
-    with serving(root) as address:
-        try:
-            yield address
-        finally:
-            Held.may.set()
-
-
 PERSON = {"Accept": "text/html,*/*;q=0.8"}
 
 
-def ask_until(wanted: str, held: str, path: str) -> tuple[HTTPResponse, str]:
+def ask_until(wanted: str, address: str, path: str) -> tuple[HTTPResponse, str]:
     """What a person gets who asks until the page has a text."""
     end = time.monotonic() + 60
     while True:
-        response, text = ask(held, path, PERSON)
+        response, text = ask(address, path, PERSON)
         if wanted in text:
             return response, text
         assert time.monotonic() < end, text
 
 
-def test_a_browser_is_shown_what_is_known_before_the_page_is_made(held: str) -> None:
-    response, text = ask_until("500 of 1,234 results", held, newest(held))
-    assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-    assert '<meta http-equiv="refresh" content="1">' in text
-    assert "<title>desk: run " in text
-    assert "data-cases" not in text
-    Held.may.set()
-    assert "data-cases" in ask(held, newest(held))[1], "a program waits for the page"
-    assert "data-cases" in ask(held, newest(held), PERSON)[1]
-
-
-def test_the_error_is_shown_to_who_was_told_to_wait(held: str) -> None:
-    assert "the workspace as it is now" in ask(held, "work", PERSON)[1]
-    Held.may.set()
-    response, text = ask_until("it cannot be read", held, "work")
-    assert (response.status, ">error: it cannot be read\nhint: read it again\n<" in text) == (
-        409,
-        True,
-    )
-
-
 # --- in a real browser
-
-
-def test_a_page_that_waited_becomes_that_of_the_run(held: str, page: Page) -> None:
-    page.call("Page.navigate", url=f"{held.rstrip('/')}/run/{newest(held)[-32:]}#case-2")
-    page.wait("document.body.innerText.includes('500 of 1,234 results')")
-    Held.may.set()
-    page.wait("document.documentElement.dataset.ready === 'yes'")
-    page.wait("document.getElementById('case').open")
 
 
 def test_the_page_of_the_workspace_follows_a_run(tmp_path: Path, page: Page) -> None:
@@ -1038,7 +981,7 @@ def test_the_page_of_a_run_is_kept_while_the_store_changes_otherwise(
 ) -> None:
     root, address = labelled
     made: list[str] = []
-    monkeypatch.setattr(BuiltPages, "_write", _noting(BuiltPages._write, made))
+    monkeypatch.setattr(BuiltPages, "_make", _noting(BuiltPages._make, made))
     run = newest(address)
     before = ask(address, run)[1]
     with open_store(Location(root)) as store:
