@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.core.clock import minute
 from evalstore.core.display import clip, percent, plural, safe, side_name, spread
@@ -87,18 +87,15 @@ def trend_chart(trend: Trend) -> Drawing:
     def x(run: int) -> float:
         return 100 * run / last
 
-    edits = [*_place_edits(trend, x)]
-    top = _TOP + _LINE * max((it.row for it in edits), default=0)
-
     def y(rate: float) -> float:
-        return top + (_HEIGHT - top - _BOTTOM) * (1 - rate)
+        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - rate)
 
     parts = [
         f'<line class="tick" x2="100%" y1="{y(rate):.1f}" y2="{y(rate):.1f}"/>'
         f'<text x="-9" y="{y(rate) + 4:.1f}" text-anchor="end">{100 * rate:.0f}%</text>'
         for rate in (0.0, 0.5, 1.0)
     ]
-    parts += [*_dates(trend.dates, x), *_edits(trend, edits, x, top, y(0.0))]
+    parts += [*_dates(trend.dates, x), *_edits(trend, x, y(0.0))]
     texts = []
     covering = Counter((point.run, point.rate) for line in lines for point in line.points)
     heights = spread([y(point.rate) for point in ends[:_MOST_NAMES]], _LINE, _HEIGHT - 6)
@@ -171,58 +168,26 @@ def with_arrows(edits: Iterable[str], separator: str = ", ") -> str:
     return separator.join(edits).replace(" -> ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
 
 
-class _EditName(NamedTuple):
-    """Where the name of the edits before a run is drawn."""
+def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[str]:
+    """Yield a mark at each run in which edits broke results, and their names to the left of it.
 
-    run: int
-    row: int
-    """0, or 1 above it."""
-    left: float
-    width: float
-    """0 without room for a name."""
-    anchor: str
-
-
-def _place_edits(trend: Trend, x: Callable[[int], float]) -> Iterator[_EditName]:
-    """Yield each run in which edits broke results, with a place for their name if there is room.
-
-    A name begins at its mark, or ends there if no other mark is in between; where the next mark is
-    too close, in a second row, into which no line of an earlier mark reaches.
+    An older mark below such a name is short, and has no name. A browser cuts long names off.
     """
-    free = [_WIDTH + 4.0, _WIDTH + 4.0]
-    marked = [number for number, run in enumerate(trend.runs) if run.breaks]
-    for before, number in reversed([*zip([0, *marked], marked, strict=False)]):
-        letters, start = len(with_arrows(trend.runs[number].break_texts)), _WIDTH * x(number) / 100
-        places = [
-            (room, row, anchor)
-            for row, left in enumerate((_WIDTH * x(before) / 100, 0.0))
-            for anchor, room in (("start", free[row] - start), ("end", start - left))
-            if free[row] >= start and room // _LETTER >= min(letters, _FEWEST)
-        ]
-        whole = (each for each in places if each[0] // _LETTER >= letters)
-        room, row, anchor = next(whole, max(places, default=(0.0, 0, "")))
-        width = room if anchor == "start" else min(room, letters * _LETTER)
-        left = start - width * (anchor == "end")
-        if anchor:
-            free[0] = min(free[0], start)
-            free[row] = left
-        yield _EditName(number, row, left, width, anchor)
-
-
-def _edits(
-    trend: Trend, edits: Iterable[_EditName], x: Callable[[int], float], top: int, bottom: float
-) -> Iterator[str]:
-    """Yield a mark at each of these runs, and the edits; a browser cuts them off at the next."""
-    for run, row, left, width, anchor in edits:
-        text = escape(safe(with_arrows(trend.runs[run].break_texts)))
-        place, above = f"{x(run):.2f}%", top - _TOP - _LINE * row
+    free = 100.0
+    for number, run in reversed([*enumerate(trend.runs)]):
+        if not run.breaks:
+            continue
+        names, place = with_arrows(run.break_texts), x(number)
+        text, width = escape(safe(names)), min(place, 100 * _LETTER * len(names) / _WIDTH)
+        is_named = place <= free and width * _WIDTH / 100 >= _LETTER * min(len(names), _FEWEST)
         yield (
-            f'<line class="edit" x1="{place}" x2="{place}" y1="{above + _TOP - 8}"'
-            f' y2="{bottom:.1f}"><title>{text}</title></line>'
+            f'<line class="edit" x1="{place:.2f}%" x2="{place:.2f}%"'
+            f' y1="{_TOP - 8 * is_named}" y2="{bottom:.1f}"><title>{text}</title></line>'
         )
-        if width:
+        if is_named:
+            free = place - width
             yield (
-                f'<foreignObject class="edit-name" x="{100 * left / _WIDTH:.2f}%" y="{above}"'
-                f' width="{100 * width / _WIDTH:.2f}%" height="{_TOP - 8}">'
-                f'<p class="{anchor}" title="{text}">{text}</p></foreignObject>'
+                f'<foreignObject class="edit-name" x="{free:.2f}%" y="0"'
+                f' width="{width:.2f}%" height="{_TOP - 8}">'
+                f'<p title="{text}">{text}</p></foreignObject>'
             )
