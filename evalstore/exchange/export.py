@@ -81,7 +81,20 @@ def write_exports(
     """
     formats = require_exports(location, paths, format)
     for path, chosen in zip(paths, formats, strict=True):
-        _write_file(location, revision, path, chosen)
+        target = (location.directory / path).resolve()
+        try:
+            if chosen not in _FOLDER_WRITERS:
+                with temporary_file(target) as file:
+                    write_export(location, revision, chosen, file)
+                continue
+            with (
+                without_garbage_collection(),
+                open_export(location, revision) as export,
+                temporary_folder(target) as folder,
+            ):
+                _FOLDER_WRITERS[chosen](export, folder)
+        except OSError as error:
+            raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
 
 
 def require_exports(
@@ -106,21 +119,3 @@ def write_export(location: Location, revision: str, format: Format, file: ByteWr
         parquet.require_pyarrow()
     with without_garbage_collection(), open_export(location, revision) as export:
         _WRITERS[format](export, file)
-
-
-def _write_file(location: Location, revision: str, path: Path, format: Format) -> None:
-
-    target = (location.directory / path).resolve()
-    try:
-        if format in _FOLDER_WRITERS:
-            with (
-                without_garbage_collection(),
-                open_export(location, revision) as export,
-                temporary_folder(target) as folder,
-            ):
-                _FOLDER_WRITERS[format](export, folder)
-            return
-        with temporary_file(target) as file:
-            write_export(location, revision, format, file)
-    except OSError as error:
-        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error

@@ -159,17 +159,8 @@ def _write_all(
 ) -> None:
     """Write the missing files, the settings last; list them in the order of `files`."""
     files = {**files, FILE: _with_address(files[FILE], address)}
-    written: dict[str, bool] = {}
-    for name in sorted(files, key=lambda name: name == FILE):
-        try:
-            written[name] = _write(report.root, name, files[name])
-        except EvalstoreError as error:
-            if not any(written.values()):
-                raise
-            listed = ", ".join(name for name, is_new in written.items() if is_new)
-            hint = f"run 'evalstore init' again to write the rest; written so far: {listed}"
-            hint = f"{error.hint}; {hint}" if error.hint else hint
-            raise EvalstoreError(str(error), hint=hint) from error
+    last = sorted(files, key=lambda name: name == FILE)
+    written = {name: _write(report.root, name, files[name]) for name in last}
     report.written += [name for name in files if written[name]]
     report.kept += [name for name in files if not written[name]]
 

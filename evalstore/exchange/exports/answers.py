@@ -7,18 +7,16 @@ from typing import NamedTuple
 
 from evalstore.checks.aggregation import judge_so_far
 from evalstore.core.batches import in_small_batches
-from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import case_name
 from evalstore.core.results import Evaluation, Result, Session, Vote
-from evalstore.core.values import Case, Message, Reply
+from evalstore.core.values import Case
 from evalstore.exchange.exports.formats import (
     Export,
 )
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import evaluator_names
+from evalstore.results.answer.answer import TurnView, read_conversation
 from evalstore.results.names import name_prompts_of_cases
-from evalstore.results.value_text import joined, text_of
-from evalstore.store import Store
 
 
 class ExportedJudgement(NamedTuple):
@@ -40,7 +38,7 @@ class AnsweredAttempt(NamedTuple):
     conversation: int
     """The number of its conversation, from 1; 0 when the case has only one."""
     session: Session
-    turns: tuple[ExportedTurn, ...]
+    turns: tuple[TurnView, ...]
     """What the candidate was shown, and its earlier answers; empty unless asked for."""
     judgements: tuple[ExportedJudgement, ...]
     """Those on this answer, alone or together with others."""
@@ -67,11 +65,20 @@ def read_answers(export: Export, *, turns: bool = False) -> Iterator[AnsweredRes
 
     With `turns`, each answer has the conversation that leads to it.
     """
-    store, rule = export.project.store, export.run.verdict_rule
+    store, rule, versions = export.project.store, export.run.verdict_rule, export.project.versions
     evaluators: dict[str, tuple[str, bool]] = {}
     for batch in in_small_batches(export.results):
         sessions = store.find_sessions(id for result, _ in batch for id in result.sessions)
-        conversations = read_turns(store, sessions) if turns else {}
+        questions = [each.question for each in sessions.values()] if turns else []
+        versions.read_ahead(
+            it for each in questions for it in (("test", each.test), ("prompt", each.prompt))
+        )
+        conversations = {
+            id: [*read_conversation(versions, asked.test, asked.prompt, each.turns)]
+            for id, each in sessions.items()
+            for asked in [each.question]
+            if turns
+        }
         contents = store.find_evaluations(id for result, _ in batch for id in result.evaluations)
         unnamed = {content.evaluator for content in contents.values()} - evaluators.keys()
         evaluators |= evaluator_names(store, unnamed)
@@ -99,7 +106,7 @@ def _list_answers(
     result: Result,
     case: Case,
     sessions: Mapping[str, Session],
-    conversations: Mapping[str, tuple[ExportedTurn, ...]],
+    conversations: Mapping[str, Sequence[TurnView]],
     judgements: Sequence[ExportedJudgement],
     rule: str,
 ) -> Iterator[AnsweredAttempt]:
@@ -118,7 +125,7 @@ def _list_answers(
             attempts[test],
             tests.index(test) + 1 if several else 0,
             sessions[id],
-            conversations.get(id, ()),
+            tuple(turn for turn in conversations.get(id, ())[:-1] if turn.answer != 0),
             about,
             verdict,
             score,
@@ -141,51 +148,3 @@ def _vote(judgement: ExportedJudgement) -> Vote:
         *(made.started, judgement.id, made.evaluation, made.evaluator, made.verdict, made.score),
         human=judgement.is_person,
     )
-
-
-# --- the conversations that lead to answers, as plain turns
-
-
-class ExportedTurn(NamedTuple):
-    """A turn of a conversation."""
-
-    role: str
-    text: str
-    """The text; files are named in it."""
-    reply: Reply | None = None
-    """The candidate's answer; None for a turn of the test."""
-
-
-def read_turns(
-    store: Store, sessions: Mapping[str, Session]
-) -> dict[str, tuple[ExportedTurn, ...]]:
-    """Return the turns before the last answer of each session, by id of the session."""
-    questions = [session.question for session in sessions.values()]
-    tests = store.load_contents("test", {question.test for question in questions})
-    prompts = store.load_contents(
-        "prompt", {question.prompt for question in questions if question.prompt}
-    )
-    return {
-        id: tuple(
-            _fill(
-                joined(
-                    restore_messages(
-                        prompts.get(session.question.prompt or "", {}).get("messages", ())
-                    ),
-                    restore_messages(tests.get(session.question.test, {}).get("messages", ())),
-                ),
-                session,
-            )
-        )
-        for id, session in sessions.items()
-    }
-
-
-def _fill(messages: tuple[Message, ...], session: Session) -> Iterator[ExportedTurn]:
-    """Yield the turns with the candidate's answers in their places."""
-    replies = iter(session.turns[:-1])
-    for message in messages:
-        if not message.filled:
-            yield ExportedTurn(message.role, text_of(message.parts))
-        elif reply := next(replies, None):
-            yield ExportedTurn("assistant", reply.text or "", reply)

@@ -290,7 +290,9 @@ def _describe_answer(answer: AnsweredAttempt) -> dict[str, Json]:
             "output": {"raw": [session.answer.text or ""]},
             "messages": None,
         }
-    turns = [(turn.role, turn.text, turn.reply) for turn in answer.turns]
+    replies = [session.turns[it.answer - 1] if it.answer else None for it in answer.turns]
+    shown = [*zip(answer.turns, replies, strict=True)]
+    turns = [(turn.role, (it.text or "") if it else turn.text, it) for turn, it in shown]
     turns.append(("assistant", session.answer.text or "", session.answer))
     return {
         "interaction_type": "multi_turn" if len(session.turns) > 1 else "agentic",

@@ -210,8 +210,8 @@ def describe_sample(answered: AnsweredResult, answer: AnsweredAttempt, id: str) 
     """Return an answer as a sample: input, output, scores, tokens and cost."""
     session, result = answer.session, answered.result
     messages = [
-        _describe_reply(turn.reply)
-        if turn.reply
+        _describe_reply(session.turns[turn.answer - 1])
+        if turn.answer
         else {"role": turn.role, "content": turn.text, "source": "input"}
         for turn in answer.turns
     ]

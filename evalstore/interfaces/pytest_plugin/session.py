@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -428,75 +428,65 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
         require_sound(project, selection)
         scope = resolve_scope(project, selection)
         plan = plan_cells(project, scope, [*scope.cells])
-        results = compute_results(plan, project.settings.verdict)
-        described = _Describer(project, plan, results, is_offline=selection.offline)
         cases: dict[str, list[CurrentCase]] = {}
-        for result in results:
-            cases.setdefault(result.cell.file, []).append(described.case(result))
+        for case in _list_cases(project, plan, is_offline=selection.offline):
+            cases.setdefault(case.place[0], []).append(case)
         for pair in scope.cells.skipped:
             reason = f"{pair.model} lacks {pair.lacks}"
-            case = CurrentCase((pair.file, pair.row, 0, pair.model), "", (), "skipped")
-            cases.setdefault(pair.file, []).append(replace(case, reason=reason))
+            place = pair.file, pair.row, 0, pair.model
+            cases.setdefault(pair.file, []).append(
+                CurrentCase(place, "", (), "skipped", reason=reason)
+            )
         problems: dict[str, list[Problem]] = {}
         for problem in project.left_out:
             problems.setdefault(problem.file, []).append(problem)
         return CurrentCases(cases, project.workspace, problems, [*project.warnings])
 
 
-class _Describer:
-    """Describes the results of a plan; what several of them need is read at once."""
-
-    def __init__(
-        self, project: Project, plan: Plan, results: Collection[CellResult], *, is_offline: bool
-    ) -> None:
-        self._project = project
-        self._plan = plan
-        self._is_offline = is_offline
-        shown = [result for result in results if result.word != "pass"]
-        self._feedback = find_feedback(
-            project.store, (as_result(result).decision for result in shown)
-        )
-        self._answers = project.store.find_answers(
-            result.sessions[0] for result in shown if result.sessions
-        )
-        self._failed = failed_now(project, plan, results)
-        busy = busy_cells(plan) if plan.asks or plan.judgements else []
-        self._busy = set(map(cell_key, busy))
-        self._name_prompt = cache(partial(prompt_label, project))
-
-    def case(self, result: CellResult) -> CurrentCase:
-        """Return the case of a result."""
-        cell = result.cell
+def _list_cases(project: Project, plan: Plan, *, is_offline: bool) -> Iterator[CurrentCase]:
+    """Yield the cases of a plan; what several of them need is read at once."""
+    results = compute_results(plan, project.settings.verdict)
+    shown = [result for result in results if result.word != "pass"]
+    feedback = find_feedback(project.store, (as_result(result).decision for result in shown))
+    answers = project.store.find_answers(it.sessions[0] for it in shown if it.sessions)
+    failed = failed_now(project, plan, results)
+    busy = set(map(cell_key, busy_cells(plan) if plan.asks or plan.judgements else []))
+    name_prompt = cache(partial(prompt_label, project))
+    for result in results:
+        cell, key = result.cell, cell_key(result.cell)
         word, reason = result.word, ""
         if result.pending:
-            failure = self._failed.get(cell_key(cell))
+            failure = failed.get(key)
             word = "no reply" if failure else "pending"
-            reason = failure.message if failure else self._find_reason(result)
+            reason = failure.message if failure else _find_reason(project, plan, result)
+            reason += ", as no call was allowed" * (is_offline and reason in _NOT_DONE)
         session = result.sessions[0] if result.sessions else ""
-        answer = self._answers.get(session)
-        return CurrentCase(
-            place=cell_key(cell),
-            prompt=self._name_prompt(cell.prompt) if len(cell.case.prompts) > 1 else "",
+        answer = answers.get(session)
+        yield CurrentCase(
+            place=key,
+            prompt=name_prompt(cell.prompt) if len(cell.case.prompts) > 1 else "",
             tags=cell.case.tags,
             word=word,
-            feedback=self._feedback.get(as_result(result).decision, ""),
+            feedback=feedback.get(as_result(result).decision, ""),
             answer="" if answer is None else answer_text(answer),
             session=session,
             reason=reason,
-            can_run=cell_key(cell) in self._busy,
+            can_run=key in busy,
         )
 
-    def _find_reason(self, result: CellResult) -> str:
-        """Return why an answer or a judgement is missing that no call was made for."""
-        cell = result.cell
-        untrusted = self._project.code.untrusted
-        waiting = [untrusted[text] for text in cell.case.code if text in untrusted]
-        if waiting and cell.case.evaluation in self._plan.waiting:
-            return f"{waiting[0].fact}: {waiting[0].command}"
-        models = (cell.candidate.trust_needed, *(judge.trust_needed for judge in cell.judges))
-        if model := next(filter(None, models), ""):
-            return f"the application of '{model}' is not trusted on this machine"
-        if not cell.judges and "models" in cell.case.judged_by and result.sessions:
-            return "it has no judge"
-        todo = "judged" if len(result.sessions) == cell.required_answers else "asked"
-        return f"it was not {todo}{', as no call was allowed' if self._is_offline else ''}"
+
+_NOT_DONE = ("it was not asked", "it was not judged")
+
+
+def _find_reason(project: Project, plan: Plan, result: CellResult) -> str:
+    """Return why an answer or a judgement is missing that no call was made for."""
+    cell, untrusted = result.cell, project.code.untrusted
+    waiting = [untrusted[text] for text in cell.case.code if text in untrusted]
+    if waiting and cell.case.evaluation in plan.waiting:
+        return f"{waiting[0].fact}: {waiting[0].command}"
+    models = (cell.candidate.trust_needed, *(judge.trust_needed for judge in cell.judges))
+    if model := next(filter(None, models), ""):
+        return f"the application of '{model}' is not trusted on this machine"
+    if not cell.judges and "models" in cell.case.judged_by and result.sessions:
+        return "it has no judge"
+    return _NOT_DONE[len(result.sessions) == cell.required_answers]
