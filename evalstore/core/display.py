@@ -510,6 +510,18 @@ def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledL
         yield StyledLine((StyledSpan(shown, colour),), indent)
 
 
+def marked_words(text: str, places: Sequence[tuple[int, int]]) -> Iterator[StyledSpan]:
+    """Yield a text with the words that were searched for; control characters are escapes."""
+    at = 0
+    for first, last in places:
+        if first > at:
+            yield StyledSpan(safe(text[at:first]))
+        yield StyledSpan(safe(text[first:last]), "match")
+        at = last
+    if at < len(text) or not places:
+        yield StyledSpan(safe(text[at:]))
+
+
 def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
     """Yield removed (`old`) or new words between signs that are visible without colours.
 

@@ -33,6 +33,21 @@ Kind = Literal[
 """What can be listed."""
 
 
+BOUNDS: Mapping[str, tuple[float, float | None]] = {
+    "attempts": (1, 10_000),
+    "sample": (1, None),
+    "limit": (1, None),
+    "concurrency": (1, 1024),
+    "timeout": (0.001, None),
+    "retries": (0, 100),
+    "threshold": (0, 1),
+    "max_cost": (0, None),
+    "max_time": (0, None),
+    "workers": (1, 10_000),
+}
+"""The minimum and the maximum of each number of the options of a selection and of a run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """The workspace and the store of a command."""

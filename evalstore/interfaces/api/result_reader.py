@@ -22,7 +22,14 @@ from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.planning.options import FailOn, LaunchedBy, Location, RunOptions, SelectionOptions
+from evalstore.planning.options import (
+    BOUNDS,
+    FailOn,
+    LaunchedBy,
+    Location,
+    RunOptions,
+    SelectionOptions,
+)
 from evalstore.results.names import CaseReference, read_reference
 from evalstore.workspace.settings.settings import find_root
 
@@ -101,20 +108,6 @@ class RunSettings(SelectionKeywords, total=False):
     scheduler: str | None
     """The address of the scheduler of dask, or `local`."""
 
-
-BOUNDS: Mapping[str, tuple[float, float | None]] = {
-    "attempts": (1, 10_000),
-    "sample": (1, None),
-    "limit": (1, None),
-    "concurrency": (1, 1024),
-    "timeout": (0.001, None),
-    "retries": (0, 100),
-    "threshold": (0, 1),
-    "max_cost": (0, None),
-    "max_time": (0, None),
-    "workers": (1, 10_000),
-}
-"""The minimum and the maximum of each number, as on the command line."""
 
 _SELECTION_DEFAULTS = {field.name: field.default for field in fields(SelectionOptions)}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from evalstore.core.errors import INCOMPLETE, EvalstoreError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.command_line import explain_usage, read_plain_values, unknown_command
-from evalstore.interfaces.cli.options import SectionedCommand, write_options
+from evalstore.interfaces.cli.options import Command, SectionedCommand, with_format, write_options
 from evalstore.planning.options import Location
 
 COMPLETING = "_EVALSTORE_COMPLETE"
@@ -34,7 +34,6 @@ GROUPS = {
     "Upkeep": ("doctor", "trust", "fsck"),
 }
 """The commands in the order in which `--help` lists them."""
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _Interrupted(Exception):  # noqa: N818 - it is not an error
@@ -116,13 +115,15 @@ def _explain(error: OSError) -> EvalstoreError:
 class _Program(typer.Typer):
     """The program, whose commands show their options in sections."""
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Any]:
+        """Return a decorator that registers a command; what it returns is printed."""
         register = super().command(name, **{"cls": SectionedCommand, **settings})
 
-        def decorate(command: _Command) -> _Command:
+        def decorate(command: Command) -> Any:
+            printing = with_format(command)
             # Typer reads them four times, and each time it evaluates those that are text.
-            command.__annotations__ = get_annotations(command, eval_str=True)
-            return register(command)
+            printing.__annotations__ = get_annotations(printing, eval_str=True)
+            return register(printing)
 
         return decorate
 

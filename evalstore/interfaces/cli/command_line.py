@@ -1,10 +1,10 @@
-"""Reads the command line: plain values, variables that have no meaning, and what is wrong."""
+"""Reads the command line: plain values, and what is wrong."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Literal, get_args, get_origin
 
@@ -14,157 +14,11 @@ from typer.exceptions import TyperException
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.options import Location
 
-# --- ignores environment variables of options that have no meaning in the use at hand
-#
-# On the command line such an option is a mistake, and the command refuses it. A variable is set for
-# all uses of a command, so there it is as if it were not set. A dry run is never ignored where
-# something would be done instead.
-
-
-Values = Mapping[str, Any]
-"""The values of the options and arguments of a command, by parameter."""
-Rules = dict[str, Callable[[Values], object]]
-"""From a parameter to whether it has no meaning beside the values of the others."""
-
-
-def _is_not(name: str, action: str) -> Callable[[Values], object]:
-    """Return a rule: the option is only for this action of a command."""
-    return lambda values: action not in (values[name], *(values[name] or ())[:1])
-
-
-def _has(*names: str) -> Callable[[Values], bool]:
-    """Return a rule: the option cannot be combined with any of these."""
-    return lambda values: any(values[name] for name in names)
-
-
-def _lacks(name: str) -> Callable[[Values], bool]:
-    """Return a rule: the option needs another one."""
-    return lambda values: not values[name]
-
-
-def _is_html(values: Values) -> bool:
-    suffix = PurePath(values["path"] or "").suffix.lower()
-    return bool(values["json"]) or suffix in (".html", ".htm")
-
-
-def _any(*rules: Callable[[Values], object]) -> Callable[[Values], bool]:
-    """Return a rule: the option has no meaning if one of these says so."""
-    return lambda values: any(rule(values) for rule in rules)
-
-
-_SELECTION: Rules = {
-    "seed": lambda values: values["sample"] is None,
-    "retry_errors": _has("refresh"),
-    "refresh": _has("retry_errors"),
-}
-_RUN: Rules = {
-    **_SELECTION,
-    "watch": _has("dry_run", "remote", "refresh", "retry_errors"),
-    "retry_errors": _has("refresh", "watch"),
-    "refresh": _has("retry_errors", "watch"),
-    "remote": _has("watch"),
-    "exports": _has("dry_run"),
-    "baseline": lambda values: values["fail_on"] != "regression" or values["threshold"] is not None,
-    "workers": _lacks("executor"),
-    "scheduler": lambda values: values["executor"] != "dask",
-}
-_JOINS = ("join", "until_eof", "concurrency", "json")
-"""The options of a runner that joins a run; the others were chosen where it was begun."""
-RULES: dict[str, Rules] = {
-    "check": {
-        "into": _lacks("schema"),
-        "format": lambda values: values["json"] or values["output_format"] != "table",
-        "json": lambda values: values["format"] != "text",
-        "output_format": lambda values: values["format"] != "text",
-    },
-    "diff": {
-        "versus": lambda values: values["prompt"] is None and len(values["models"] or ()) != 1,
-        "prompt": _lacks("versus"),
-    },
-    "label": {"remove": _has("verdict")},
-    "log": {
-        "graph": _has("file", "failures"),
-        "since": _has("failures"),
-        "until": _has("failures"),
-    },
-    "ls": {
-        **dict.fromkeys(("models", "run", "verdict", "grep", "broke"), _is_not("kind", "results")),
-        "since": _lacks("broke"),
-    },
-    "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
-    "push": {"with_failures": _has("exclude_tag")},
-    "remote": {
-        "dry_run": _is_not("words", "gc"),
-        "grace": _is_not("words", "gc"),
-        "output_format": lambda values: (
-            values["output_format"] != "json"  # which every action can print
-            and (values["words"] or ["list"])[0] not in ("list", "show")
-        ),
-    },
-    "report": {
-        "markdown": _is_html,
-        "json": lambda values: values["markdown"] or values["path"] == "-",
-    },
-    "run": _RUN,
-    "serve": {
-        "port": _has("mcp"),
-        "allow_run": _lacks("mcp"),
-        "max_cost": _any(_lacks("mcp"), _lacks("allow_run")),
-    },
-    "status": _SELECTION,
-    "trust": {
-        "show": _has("paths"),
-        "revoke": _has("show"),
-        "network": lambda values: (
-            values["show"] or values["revoke"] or (values["paths"] or [""])[0] == "env"
-        ),
-    },
-    "view": {"port": _lacks("web")},
-}
-"""The rules of each command, in the order in which they are applied."""
-
-
-def _find_rule(command: str, name: str) -> Callable[[Values], object] | None:
-    """Return the rule of an option."""
-    rule = RULES.get(command, {}).get(name)
-    if command != "run" or name in _JOINS:
-        return rule
-    return _any(_has("join"), rule) if rule else _has("join")
-
-
-def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], None]:
-    """Return a decorator of a further rule, which depends on the workspace."""
-
-    def keep(rule: Callable[[Values], bool]) -> None:
-        RULES[command][name] = _any(RULES[command][name], rule)
-
-    return keep
-
 
 def is_set(context: Any, name: str, *, by: str) -> bool:
     """Return whether an option is set by the `COMMANDLINE`, or by a variable: `ENVIRONMENT`."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == by
-
-
-def ignore_unsuited(context: Any) -> None:
-    """Reset the options that only a variable has set, and that have no meaning here.
-
-    A format on the command line overrides the variable of `--json`.
-    """
-    parameters = {parameter.name: parameter for parameter in context.command.params}
-    rules = RULES.get(context.info_name, {})
-    is_format_given = is_set(context, "output_format", by="COMMANDLINE")
-    for name in (*rules, *(parameters.keys() - rules.keys())):
-        is_unsuited = _find_rule(context.info_name, name)
-        if name == "json" and is_format_given:
-            is_unsuited = bool
-        parameter = parameters.get(name)
-        if not (is_unsuited and parameter and is_set(context, name, by="ENVIRONMENT")):
-            continue
-        if is_unsuited(context.params):
-            default = parameter.get_default(context)
-            context.params[name] = parameter.process_value(context, default)
 
 
 # --- plain values: texts, numbers, paths and words of a list

@@ -22,8 +22,9 @@ from typer.exceptions import TyperException
 
 from evalstore.core.errors import EvalstoreError, NotARevisionError
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.command_line import explain_usage, ignore_unsuited, read_plain_values
-from evalstore.planning.options import Location, SelectionOptions
+from evalstore.interfaces.cli.command_line import explain_usage, is_set, read_plain_values
+from evalstore.interfaces.cli.render.layout import Document, Lists, print_found
+from evalstore.planning.options import BOUNDS, Location, SelectionOptions
 from evalstore.providers.base import EXAMPLE, EXAMPLE_JUDGE
 
 _MOST_RUN_IDS = 50
@@ -268,7 +269,8 @@ class SectionedCommand(TyperCommand):
             left = super().parse_args(ctx, args)
         except TyperException as error:
             raise explain_usage(error, ctx) from None
-        ignore_unsuited(ctx)
+        if ctx.params.get("json") and is_set(ctx, "output_format", by="COMMANDLINE"):
+            ctx.params["json"] = is_set(ctx, "json", by="COMMANDLINE")  # else a variable has set it
         return left
 
     def make_parser(self, ctx: Any) -> Any:
@@ -347,7 +349,7 @@ def write_options(parameters: list[Any], ctx: Any, formatter: Any) -> None:
         formatter.write_dl(others)
 
 
-Command = Callable[..., None]
+Command = Callable[..., Any]
 Table = Mapping[str, Any]
 """From the name of a field to the option or argument that sets it, in the order of the help."""
 
@@ -396,6 +398,18 @@ WorkspaceOrRun = Annotated[
 ]
 
 
+def exclude(first: str, second: str, are_given: object, hint: str | None = None) -> None:
+    """Raise `EvalstoreError` if two options are given that cannot be combined."""
+    if are_given:
+        raise EvalstoreError(f"'{first}' cannot be combined with '{second}'", hint=hint)
+
+
+def need(option: str, other: str, is_alone: object, hint: str | None = None) -> None:
+    """Raise `EvalstoreError` if an option is given without another one that it needs."""
+    if is_alone:
+        raise EvalstoreError(f"'{option}' needs '{other}'", hint=hint)
+
+
 def require_revision(command: str, text: str) -> None:
     """Raise `EvalstoreError` if the argument of a command that writes is the name of a file."""
     suffix = PurePath(text).suffix
@@ -423,7 +437,7 @@ SELECTION: Table = {
             "Only this judge, or part of its name (repeatable).",
             models,
         ),
-        attempts=option("-r, --attempts N", "Answers to each question.", min=1, max=10_000),
+        attempts=option("-r, --attempts N", "Answers to each question."),
     ),
     **in_section(
         "Selection",
@@ -434,10 +448,10 @@ SELECTION: Table = {
         last_failed=option(
             "--lf, --last-failed", "Only cases that did not pass in their last run."
         ),
-        sample=option("--sample N", "N random cases (see --seed).", min=1),
+        sample=option("--sample N", "N random cases (see --seed)."),
         seed=option("--seed S", "Seed of --sample (default: 0)."),
         shard=option("--shard I/N", "Part I of N of the cases (1-based)."),
-        limit=option("--limit N", "Only the first N cases.", min=1),
+        limit=option("--limit N", "Only the first N cases."),
         keep_going=option("--keep-going", "Skip test files with errors (exit code 2)."),
     ),
     **in_section(
@@ -462,6 +476,9 @@ class OptionGroup:
     def __init__(self, make: Callable[..., object], table: Table) -> None:
         self._make = make
         types, declared = get_type_hints(make), inspect.signature(make).parameters
+        for name, (least, most) in BOUNDS.items():
+            if name in table:
+                table[name].min, table[name].max = least, most
         self._lists = {name for name in table if get_origin(types[name]) is tuple}
         self.parameters = [
             inspect.Parameter(
@@ -496,10 +513,10 @@ def grouped(**groups: OptionGroup) -> Callable[[Command], Command]:
         own = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
-        def with_groups(**values: object) -> None:
+        def with_groups(**values: object) -> Any:
             for name, group in groups.items():
                 values[name] = group.take(values)
-            command(**values)
+            return command(**values)
 
         spread = [
             member
@@ -507,12 +524,46 @@ def grouped(**groups: OptionGroup) -> Callable[[Command], Command]:
             for member in (groups[name].parameters if name in groups else (parameter,))
         ]
         spread = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in spread]
-        with_groups.__signature__ = own.replace(parameters=spread)  # type: ignore[attr-defined]
-        # Typer reads these, too: nothing is left for it to evaluate.
-        with_groups.__annotations__ = {member.name: member.annotation for member in spread}
+        _declare(with_groups, own.replace(parameters=spread))
         return with_groups
 
     return decorate
+
+
+def _declare(command: Command, signature: inspect.Signature) -> None:
+    """Give a command a signature; typer reads the annotations, too, and evaluates none of these."""
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {it.name: it.annotation for it in signature.parameters.values()}
+    command.__annotations__["return"] = signature.return_annotation
+
+
+def with_format(command: Command) -> Command:
+    """Print what a command returns: a `Document` in JSON with `--json`, `Lists` also with `-o`."""
+    own = inspect.signature(command, eval_str=True)
+    returned = own.return_annotation
+    if not (isinstance(returned, type) and issubclass(returned, Document)):
+        return command
+    formats = {"output_format": (Output, "table")} if issubclass(returned, Lists) else {}
+    parameters = [
+        *own.parameters.values(),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+            for name, (kind, value) in {**formats, "json": (Json, False)}.items()
+        ),
+    ]
+
+    @functools.wraps(command)
+    def printing(**values: Any) -> None:
+        chosen = values.pop("output_format", "table")
+        output.format = "json" if values.pop("json") else chosen
+        found: Document = command(**values)
+        output.end_with(found.exit_code)
+        print_found(found, command.__name__)
+        if found.exit_code:
+            raise typer.Exit(found.exit_code)
+
+    _declare(printing, own.replace(parameters=parameters))
+    return printing
 
 
 # --- two examples of each command, which its help shows: what follows its name

@@ -20,12 +20,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import typer
 
 from evalstore.core import clock, display
-from evalstore.core.display import break_word
 from evalstore.core.display import clip as clip
 from evalstore.core.display import columns_of as columns_of
 from evalstore.core.display import count as count
@@ -173,6 +172,8 @@ _COMMANDS = ("evalstore ", "cd ")
 """How the commands begin that a message lists, which are copied whole."""
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
+format: Literal["table", "json", "jsonl", "csv", "md"] = "table"
+"""How the command prints what it has found."""
 verbose = False
 quiet = False
 wide = False
@@ -300,10 +301,8 @@ def fitted(parts: Iterable[str], before: int = 0) -> str:
 
 
 def sentence(text: str) -> None:
-    """Write a sentence as `line` does, wrapped between words to the columns of the terminal."""
-    columns, text = table_width(), for_here(text)
-    for part in [text] if columns is None or not text.strip() else wrap_sentence(text, columns):
-        line(part)
+    """Write a sentence as `line` does, with commands for the current folder."""
+    line(for_here(text))
 
 
 def warn(text: str) -> None:
@@ -442,10 +441,9 @@ def problem(entry: Problem) -> None:
     to_stderr(folded(f"{word} {safe(entry.place)}: {safe(entry.message)}"))
     if entry.excerpt is not None and entry.column:
         before, text = safe(entry.excerpt[: entry.column - 1]), safe(entry.excerpt)
-        if sys.stderr.isatty():
-            before, text = around(before, text, _stderr_columns() - 4)
-        to_stderr(f"    {text}")
-        to_stderr("    " + " " * columns_of(before) + "^")
+        if not sys.stderr.isatty() or columns_of(text) + 4 <= _stderr_columns():
+            to_stderr(f"    {text}")
+            to_stderr("    " + " " * columns_of(before) + "^")
     if entry.hint:
         to_stderr(folded(hint_line(entry.hint)))
 
@@ -474,8 +472,6 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 """Matches what begins or ends a style."""
 _PIECE = re.compile(r"(?:\x1b\[[0-9;]*m|[\x00-\u10ff])+|.")
 """Matches a part of a word that is never broken: a wide letter, or narrow ones in a row."""
-_MOST_LETTERS = 4
-"""The letters, with accents and the like, that are looked at for each column of a line."""
 
 
 def shown_columns(text: str) -> int:
@@ -512,23 +508,6 @@ def _break(word: str, columns: int) -> list[str]:
             parts.append("")
         parts[-1] += piece
     return parts
-
-
-def around(before: str, text: str, columns: int) -> tuple[str, str]:
-    """Return the part of a line around a place that fits the terminal; `before` is what precedes.
-
-    What precedes the place takes three quarters of it at most.
-    """
-    cut = 0
-    if columns_of(text) > columns:
-        cut, left = len(before), columns * 3 // 4
-        while cut and (left := left - columns_of(before[cut - 1])) >= 0:
-            cut -= 1
-    start = "…" if cut else ""
-    part = start + text[cut + len(start) :]
-    if columns_of(part) > columns:
-        part = break_word(part[: _MOST_LETTERS * columns], columns - 1, columns)[0] + "…"
-    return start + before[cut + len(start) :], part
 
 
 # --- adapts the commands in hints to the folder of `-C`, so that they work where they are typed

@@ -66,8 +66,6 @@ class ResultFilter:
     """Only what broke and is not fixed."""
     since: str | None = None
     """With `broke`: what broke since this revision or date."""
-    with_unanswered: bool = False
-    """With `grep`: also results without an answer, which cannot be searched."""
 
 
 @contextmanager
@@ -94,9 +92,7 @@ def find_filtered(
         found = find_tagged_results(project, run, wants, selection.covers_file)
         if not found.rows or selection.is_by_row or not all(it.is_in_rows for it in wants):
             broken = _broken(location, project, revision, wanted) if wanted.broke else None
-            others = [it for it in wants if it.field != "session"]
-            unanswered = row_tests(others if wanted.with_unanswered else wants, broken)
-            is_wanted = _result_filter(selection, row_tests(wants, broken), unanswered)
+            is_wanted = _result_filter(selection, row_tests(wants, broken))
             batches = ([*filter(is_wanted, batch)] for batch in found.batches)
             found = FoundResults(run, batches)
         yield project, found
@@ -119,12 +115,9 @@ def _conditions(location: Location, run: Run, wanted: ResultFilter) -> Iterator[
 
 
 def _result_filter(
-    selection: Selection, tests: Sequence[RowTest], unanswered: Sequence[RowTest]
+    selection: Selection, tests: Sequence[RowTest]
 ) -> Callable[[TaggedResult], bool]:
-    """Return whether a result is wanted: its row is selected, and the conditions hold for it.
-
-    For one without an answer those of `unanswered` hold.
-    """
+    """Return whether a result is wanted: its row is selected, and the conditions hold for it."""
     has_name = None if selection.name is None else compile_name(selection.name)
 
     def is_wanted(tagged: TaggedResult) -> bool:
@@ -134,7 +127,7 @@ def _result_filter(
         return (
             selection.covers_row(file, row)
             and (has_name is None or has_name(f"{file}::{row}"))
-            and all(test(one) for test in (tests if result.sessions else unanswered))
+            and all(test(one) for test in tests)
         )
 
     return is_wanted

@@ -14,10 +14,10 @@ import pytest
 import evalstore
 from evalstore import EvalstoreError, Workspace
 from evalstore.interfaces.api import Progress
-from evalstore.interfaces.api.result_reader import BOUNDS, RunSettings, SelectionKeywords
+from evalstore.interfaces.api.result_reader import RunSettings, SelectionKeywords
 from evalstore.interfaces.cli.commands.run import RUN
 from evalstore.interfaces.cli.options import SELECTION
-from evalstore.planning.options import RunOptions
+from evalstore.planning.options import BOUNDS, RunOptions
 from tests.builders import tree
 
 DEAR = """\
@@ -195,9 +195,3 @@ def test_the_options_are_those_of_the_command_line() -> None:
     assert SelectionKeywords.__optional_keys__ == selection
     assert RunSettings.__optional_keys__ == selection | options - {"max_cost", "yes", "judge_only"}
     assert options | {"judge_only", "agreed"} == set(RunOptions.__slots__)
-
-
-def test_the_bounds_are_those_of_the_command_line() -> None:
-    options = {**SELECTION, **RUN}
-    bounds = {name: (option.min, option.max) for name, option in options.items()}
-    assert {name: pair for name, pair in bounds.items() if pair[0] is not None} == BOUNDS

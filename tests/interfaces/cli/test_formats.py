@@ -151,4 +151,6 @@ def test_what_is_not_a_list_is_refused_as_one(workspace: Path, evalstore: Evalst
     added = evalstore("remote", "add", "origin", "shared", "-o", "md")
     assert (added.exit_code, "origin" in Path("evalstore.yaml").read_text()) == (2, False)
     both = evalstore("check", "--format", "sarif", "-o", "csv")
-    assert both.stderr.startswith("error: '--output' cannot be combined with '--format'")
+    assert both.stderr.startswith(
+        "error: '--format' cannot be combined with '--json' or '--output'"
+    )

@@ -135,24 +135,6 @@ def test_people_see_the_case_and_the_reason(
     assert evalstore("ls", "results", "--verdict", "fail", "-t", "refunds").stderr == ""
 
 
-def test_a_search_says_how_many_results_without_an_answer_it_leaves_out(
-    judged: Path, evalstore: Evalstore, documents: Any
-) -> None:
-    edit(judged / "tests/refunds/late.md", "What about", "And what about")
-    for options, listed, left_out in (
-        ((), 1, 2),
-        (("--verdict", "fail"), 1, 2),
-        (("--verdict", "pending"), 0, 2),
-        (("tests/weather.md",), 1, 0),
-    ):
-        search = ("ls", "results", "-m", "gpt", "--grep", "cold", *options)
-        shown = evalstore(*search)
-        assert shown.stdout.count("\nfail ") == listed
-        note = f"({left_out} without an answer: not searched)"
-        assert (note in shown.stderr) == bool(left_out), options
-        assert len(documents(*search)["results"]) == listed
-
-
 def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evalstore) -> None:
     release(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
     evalstore("run", "-q")

@@ -9,7 +9,6 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.output import around
 from tests.interfaces.cli.conftest import Evalstore
 
 COMMAND = "\"evalstore show 'tests/refund.md::time=six weeks' -m large\""
@@ -29,12 +28,6 @@ def test_a_command_in_single_quotes_stays_whole() -> None:
     command = "'evalstore remote add origin s3://bucket/some/path --dry-run'"
     lines = output.wrap_sentence(f"hint: use {command} to see what it does", 40)
     assert lines == ["hint: use", command, "to see what it does"]
-
-
-def test_the_place_in_a_very_long_line_is_found_at_once() -> None:
-    before = "é" * 100_000
-    start, part = around(before, f"{before}!{before}", 40)
-    assert (start, part) == (f"…{'é' * 29}", f"…{'é' * 29}!{'é' * 8}…")
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -92,24 +85,6 @@ def test_wide_letters_are_wrapped_anywhere_but_paths_and_commands_are_whole() ->
     assert output.wrap_sentence(f"(use {command})", 12) == ["(use", f"{command})"]
     coloured = "\x1b[31m春節期間\x1b[0m"
     assert output.wrap_sentence(coloured, 4) == ["\x1b[31m春節", "期間\x1b[0m"]
-
-
-@pytest.mark.parametrize(
-    ("column", "shown"),
-    [
-        (1, "name: [a, b, c…"),
-        (13, "…me: [a, b, c,…"),
-        (30, "…e, f, g, h]"),
-    ],
-)
-def test_a_long_line_of_source_is_shown_around_the_place(column: int, shown: str) -> None:
-    text = "name: [a, b, c, d, e, f, g, h]"
-    before, part = around(text[: column - 1], text, 15)
-    assert part == shown
-    assert output.columns_of(part) <= 15
-    assert part[len(before)] == text[column - 1]
-    assert around("na", "name: [a]", 15) == ("na", "name: [a]")
-    assert around("    - ", "    - contians: abc", 12) == ("    - ", "    - conti…")
 
 
 def test_a_line_of_output_is_wrapped_in_a_terminal_and_not_with_wide(

@@ -302,7 +302,7 @@ def test_warnings_about_the_store_are_in_the_result(
             ["--allow-run", "--max-cost", "inf"],
             "error: '--max-cost' must be finite\nhint: name",
         ),
-        (["--max-cost", "1"], "error: '--max-cost' without '--allow-run' has no effect\nhint: add"),
+        (["--max-cost", "1"], "error: '--max-cost' needs '--allow-run'\nhint: add"),
     ],
 )
 def test_options_that_would_allow_too_much_are_refused(

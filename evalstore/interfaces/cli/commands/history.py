@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from evalstore.core.clock import local_minute
 from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.command_line import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import print_data
+from evalstore.interfaces.cli.render.layout import Lists
 from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
@@ -63,9 +58,7 @@ def diff(
     stat: Annotated[bool, option("--stat", "Only the numbers.")] = False,
     name_only: Annotated[bool, option("--name-only", "Only the files.")] = False,
     exit_code: Annotated[bool, option("--exit-code", "Exit with 1 if anything differs.")] = False,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Show what broke, was fixed or changed between two runs.
 
     Without B, run A is compared with the workspace; without A, the last run is. Answers that were
@@ -86,8 +79,8 @@ def diff(
                 "diff compares two revisions at most", hint="put '--' before paths"
             )
         first, second = [*sides, None, None][:2]
-        if versus is None and prompt is not None:
-            raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
+        is_alone = versus is None and prompt is not None
+        options.need("--prompt", "--vs", is_alone, "write '--prompt X --vs Y'")
         selection = replace(selection, paths=tuple(paths))
         if versus is None:
             compared = operations.diff(here(), first, second, selection=selection, answers=answers)
@@ -114,25 +107,23 @@ def diff(
     except EvalstoreError as problem:
         models = (*selection.models, *([versus] if versus and prompt is None else []))
         raise operations.explain_candidates(here(), sides, models) or problem from None
-    is_data = json or output_format != "table"
-    ends_with = NO if exit_code and not compared.is_empty else OK
-    output.end_with(ends_with)
-    if is_data:
-        compared = operations.with_prompt_names(here(), compared)
     lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
-    pairs = compared.pair_documents() if is_data else {}
-    content = compared.document_with(pairs, partial(map, to_json)) if is_data else None
-    if not print_data(content, lists, output_format, kind="diff", json=json):
+    content = None
+    if output.format != "table":
+        compared = operations.with_prompt_names(here(), compared)
+        content = compared.document_with(compared.pair_documents(), partial(map, to_json))
+
+    def show() -> None:
         if name_only:
             for file in _files(compared, lists):
                 output.line(output.safe(file))
-        else:
-            print_diff(compared, answers=answers, stat=stat, flips=flips)
-            is_default = not revisions and versus is None and since is None
-            if is_default and compared.is_empty and list_runs(here(), limit=1).total > 1:
-                output.talk('(use "evalstore diff @~1 @" to compare the last two runs)')
-    if ends_with:
-        raise typer.Exit(ends_with)
+            return
+        print_diff(compared, answers=answers, stat=stat, flips=flips)
+        is_default = not revisions and versus is None and since is None
+        if is_default and compared.is_empty and list_runs(here(), limit=1).total > 1:
+            output.talk('(use "evalstore diff @~1 @" to compare the last two runs)')
+
+    return Lists(content, show, NO if exit_code and not compared.is_empty else OK, lists)
 
 
 def _require_single_run(first: str | None, second: str | None) -> str:
@@ -173,14 +164,6 @@ def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:
     return revisions, paths
 
 
-@unsuited("diff", "versus")
-def _has_two_revisions(values: Values) -> bool:
-    revisions = list(values["revisions"] or ())
-    with suppress(EvalstoreError):  # the command says what is wrong
-        return bool(revisions) and len(_sides(revisions)[0]) > 1
-    return False
-
-
 def _files(compared: Diff, lists: Sequence[str]) -> list[str]:
     """Return the files of the listed pairs; with all lists also files that were only edited."""
     listed = {file for name in lists for file in getattr(compared, name).file_names()}
@@ -206,9 +189,7 @@ def log(
     ] = None,
     until: Annotated[str | None, option("--until REV|DATE", "Only runs before this.")] = None,
     failures: Annotated[bool, option("--failures", "List failed calls instead of runs.")] = False,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """List runs, or the history of one test.
 
     Each run is listed with what was edited since earlier runs; the newest 50 also say how many
@@ -216,49 +197,23 @@ def log(
     counted; -v lists them, and shows exact times. With FILE or FILE::ROW: the runs in which it was
     edited or its verdicts changed. With --failures: failed calls and how to fix them.
     """
-    from evalstore.interfaces.cli.render.history import print_log
+    from evalstore.interfaces.cli.render.history import print_failures, print_log
 
     limit = limit and min(limit, _MOST_LISTED)
-    if graph and (file is not None or failures):
-        other = "'--failures'" if failures else "a file"
-        raise EvalstoreError(f"'--graph' cannot be combined with {other}")
+    options.exclude("--graph", "--failures", graph and failures)
+    options.exclude("--graph", file or "", graph and file is not None)
     if failures:
-        _log_failures(file, limit, output_format, oneline=oneline, json=json)
-        return
+        from evalstore.results.log.failures import log_failures
+
+        # Without a limit people see the newest; a document has all.
+        few = None if output.format != "table" or output.verbose else _FAILURES
+        found = log_failures(here(), file, limit or few)
+        show = partial(print_failures, found, oneline=oneline)
+        return Lists(found, show, names=["failures"], kind="log --failures")
     from evalstore.results.log.log import log as operation
 
     runs = operation(here(), file, limit, since=since, until=until)
-    if print_data(runs, ["runs"], output_format, kind="log", json=json):
-        return
-    if not runs.entries:
-        dates = [f"{word} {local_minute(moment)}" for word, moment in runs.bounds.items()]
-        none = " and ".join(dates) or "yet: 'evalstore run' makes one"
-        output.talk(f"No runs {none}.")
-    else:
-        print_log(runs, oneline=oneline, graph=graph)
-
-
-def _log_failures(
-    file: str | None,
-    limit: int | None,
-    output_format: options.Output,
-    *,
-    oneline: bool,
-    json: bool,
-) -> None:
-    from evalstore.interfaces.cli.render.history import print_failures
-    from evalstore.results.log.failures import log_failures as operation
-
-    # Without a limit people see the newest; a document has all.
-    few = None if json or output_format != "table" or output.verbose else _FAILURES
-    failures = operation(here(), file, limit or few)
-    kind = "log --failures"
-    if print_data(failures, ["failures"], output_format, kind=kind, json=json):
-        return
-    if not failures.entries:
-        output.talk("No call has failed.")
-    else:
-        print_failures(failures, oneline=oneline)
+    return Lists(runs, partial(print_log, runs, oneline=oneline, graph=graph), names=["runs"])
 
 
 @app.command()
@@ -287,9 +242,7 @@ def show(
             options.prompts,
         ),
     ] = None,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Show a run, answer, version, verdict or failure.
 
     `FILE::ROW` shows why a case passed or failed, where the answer differs from what was expected,
@@ -300,19 +253,15 @@ def show(
     from evalstore.interfaces.cli.render.show import SHOWN, print_shown
     from evalstore.results.show import shown_item
 
-    if json or output_format != "table":
-        shown = shown_item.describe_shown(here(), revision, model=model, prompt=prompt)
-        if json or output_format == "json":
-            output.document(shown)
-            return
-        results = to_json(shown).get("related", {}).get("results")
-        names = () if results is None else ("results",)
-        print_data({"results": results}, names, output_format, kind="show")
-    else:
+    if output.format == "table":
         most = None if output.verbose else SHOWN
-        print_shown(
-            shown_item.show_to_people(here(), revision, model=model, prompt=prompt, most=most)
-        )
+        found = shown_item.show_to_people(here(), revision, model=model, prompt=prompt, most=most)
+        return Lists(None, partial(print_shown, found))
+    content: Any = shown_item.describe_shown(here(), revision, model=model, prompt=prompt)
+    if output.format == "json":
+        return Lists(content)
+    related = to_json(content).get("related", {})
+    return Lists(related, names=["results"] if "results" in related else [])
 
 
 @app.command()
@@ -324,9 +273,7 @@ def tag(
         str, argument("REV", "The run; @ is the last one.", options.stored_runs)
     ] = "@",
     remove: Annotated[bool, option("-d, --delete", "Remove the name.")] = False,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Name a run, or list the names of runs.
 
     A name is a revision. It is stored beside the results, and push and pull copy it. A name that
@@ -342,16 +289,18 @@ def tag(
     else:
         named, before = tag_run(here(), name, revision)
         changed = [named]
-    if print_data({"tags": changed}, ["tags"], output_format, kind="tag", json=json):
-        return
-    if before and before.run != changed[0].run:
-        runs = f"{output.short(before.run)} to {output.short(changed[0].run)}"
-        output.line(f"moved '{name}' from {runs}")
-        return
-    for each in changed:
-        by = f" by {output.safe(each.by)}" if each.by else ""
-        verb = "removed" if each.is_removed else "named"
-        run = output.short(each.run)
-        output.line(f"{each.name}  run {run}  {verb} {output.ago(each.at)}{by}")
-    if not changed:
-        output.talk("No run has a name: 'evalstore tag NAME' names the last one.")
+
+    def show() -> None:
+        if before and before.run != changed[0].run:
+            runs = f"{output.short(before.run)} to {output.short(changed[0].run)}"
+            output.line(f"moved '{name}' from {runs}")
+            return
+        for each in changed:
+            by = f" by {output.safe(each.by)}" if each.by else ""
+            verb = "removed" if each.is_removed else "named"
+            run = output.short(each.run)
+            output.line(f"{each.name}  run {run}  {verb} {output.ago(each.at)}{by}")
+        if not changed:
+            output.talk("No run has a name: 'evalstore tag NAME' names the last one.")
+
+    return Lists({"tags": changed}, show, names=["tags"])

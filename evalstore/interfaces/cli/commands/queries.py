@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from evalstore.core.display import WORKSPACE, bytes_text
-from evalstore.core.errors import NO, EvalstoreError
+from evalstore.core.display import WORKSPACE, StyledLine, StyledSpan, bytes_text, marked_words
+from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.exchange.exports.formats import FORMATS, Format
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Table, print_data, print_rows, print_table
+from evalstore.interfaces.cli.render.layout import (
+    Document,
+    Lists,
+    Table,
+    print_lines,
+    print_rows,
+    print_table,
+)
 from evalstore.store.rows.row_tables import VIEWS
 
 if TYPE_CHECKING:
-    from evalstore.results.grep import FoundText, SearchHit
+    from evalstore.results.grep import FoundText
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 _MANY = 10_000
@@ -46,9 +51,7 @@ def grep(
         bool, option("-l, --name-only", "Only the names of the test files.")
     ] = False,
     ignore_case: Annotated[bool, option("-i, --ignore-case", "Ignore case (always on).")] = False,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Search answers, feedback, tests and instructions.
 
     A text matches if it contains all words; the last one may be the beginning of a word. Case
@@ -70,101 +73,52 @@ def grep(
                 shown = done
             return True
 
-        is_data = json or output_format != "table"
+        is_data = output.format != "table"
         kinds = (within,) if within else ()
         named = not (is_data or name_only)
         found = iterate_hits(here(), pattern, kinds, report, name=name, named=named)
         first = list(islice(found, 1))  # the index is complete
     texts = chain(first, found)
     hits = (text.hit for text in texts)
-    if print_data({"hits": map(to_json, hits)}, ["hits"], output_format, kind="grep", json=json):
-        return
-    if name_only:
+
+    def show() -> None:
+        if not name_only:
+            print_hits(texts)
+            return
         for file, _ in groupby(hits, key=lambda hit: hit.file):
             if file:
                 output.line(output.safe(file))
-    else:
-        print_hits(texts)
-    if not first:
-        raise typer.Exit(NO)
+
+    exit_code = OK if first or is_data else NO
+    return Lists({"hits": map(to_json, hits)}, show, exit_code, ["hits"])
 
 
 # --- prints what `grep` has matched: grouped by file, with the matches in bold
 
 
-_INDENT = 4
-_WORD = re.compile(r"\S+")
-
-
 def print_hits(texts: Iterable[FoundText]) -> None:
-    """Print the texts below the name of their file; no word is broken."""
-    columns = output.width()
+    """Print the texts below the name of their file."""
     for number, (file, listed) in enumerate(groupby(texts, key=lambda text: text.hit.file)):
         if number:
             output.line()
         output.line(output.paint(output.safe(file or "in no recent run"), bold=True))
         for text in listed:
-            _print(text, columns)
+            print_lines(_hit_lines(text))
 
 
-def _print(text: FoundText, width: int) -> None:
+def _hit_lines(text: FoundText) -> Iterator[StyledLine]:
+    """Yield the place of a text, and its part with the words."""
     hit = text.hit
-    session = "" if hit.file else f"answer {output.short((*hit.sessions, hit.id)[0])}"
-    source = f"{hit.noun} {output.short(hit.id)}"
     parts = [
-        output.safe(f"[{hit.row}]" if hit.row else session),
-        output.safe(f"({text.prompt})" if text.prompt else ""),
-        output.safe(", ".join(hit.models)),
+        f"[{hit.row}]" if hit.row else "",
+        "" if hit.file else f"answer {output.short((*hit.sessions, hit.id)[0])}",
+        f"({text.prompt})" if text.prompt else "",
+        ", ".join(hit.models),
     ]
-    columns = width - _INDENT // 2
-    if not output.wide:
-        parts = [output.clip(part, columns - _INDENT // 2) for part in parts]
-    first, *others = _pack([source, *filter(None, parts)], columns)
-    margin = " " * (_INDENT // 2)
-    output.line(margin + output.faint(source) + first.removeprefix(source))
-    for line in others:
-        output.line(margin + line)
-    for begin, end in _wrap(hit.context, width - _INDENT):
-        output.line(" " * _INDENT + _mark(hit, begin, end))
-
-
-def _pack(parts: list[str], columns: int) -> Iterator[str]:
-    """Yield lines, each of as many parts as fit on it."""
-    packed = parts[0]
-    for part in parts[1:]:
-        if output.columns_of(f"{packed}  {part}") > columns:
-            yield packed
-            packed = f"  {part}"
-        else:
-            packed += f"  {part}"
-    yield packed
-
-
-def _wrap(text: str, columns: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each line of a text; words wider than a line have their own."""
-    begin = end = width = 0
-    for word in _WORD.finditer(text):
-        size = output.columns_of(output.safe(word[0]))
-        between = word.start() - end
-        if width and width + between + size > columns:
-            yield begin, end
-            width = 0
-        begin, width = (begin, width + between + size) if width else (word.start(), size)
-        end = word.end()
-    if width:
-        yield begin, end
-
-
-def _mark(hit: SearchHit, begin: int, end: int) -> str:
-    """Style the matches in a part of the text in bold."""
-    parts, at = "", begin
-    for first, last in hit.matches:
-        first, last = max(first, at), min(last, end)
-        if first < last:
-            parts += output.safe(hit.context[at:first])
-            parts += output.paint(output.safe(hit.context[first:last]), "match", bold=True)
-            at = last
-    return parts + output.safe(hit.context[at:end])
+    about = "".join(f"  {output.safe(part)}" for part in parts if part)
+    source = StyledSpan(f"{hit.noun} {output.short(hit.id)}", "faint")
+    yield StyledLine((source, StyledSpan(about)), 2)
+    yield StyledLine(tuple(marked_words(hit.context, hit.matches)), 4)
 
 
 # --- `sql`
@@ -273,8 +227,7 @@ def report(
     markdown: Annotated[
         bool, option("--markdown", "As Markdown, for a comment on a pull request.")
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Write results as one HTML file, or a run as Markdown.
 
     The HTML file needs no network and opens in any browser. A file whose name ends with .md is
@@ -285,23 +238,24 @@ def report(
 
     markdown = _is_markdown(path, asked=markdown)
     options.require_revision("report", revision or "@")
-    if json and (markdown or path == STDOUT):
+    if output.format == "json" and (markdown or path == STDOUT):
         raise EvalstoreError(
             "'--json' says what was written to an HTML file",
             hint="leave it out, or write HTML to a file",
         )
     if markdown:
         _write_markdown(revision or "@", compare, None if path in (None, STDOUT) else Path(path))
-        return
+        return Document(None)
     if path == STDOUT:
         stream_report(here(), revision, output.BinaryOutput(), compare=compare)
-        return
+        return Document(None)
     written = write_report(here(), revision, path or _PAGE, compare=compare)
-    if json:
-        output.document(written)
-        return
-    output.line(f"wrote {output.safe(written.report)}")
-    output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")
+
+    def show() -> None:
+        output.line(f"wrote {output.safe(written.report)}")
+        output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")
+
+    return Document(written, show)
 
 
 def _write_markdown(revision: str, compare: str | None, file: Path | None) -> None:
@@ -385,9 +339,7 @@ def stats(
         str | None,
         option("--currency CODE", "Show costs in a currency that has a file (default: USD)."),
     ] = None,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Show pass rates, costs and latencies.
 
     Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
@@ -401,14 +353,12 @@ def stats(
         from evalstore.results.stats.stats import judge_stats
 
         judges = judge_stats(here(), revision)
-        if not print_data(judges, ["groups"], output_format, kind="stats --by judge", json=json):
-            print_judges(judges)
-        return
+        show = partial(print_judges, judges)
+        return Lists(judges, show, names=["groups"], kind="stats --by judge")
     statistics = operation(
         here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
     )
-    if not print_data(statistics, ["groups"], output_format, kind="stats", json=json):
-        print_stats(statistics)
+    return Lists(statistics, partial(print_stats, statistics), names=["groups"])
 
 
 def print_stats(statistics: Stats) -> None:

@@ -23,7 +23,7 @@ from evalstore.interfaces.cli.commands.sharing import (
     warn_of_left_out,
 )
 from evalstore.interfaces.cli.options import OptionGroup, argument, in_section, option
-from evalstore.interfaces.cli.render.layout import print_data
+from evalstore.interfaces.cli.render.layout import Document, Lists
 from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
@@ -40,21 +40,15 @@ def _keep_bytes(text: str | None) -> str | None:
 RUN: options.Table = {
     **in_section(
         options.LIMITS,
-        concurrency=option(
-            "-j, --concurrency N", "Concurrent calls for each account.", min=1, max=1024
-        ),
-        timeout=option(
-            "--timeout S", "Timeout of one call in seconds, retries included.", min=0.001
-        ),
-        retries=option("--retries N", "Retries after a transient failure.", min=0, max=100),
-        max_cost=option("--max-cost USD", "Stop before the run costs more (exit code 4).", min=0),
-        max_time=option("--max-time S", "Stop after this many seconds (exit code 4).", min=0),
+        concurrency=option("-j, --concurrency N", "Concurrent calls for each account."),
+        timeout=option("--timeout S", "Timeout of one call in seconds, retries included."),
+        retries=option("--retries N", "Retries after a transient failure."),
+        max_cost=option("--max-cost USD", "Stop before the run costs more (exit code 4)."),
+        max_time=option("--max-time S", "Stop after this many seconds (exit code 4)."),
     ),
     **in_section(
         options.GATE,
-        threshold=option(
-            "--threshold RATE", "Pass if this share of the results passes.", min=0, max=1
-        ),
+        threshold=option("--threshold RATE", "Pass if this share of the results passes."),
         fail_on=option("--fail-on", "What makes the exit code 1."),
         baseline=option(
             "--baseline REV",
@@ -76,7 +70,7 @@ RUN: options.Table = {
             "--executor",
             "Start further runners of this run: as processes on this machine, or as tasks of dask.",
         ),
-        workers=option("--workers N", "How many runners --executor starts.", min=1, max=10_000),
+        workers=option("--workers N", "How many runners --executor starts."),
         scheduler=option(
             "--scheduler ADDRESS", "With --executor dask: the address of its scheduler, or 'local'."
         ),
@@ -166,9 +160,7 @@ def status(
             section=options.REUSE,
         ),
     ] = None,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Show what changed, and what a run would do and cost.
 
     The letters before a file: A new, D deleted, R renamed, = reverted to a stored version, M
@@ -183,22 +175,22 @@ def status(
         from evalstore.exchange.sync.remotes import read_remote
 
         read_remote(here(), remote)
-    whole = json or explain or output_format == "json"
-    report = operation(here(), selection, whole=whole)
-    names, kind = (["items"], "status --explain") if explain else (["changes"], "status")
-    if print_data(report, names, output_format, kind=kind, json=json):
-        pass
-    elif short:
+    report = operation(here(), selection, whole=explain or output.format == "json")
+
+    def show() -> None:
+        if not short:
+            chosen = fields_to_json(selection, defaults=False)
+            print_status(report, explain=explain, options=selection_text(chosen))
+            return
         for change in report.changes:
             path = f"{change.old_file} -> {change.file}" if change.old_file else change.file
             output.data_line(f"{change.letters} {output.safe(path)}")
         for code, of in dict.fromkeys((edit.code, edit.of) for edit in report.edits):
             output.data_line(f"{code} {output.safe(of)}")
-    else:
-        chosen = fields_to_json(selection, defaults=False)
-        print_status(report, explain=explain, options=selection_text(chosen))
-    if report.left_out:
-        raise typer.Exit(USAGE)
+
+    exit_code = USAGE if report.left_out else OK
+    names, kind = (["items"], "status --explain") if explain else (["changes"], "status")
+    return Lists(report, show, exit_code, names, kind)
 
 
 @app.command()
@@ -218,33 +210,22 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
         return
     from evalstore.interfaces.cli.render.status import print_status
 
-    if mode.until_eof:
-        raise EvalstoreError("'--until-eof' is only for '--join'")
-    if mode.explain and not mode.dry_run:
-        raise EvalstoreError(
-            "'--explain' is only for '--dry-run'",
-            hint="'evalstore status --explain' lists what a run would do, with the reasons",
-        )
-    if mode.watch and mode.dry_run:
-        raise EvalstoreError(
-            "'--watch' cannot be combined with '--dry-run'",
-            hint="'evalstore status' lists what a run would do",
-        )
-    if mode.exports and mode.dry_run:
-        raise EvalstoreError("'--output' cannot be combined with '--dry-run', which has no results")
+    options.need("--until-eof", "--join", mode.until_eof)
+    with_reasons = "'evalstore status --explain' lists what a run would do, with the reasons"
+    options.need("--explain", "--dry-run", mode.explain and not mode.dry_run, with_reasons)
+    would_do = "'evalstore status' lists what a run would do"
+    options.exclude("--watch", "--dry-run", mode.watch and mode.dry_run, would_do)
+    options.exclude("--output", "--dry-run", mode.exports and mode.dry_run)
     if mode.exports:
         from evalstore.exchange.export import require_exports
 
         require_exports(here(), [Path(name) for name in mode.exports])
     if mode.remote is not None:
-        if mode.watch:
-            raise EvalstoreError(
-                "'--watch' cannot be combined with '--remote'",
-                hint="'evalstore push' shares the results afterwards",
-            )
+        afterwards = "'evalstore push' shares the results afterwards"
+        options.exclude("--watch", "--remote", mode.watch, afterwards)
         _pull(mode.remote, selection, run_options)
     if mode.watch:
-        from evalstore.interfaces.cli.progress import keep_watching
+        from evalstore.interfaces.cli.watching import keep_watching
 
         exit_code = keep_watching(
             selection, run_options, partial(_show, run_options=run_options, mode=mode)
@@ -405,8 +386,7 @@ def label(
     person: Annotated[
         str | None, option("--as NAME", "Your name (default: git's user.name).")
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Label an answer pass or fail, overruling the judges.
 
     A label also overrules checks. It applies to this answer only: it no longer counts once the case
@@ -415,8 +395,7 @@ def label(
     """
     from evalstore.results.labels import label as operation
 
-    if remove and verdict in ("pass", "fail"):
-        raise EvalstoreError(f"'{verdict}' cannot be combined with '--remove'")
+    options.exclude(verdict or "", "--remove", remove and verdict in ("pass", "fail"))
     if verdict is None and not remove:
         raise EvalstoreError(
             "the verdict is missing",
@@ -432,15 +411,16 @@ def label(
         prompt=prompt,
         every=every,
     )
-    if json:
-        output.document({"labels": labels})
-        return
-    for line in dict.fromkeys(map(_line, labels)):
-        output.line(line)
-    if any(report.now == "pending" for report in labels):
-        output.talk('("evalstore run" judges it)')
-    elif any(each.now not in (None, each.subject.verdict) for each in labels):
-        output.talk('("evalstore run" records the verdict in the history)')
+
+    def show() -> None:
+        for line in dict.fromkeys(map(_line, labels)):
+            output.line(line)
+        if any(report.now == "pending" for report in labels):
+            output.talk('("evalstore run" judges it)')
+        elif any(each.now not in (None, each.subject.verdict) for each in labels):
+            output.talk('("evalstore run" records the verdict in the history)')
+
+    return Document({"labels": labels}, show)
 
 
 def _line(report: LabelReport) -> str:

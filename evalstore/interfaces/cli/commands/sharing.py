@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from evalstore.core.display import bytes_text
-from evalstore.core.errors import NO, EvalstoreError
+from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
-from evalstore.interfaces.cli.command_line import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
+from evalstore.interfaces.cli.render.layout import Document, Lists, Table, print_table
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE
 
 if TYPE_CHECKING:
@@ -25,8 +22,8 @@ if TYPE_CHECKING:
     from evalstore.exchange.imports.records import ImportSummary
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import PushReport
-    from evalstore.exchange.sync.remotes import GarbageReport, RemotePush, RemoteReport
-    from evalstore.interfaces.cli.copy_progress import CopyProgress
+    from evalstore.exchange.sync.remotes import GarbageReport, Remote, RemotePush, RemoteReport
+    from evalstore.interfaces.cli.progress import CopyProgress
     from evalstore.remotes.collect_garbage import FileCounts
 
 RemoteName = Annotated[
@@ -37,17 +34,6 @@ RemoteName = Annotated[
         options.remotes,
     ),
 ]
-
-
-@unsuited("push", "with_failures")
-def _is_to_excluding_remote(values: Values) -> bool:
-    """Return whether the settings of the remote exclude tags."""
-    from evalstore.planning.open_project import open_workspace
-    from evalstore.workspace.settings.remotes import find_remote
-
-    with suppress(EvalstoreError):  # the command says what is wrong
-        return bool(find_remote(open_workspace(here()), values["remote"])[1].exclude_tags)
-    return False
 
 
 @app.command()
@@ -72,8 +58,7 @@ def push(
     allow_keys: Annotated[
         bool, option("--allow-keys", "Also push what seems to contain a key.")
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Copy new results to a remote or a file.
 
     Any number of people and machines may push at once. Nothing is replaced, nobody sees half a run,
@@ -102,14 +87,15 @@ def push(
             allow_keys=allow_keys,
             listener=listener,
         )
-    if json:
-        output.document(report)
-        return
-    print_sentence(push_line(report))
-    if presumes := getattr(report, "presumes", ()):  # of a bundle
-        runs = output.plural(len(presumes), "earlier run")
-        print_sentence(f"it needs {runs} in the store that pulls it")
-    tell_of_excluded(report.excluded_runs)
+
+    def show() -> None:
+        print_sentence(push_line(report))
+        if presumes := getattr(report, "presumes", ()):  # of a bundle
+            runs = output.plural(len(presumes), "earlier run")
+            print_sentence(f"it needs {runs} in the store that pulls it")
+        tell_of_excluded(report.excluded_runs)
+
+    return Document(report, show)
 
 
 @app.command()
@@ -127,8 +113,7 @@ def pull(
             options.runs,
         ),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Copy new results from a remote or a file.
 
     The id of every row is computed again before it is stored. The next pull completes an
@@ -140,13 +125,9 @@ def pull(
 
     Exit code 6: the remote or the file is damaged, or it or the store cannot be used.
     """
-    if baseline is not None and not for_plan:
-        raise EvalstoreError("'--baseline' needs '--for-plan'")
-    if for_plan and dry_run:
-        raise EvalstoreError(
-            "'--for-plan' cannot be combined with '--dry-run'",
-            hint="'evalstore status' says what is missing here",
-        )
+    options.need("--baseline", "--for-plan", baseline is not None and not for_plan)
+    missing = "'evalstore status' says what is missing here"
+    options.exclude("--for-plan", "--dry-run", for_plan and dry_run, missing)
     with show_progress("pulling") as listener:
         if for_plan:
             from evalstore.exchange.sync.pull import pull_for_plan
@@ -156,11 +137,12 @@ def pull(
             from evalstore.exchange.sync.pull import pull as operation
 
             report = operation(here(), remote, dry_run=dry_run, listener=listener)
-    if json:
-        output.document(report)
-        return
-    print_sentence(pull_line(report))
-    warn_of_left_out(report)
+
+    def show() -> None:
+        print_sentence(pull_line(report))
+        warn_of_left_out(report)
+
+    return Document(report, show)
 
 
 @app.command()
@@ -169,8 +151,7 @@ def clone(
     directory: Annotated[
         Path | None, argument("DIR", "The folder to make (default: the last name of the address).")
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Make a workspace with results of a remote or bundle.
 
     The workspace is for reading them and has no tests: these come from your repository, whose
@@ -182,21 +163,22 @@ def clone(
 
     with show_progress("pulling") as listener:
         report = operation(here(), address, directory, listener=listener)
-    if json:
-        output.document(report)
-        return
-    pulled = report.pulled
-    source, name = output.safe(pulled.address), output.safe(report.workspace)
-    size = bytes_text(pulled.bytes_received)
-    print_sentence(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
-    place = "bundle" if pulled.remote == BUNDLE else "remote"
-    output.talk(f"the tests are not in a {place}: they come from your repository, with git")
-    warn_of_rows_left(pulled)
+
+    def show() -> None:
+        pulled = report.pulled
+        source, name = output.safe(pulled.address), output.safe(report.workspace)
+        size = bytes_text(pulled.bytes_received)
+        print_sentence(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
+        place = "bundle" if pulled.remote == BUNDLE else "remote"
+        output.talk(f"the tests are not in a {place}: they come from your repository, with git")
+        warn_of_rows_left(pulled)
+
+    return Document(report, show)
 
 
 def show_progress(verb: str, noun: str = "rows") -> CopyProgress:
     """Return the progress of a command that copies, checks or indexes rows."""
-    from evalstore.interfaces.cli.copy_progress import CopyProgress
+    from evalstore.interfaces.cli.progress import CopyProgress
 
     return CopyProgress(verb, noun)
 
@@ -225,10 +207,6 @@ _ACTIONS = {
     "show": _Action("[NAME]", 0, 1),
     "gc": _Action("[NAME]", 0, 1, ("--dry-run", "--grace")),
 }
-
-
-_LISTS = {"list": (["remotes"], "remote"), "show": (["pushes"], "remote show")}
-"""The lists of actions, and the kind of each, for `-o`."""
 
 
 @options.completes
@@ -261,9 +239,7 @@ def remote(
             "With gc: delete what has not been needed for this long (default: 14d; at least 1d).",
         ),
     ] = None,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """List, add, remove, show or clean up remotes.
 
     An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path,
@@ -284,37 +260,28 @@ def remote(
         words or ["list"], [option for option, is_given in given.items() if is_given]
     )
     name = arguments[0] if arguments else None
-    lists, kind = _LISTS.get(action, ([], ""))
-    if not lists and output_format in ("jsonl", "csv", "md"):
-        raise EvalstoreError(
-            f"'remote {action}' has no list to print as {output_format}",
-            hint="'-o json' prints its result",
-        )
     if action == "show":
         report = remotes.show_remote(here(), name)
-        if not print_data(report, lists, output_format, kind=kind, json=json):
-            _print_report(report)
-    elif action == "gc":
+        return Lists(report, partial(_print_report, report), names=["pushes"], kind="remote show")
+    if action == "list":
+        listed = remotes.list_remotes(here())
+        return Lists({"remotes": listed}, partial(_print_remotes, listed), names=["remotes"])
+    if output.format in ("jsonl", "csv", "md"):
+        raise EvalstoreError(
+            f"'remote {action}' has no list to print as {output.format}",
+            hint="'-o json' prints its result",
+        )
+    if action == "gc":
         with show_progress("compacting") as listener:
             collected = remotes.collect_remote_garbage(
                 here(), name, grace=grace, dry_run=dry_run, listener=listener
             )
-        if not print_data(collected, lists, output_format, kind=kind, json=json):
-            print_collected(collected)
-    elif action == "list":
-        listed = remotes.list_remotes(here())
-        if not print_data({"remotes": listed}, lists, output_format, kind=kind, json=json):
-            rows = [(item.name, item.address) for item in listed]
-            if rows:
-                print_table(Table(("remote", "address"), rows))
-            else:
-                output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
-    else:
-        change = remotes.add_remote if action == "add" else remotes.remove_remote
-        changed = change(here(), *arguments)
-        if not print_data(changed, lists, output_format, kind=kind, json=json):
-            verb = "added" if action == "add" else "removed"
-            output.line(f"{verb} the remote {changed.name}: {output.safe(changed.address)}")
+        return Lists(collected, partial(print_collected, collected))
+    change = remotes.add_remote if action == "add" else remotes.remove_remote
+    changed = change(here(), *arguments)
+    verb = "added" if action == "add" else "removed"
+    text = f"{verb} the remote {changed.name}: {output.safe(changed.address)}"
+    return Lists(changed, partial(output.line, text))
 
 
 def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -340,14 +307,21 @@ def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Seque
     return name, arguments
 
 
+def _print_remotes(listed: Sequence[Remote]) -> None:
+    if listed:
+        print_table(Table(("remote", "address"), [(it.name, it.address) for it in listed]))
+    else:
+        output.talk("no remote is set; 'evalstore remote add origin ADDRESS' sets one")
+
+
 def _print_report(report: RemoteReport) -> None:
-    print_sentence(f"{report.name}: {output.safe(report.address)}", "remote   ")
-    print_sentence(f"{counts_text(report.records)}, {bytes_text(report.size)}", "has      ")
-    print_sentence(counts_text(report.to_pull), "to pull  ")
+    print_sentence(f"remote   {report.name}: {output.safe(report.address)}")
+    print_sentence(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
+    print_sentence(f"to pull  {counts_text(report.to_pull)}")
     to_push = counts_text(report.to_push)
     if report.uncounted:
         to_push = f"at most {to_push}, with excluded tests: {output.safe(report.uncounted)}"
-    print_sentence(to_push, "to push  ")
+    print_sentence(f"to push  {to_push}")
     if report.uncounted:
         output.talk('("evalstore push -n" says what to do)')
     tell_of_excluded(report.excluded_runs)
@@ -456,12 +430,11 @@ def tell_of_excluded(runs: int) -> None:
         output.talk(f"{output.plural(runs, 'run')} {stay} here: {they} may show excluded tests")
 
 
-def print_sentence(text: str, label: str = "") -> None:
-    """Print a text after a label, wrapped between words in a terminal."""
+def print_sentence(text: str) -> None:
+    """Print a text, wrapped in a terminal, in which long addresses are broken, too."""
     columns = output.table_width()
-    lines = output.wrap(text, columns - len(label)) if columns else [text]
-    for number, line in enumerate(lines):
-        output.line(f"{' ' * len(label) if number else label}{line}")
+    for line in output.wrap(text, columns) if columns else (text,):
+        output.line(line)
 
 
 def warn_of_left_out(report: PullReport) -> None:
@@ -554,8 +527,7 @@ def import_(
     dry_run: Annotated[
         bool, option("-n, --dry-run", "List what would be written; write nothing.")
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Import another system's tests or recorded answers.
 
     Writes test files and lists what could not be imported; runs none of the system's code.
@@ -572,12 +544,7 @@ def import_(
         force=force,
         dry_run=dry_run,
     )
-    if json:
-        output.document(done)
-    else:
-        _print(done, dry_run=dry_run)
-    if not done.complete:
-        raise typer.Exit(NO)
+    return Document(done, partial(_print, done, dry_run=dry_run), OK if done.complete else NO)
 
 
 _SHOWN = 20

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from evalstore.core.display import shorten_labels
-from evalstore.core.errors import NO, EvalstoreError
+from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.output import for_here
-from evalstore.interfaces.cli.render.layout import Table, print_data, print_table
+from evalstore.interfaces.cli.render.layout import Document, Lists, Table, print_table
 from evalstore.remotes.layout import repair_hint
 
 if TYPE_CHECKING:
@@ -43,9 +42,7 @@ def doctor(
     timeout: Annotated[
         float, option("--timeout S", "Timeout of one ping in seconds.", min=0.001)
     ] = 20.0,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Check the setup and ping every model in use.
 
     A ping is one question with an answer of at most 16 tokens, which costs a fraction of a cent.
@@ -57,11 +54,8 @@ def doctor(
     from evalstore.runs.workspace_checks.doctor import doctor as operation
 
     diagnosis = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
-    lists = ["findings", "models"]
-    if not print_data(diagnosis, lists, output_format, kind="doctor", json=json):
-        print_diagnosis(diagnosis)
-    if diagnosis.exit_code:
-        raise typer.Exit(diagnosis.exit_code)
+    show = partial(print_diagnosis, diagnosis)
+    return Lists(diagnosis, show, diagnosis.exit_code, ["findings", "models"])
 
 
 def print_diagnosis(diagnosis: Diagnosis) -> None:
@@ -148,8 +142,7 @@ def trust(
     ] = False,
     show: Annotated[bool, option("--list", "List what is trusted.")] = False,
     revoke: Annotated[bool, option("--revoke", "Withdraw the trust.")] = False,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Allow code to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
@@ -160,11 +153,8 @@ def trust(
     """
     _require_sound(paths, show=show, revoke=revoke, network=network)
     if paths and paths[0] == "env":
-        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
-    elif show:
-        _list_trusted(json=json)
-    else:
-        _trust_files(paths or (), network=network, revoke=revoke, json=json)
+        return _trust_variable(paths[1:], network=network, revoke=revoke)
+    return _list_trusted() if show else _trust_files(paths or (), network=network, revoke=revoke)
 
 
 def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network: bool) -> None:
@@ -173,36 +163,33 @@ def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network
         raise EvalstoreError(
             "'--list' cannot be combined with anything else", hint="evalstore trust --list"
         )
-    if revoke and network:
-        raise EvalstoreError(
-            "'--revoke' cannot be combined with '--network'",
-            hint="without '--network', trusting a file again takes only the network away",
-        )
+    without = "without '--network', trusting a file again takes only the network away"
+    options.exclude("--revoke", "--network", revoke and network, without)
     if not show and not paths:
         raise EvalstoreError(
             "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
         )
 
 
-def _list_trusted(*, json: bool) -> None:
+def _list_trusted() -> Document:
     from evalstore.runs.workspace_checks import trust
     from evalstore.workspace.trust import AllowedPaths
 
     files, variables = trust.trusted_files(), trust.allowed_variables()
     paths = AllowedPaths().entries
-    if json:
-        output.document({"files": files, "variables": variables, "paths": paths})
-        return
-    _print_list(files)
-    for header, rows in (
-        (("variable", "host"), [(each.variable, each.host) for each in variables]),
-        (("allowed path", "workspace"), [(each.path, each.workspace) for each in paths]),
-    ):
-        if rows:
+
+    def show() -> None:
+        _print_list(files)
+        for header, rows in (
+            (("variable", "host"), [(each.variable, each.host) for each in variables]),
+            (("allowed path", "workspace"), [(each.path, each.workspace) for each in paths]),
+        ):
             print_table(Table(header, rows))
 
+    return Document({"files": files, "variables": variables, "paths": paths}, show)
 
-def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: bool) -> None:
+
+def _trust_files(names: Sequence[str], *, network: bool, revoke: bool) -> Document:
     from evalstore.runs.workspace_checks import trust
 
     paths: list[AllowedPath] = []
@@ -210,17 +197,18 @@ def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: boo
         files, paths = trust.revoke(here(), names)
     else:
         files = trust.trust(here(), names, network=network)
-    if json:
-        output.document({"files": files, **({"paths": paths} if revoke else {})})
-        return
-    for file in files:
-        _print_file(file)
-    for path in paths:
-        output.line(f"{output.safe(path.path)}: no longer allowed")
-        output.line(f"  for the workspace {output.safe(path.workspace)}")
+
+    def show() -> None:
+        for file in files:
+            _print_file(file)
+        for path in paths:
+            output.line(f"{output.safe(path.path)}: no longer allowed")
+            output.line(f"  for the workspace {output.safe(path.workspace)}")
+
+    return Document({"files": files, **({"paths": paths} if revoke else {})}, show)
 
 
-def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:
+def _trust_variable(words: list[str], *, network: bool, revoke: bool) -> Document:
     from evalstore.runs.workspace_checks import trust
 
     if len(words) != 2 or network:
@@ -230,15 +218,13 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
         )
     decide = trust.revoke_variable if revoke else trust.allow_variable
     variable = decide(*words)
-    if json:
-        output.document({"files": [], "variables": [variable]})
-        return
     words_of = {
         "trusted": "may be sent to",
         "kept": "may be sent already to",
         "revoked": "may no longer be sent to",
     }
-    output.line(f"{variable.variable}: {words_of[variable.change]} {output.safe(variable.host)}")
+    text = f"{variable.variable}: {words_of[variable.change]} {output.safe(variable.host)}"
+    return Document({"files": [], "variables": [variable]}, partial(output.line, text))
 
 
 def _print_list(files: list[ShownFile]) -> None:
@@ -298,8 +284,7 @@ def fsck(
     repair: Annotated[
         bool, option("--repair", "Remove from the store what can no longer be read.")
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Verify every id and reference of the store or a remote.
 
     With --repair, verdicts whose answers are missing, and runs that lack a part or cannot be read,
@@ -310,13 +295,9 @@ def fsck(
     workspace is needed.
     """
     if remote:
-        if repair:
-            raise EvalstoreError(
-                "'--repair' cannot be combined with '--remote'",
-                hint="'evalstore fsck --remote' says what repairs a remote",
-            )
-        _fsck_remote(name, json=json)
-        return
+        other = "'evalstore fsck --remote' says what repairs a remote"
+        options.exclude("--repair", "--remote", repair, other)
+        return _fsck_remote(name)
     if name is not None:
         raise EvalstoreError(
             "'fsck' takes no argument without --remote", hint=f"evalstore fsck --remote {name}"
@@ -324,9 +305,8 @@ def fsck(
     from evalstore.exchange.sync.fsck import fsck as operation
 
     report = operation(here(), repair=repair)
-    if json:
-        output.document(report)
-    else:
+
+    def show() -> None:
         if repair:
             counts = [output.plural(count, kind) for kind, count in report.removed.items()]
             output.line(f"removed {', '.join(counts) or 'nothing'}")
@@ -334,30 +314,30 @@ def fsck(
             place = f"{damage.kind} {damage.id}".rstrip()
             output.line(output.safe(f"{place}: {damage.message}"))
         output.line(checked_rows(report.checked, len(report.problems)))
-    if report.problems:
-        raise typer.Exit(NO)
+
+    return Document(report, show, NO if report.problems else OK)
 
 
-def _fsck_remote(name: str | None, *, json: bool) -> None:
+def _fsck_remote(name: str | None) -> Document:
     from evalstore.exchange.sync.fsck import RemoteFsckReport, fsck_remote
 
     with show_progress("checking") as listener:
         report = fsck_remote(here(), name, listener)
-    if json:
-        output.document(report)
-    else:
-        if not isinstance(report, RemoteFsckReport):
-            output.line(f"written  {report.created} by {output.safe(report.writer)}")
-            if report.presumes:
-                names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
-                more = len(report.presumes) - _LISTED
-                runs = f"{names} and {more:,} more" if more > 0 else names
-                output.line(f"needs {output.plural(len(report.presumes), 'run')}: {runs}")
-        print_check(report.check)
+
+    def show() -> None:
         if isinstance(report, RemoteFsckReport):
+            print_check(report.check)
             tell_of_repair(report.check)
-    if report.check.problems:
-        raise typer.Exit(NO)
+            return
+        output.line(f"written  {report.created} by {output.safe(report.writer)}")
+        if report.presumes:
+            names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
+            more = len(report.presumes) - _LISTED
+            runs = f"{names} and {more:,} more" if more > 0 else names
+            output.line(f"needs {output.plural(len(report.presumes), 'run')}: {runs}")
+        print_check(report.check)
+
+    return Document(report, show, NO if report.check.problems else OK)
 
 
 # --- the result of the check of a store, a remote or a bundle, as text

@@ -74,11 +74,10 @@ def view(
     """
     if "TEXTUAL_DRIVER" in os.environ:  # what a page of `--web` has started
         web = False
-    elif port and not web:
-        raise EvalstoreError("'--port' needs '--web'")
-    elif not web:
-        _require_terminal()
-    if "TEXTUAL_DRIVER" not in os.environ:
+    else:
+        options.need("--port", "--web", port and not web)
+        if not web:
+            _require_terminal()
         _require_begin(revision)
     if output.color is False:  # passes '--color' and NO_COLOR on to the browser
         os.environ["NO_COLOR"] = "1"
@@ -214,13 +213,11 @@ def serve(
     themselves. They can read results, but not edit files, run code or grant trust.
     """
     if mcp:
-        if port:
-            raise EvalstoreError("'--port' cannot be combined with '--mcp'")
+        options.exclude("--port", "--mcp", port)
         _serve_agent(max_cost, allow_run=allow_run)
         return
-    if allow_run or max_cost is not None:
-        option = "--allow-run" if allow_run else "--max-cost"
-        raise EvalstoreError(f"'{option}' needs '--mcp'")
+    options.need("--allow-run", "--mcp", allow_run)
+    options.need("--max-cost", "--mcp", max_cost is not None)
     from evalstore.interfaces.web import routes
 
     routes.serve(here(), port, partial(_tell, allowed="read the results and label answers"))
@@ -233,18 +230,13 @@ def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:
         raise EvalstoreError(
             "'--allow-run' needs a limit on the cost", hint="add '--max-cost 1.00' (USD)"
         )
-    if max_cost is not None and not allow_run:
-        raise EvalstoreError(
-            "'--max-cost' without '--allow-run' has no effect", hint="add '--allow-run'"
-        )
+    is_alone = max_cost is not None and not allow_run
+    options.need("--max-cost", "--allow-run", is_alone, "add '--allow-run'")
     if max_cost is not None and not isfinite(max_cost):
         raise EvalstoreError("'--max-cost' must be finite", hint="name an amount in USD")
     location = here()
-    if location.allow_outside:
-        raise EvalstoreError(
-            "'--mcp' cannot be combined with '--allow-outside'",
-            hint="allow what is there now with 'evalstore --allow-outside check'",
-        )
+    before = "allow what is there now with 'evalstore --allow-outside check'"
+    options.exclude("--mcp", "--allow-outside", location.allow_outside, before)
     find_root(location.directory)
     if find_spec("mcp") is None:
         raise EvalstoreError(

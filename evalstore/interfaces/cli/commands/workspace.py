@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
 
 from evalstore.core import clock
 from evalstore.core.display import BROKEN_PENDING, STILL_BROKEN, WORKSPACE, case_name, status_word
@@ -20,7 +19,13 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, from_here, here
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Table, align_points, print_data, print_table
+from evalstore.interfaces.cli.render.layout import (
+    Document,
+    Lists,
+    Table,
+    align_points,
+    print_table,
+)
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from evalstore.checks.parser import CheckExplanation
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import ResultFilter
+    from evalstore.runs.workspace_checks.check import CheckReport
 
 
 _LISTED = 4
@@ -68,8 +74,7 @@ def init(
     adopt: Annotated[
         Path | None, option("--from DIR", "Adopt the ai-tester project in DIR.")
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Document:
     """Create a workspace and its store, or a test file.
 
     Existing files are not changed, nor are those of an adopted project. In a workspace, a FILE.md
@@ -80,8 +85,15 @@ def init(
             raise EvalstoreError(
                 "'--example', '--bare' and '--from' are for a folder", hint="name no test file"
             )
-        _write_test(directory, json=json)
-        return
+        from evalstore.exchange.init import new_test
+
+        test = new_test(here(), str(directory))
+
+        def show_test() -> None:
+            output.line(f"wrote {output.safe(test.written)}")
+            _tell_next("Next: edit it, then run it:", [test.next])
+
+        return Document(test, show_test)
     from evalstore.exchange.init import init as operation
 
     base = here().directory
@@ -95,27 +107,17 @@ def init(
         start=base,
         warn=output.warn,
     )
-    if json:
-        output.document(made)
-        return
-    for name in made.written:
-        output.line(f"wrote {output.safe(name)}")
-    for name in made.kept:
-        output.line(f"kept  {output.safe(name)} (already exists, left unchanged)")
-    for note in made.notes:
-        output.talk(f"note: {output.safe(note)}")
-    _tell_next("Next:", made.next)
 
+    def show() -> None:
+        for name in made.written:
+            output.line(f"wrote {output.safe(name)}")
+        for name in made.kept:
+            output.line(f"kept  {output.safe(name)} (already exists, left unchanged)")
+        for note in made.notes:
+            output.talk(f"note: {output.safe(note)}")
+        _tell_next("Next:", made.next)
 
-def _write_test(file: Path, *, json: bool) -> None:
-    from evalstore.exchange.init import new_test
-
-    created = new_test(here(), str(file))
-    if json:
-        output.document(created)
-        return
-    output.line(f"wrote {output.safe(created.written)}")
-    _tell_next("Next: edit it, then run it:", [created.next])
+    return Document(made, show)
 
 
 def _tell_next(title: str, commands: list[str]) -> None:
@@ -162,17 +164,14 @@ def ls(
         str | None,
         option("--since REV|DATE", "With --broke: what broke after a run, or since a date."),
     ] = None,
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """List tests, cases, results, runs, checks and more.
 
     'ls checks NAME' explains a check, and needs no workspace. 'ls results' lists verdicts, each
     with its reason.
     """
     if kind == "checks" and selection.paths:
-        _explain_checks(selection.paths, output_format, json=json)
-        return
+        return _explain_checks(selection.paths)
     if kind == "results":
         from evalstore.results.table.result_list import ResultFilter
 
@@ -187,8 +186,7 @@ def ls(
             broke,
             since,
         )
-        _list_results(run, wanted, output_format, json=json)
-        return
+        return _list_results(run, wanted)
     if selection.models or verdict or grep or broke or since:
         raise EvalstoreError(
             "'-m', '--verdict', '--grep', '--broke' and '--since' choose results",
@@ -198,27 +196,22 @@ def ls(
 
     lists_all = full or (kind == "labels" and output.verbose)
     listing = list_things(here(), kind, selection, full=lists_all)
-    output.end_with(USAGE if listing.left_out else OK)
-    as_json = json or (full and output_format == "table")
-    if not print_data(listing, [kind], output_format, kind=f"ls {kind}", json=as_json):
-        _print_listing(listing)
+    if full and output.format == "table":
+        output.format = "json"
     output.left_out(listing.left_out)
-    if listing.left_out:
-        raise typer.Exit(USAGE)
+    exit_code = USAGE if listing.left_out else OK
+    return Lists(listing, partial(_print_listing, listing), exit_code, [kind], f"ls {kind}")
 
 
-def _list_results(
-    revision: str, wanted: ResultFilter, output_format: options.Output, *, json: bool
-) -> None:
+def _list_results(revision: str, wanted: ResultFilter) -> Lists:
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import MOST_WITH_CAUSE, describe_results, find_filtered
     from evalstore.results.verdict_order import FAILING
     from evalstore.store.events import RUNS_SEARCHED
 
-    is_data = json or output_format != "table"
+    is_data = output.format != "table"
     is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
     query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
-    query = replace(query, with_unanswered=bool(wanted.grep) and not is_data)
     with find_filtered(here(), revision, query) as (project, found):
         dated_in = found.run if wanted.broke or not is_data else None
         described = describe_results(
@@ -229,9 +222,6 @@ def _list_results(
     found_since = [
         row["since"] for row in rows if not is_data and (wanted.broke or row["verdict"] in FAILING)
     ]
-    unsearched = sum(not row["sessions"] for row in rows) if query.with_unanswered else 0
-    if unsearched:
-        rows = TemporaryList(row for row in rows if row["sessions"])
     pending = 0 if is_data else sum(row["verdict"] == "pending" for row in rows)
     if is_less and pending:
         rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
@@ -244,21 +234,21 @@ def _list_results(
     }
     shown = tuple(name for name in columns if not left_out.get(name))
     listing = Listing("results", rows, shown)
-    if print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
-        return
-    _print_listing(listing)
-    if unsearched:
-        output.talk(f"({unsearched:,} without an answer: not searched)")
-    if None in found_since:
-        given = "SINCE and CAUSE are" if wanted.broke else "SINCE is"
-        most = f"{MOST_WITH_CAUSE} results, from {RUNS_SEARCHED} runs"
-        output.talk(f"({given} given for at most {most})")
-    if wanted.broke and wanted.since is None and revision in ("@", "@work"):
-        output.talk(f"({STILL_BROKEN.lower()}; '--since REV' lists what broke since REV)")
-    if pending and is_less:
-        output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
-    elif pending and wanted.broke:
-        output.talk(f"({pending:,} of these: {BROKEN_PENDING})")
+
+    def show() -> None:
+        _print_listing(listing)
+        if None in found_since:
+            given = "SINCE and CAUSE are" if wanted.broke else "SINCE is"
+            most = f"{MOST_WITH_CAUSE} results, from {RUNS_SEARCHED} runs"
+            output.talk(f"({given} given for at most {most})")
+        if wanted.broke and wanted.since is None and revision in ("@", "@work"):
+            output.talk(f"({STILL_BROKEN.lower()}; '--since REV' lists what broke since REV)")
+        if pending and is_less:
+            output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
+        elif pending and wanted.broke:
+            output.talk(f"({pending:,} of these: {BROKEN_PENDING})")
+
+    return Lists(listing, show, names=["results"], kind="ls results")
 
 
 def _result_cells(row: dict[str, Any]) -> dict[str, Any]:
@@ -278,19 +268,16 @@ def _result_cells(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> None:
+def _explain_checks(names: Sequence[str]) -> Lists:
     from evalstore.checks.parser import explain_check
 
-    if len(names) > 1 or output_format not in ("table", "json"):
+    if len(names) > 1 or output.format not in ("table", "json"):
         raise EvalstoreError(
             "'ls checks' explains one check, as text or JSON",
             hint=f"evalstore ls checks {names[0]} --json",
         )
     explanation = explain_check(names[0])
-    if json or output_format == "json":
-        output.document(explanation)
-    else:
-        print_check_explanation(explanation)
+    return Lists(explanation, partial(print_check_explanation, explanation))
 
 
 def _print_listing(listing: Listing) -> None:
@@ -550,49 +537,43 @@ def check(
     format: Annotated[
         Literal["text", "sarif"], option("--format FORMAT", "As text or sarif (SARIF 2.1.0).")
     ] = "text",
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
+) -> Lists:
     """Validate all files without calling a model.
 
     'check --schema KIND' prints the JSON Schema of a kind of file: frontmatter, checks, prompt,
     settings, model, provider, currency or tool. It needs no workspace.
     """
-    if into is not None and not schema:
-        raise EvalstoreError("'--into' needs '--schema'", hint="write '--schema --into DIR'")
+    is_alone = into is not None and not schema
+    options.need("--into", "--schema", is_alone, "write '--schema --into DIR'")
     if schema:
-        _print_schemas(selection.paths, into)
-        return
+        output.format = "table"
+        return Lists(None, partial(_print_schemas, selection.paths, into))
     from evalstore.runs.workspace_checks.check import check as operation
 
-    if format != "text" and (json or output_format != "table"):
-        other = "--json" if json else "--output"
-        raise EvalstoreError(f"'{other}' cannot be combined with '--format'")
+    if format != "text" and output.format != "table":
+        raise EvalstoreError("'--format' cannot be combined with '--json' or '--output'")
     report = operation(here(), selection.paths)
     report.problems.extend(_problems_of_browser())
-    if format == "sarif":
-        _print_sarif(report.problems)
-    elif not print_data(report, ["problems"], output_format, kind="check", json=json):
-        for problem in report.problems:
-            output.problem(problem)
-        warnings = len(report.problems) - report.errors
-        output.line(
-            f"{output.plural(report.files, 'test file')}, {output.plural(report.cases, 'case')}: "
-            + (
-                output.paint(output.plural(report.errors, "error"), "fail")
-                if report.errors
-                else "no errors"
-            )
-            + (f", {output.plural(warnings, 'warning')}" if warnings else "")
-        )
     if output.is_github():
         from evalstore.exchange.markdown_report import annotate_problems
         from evalstore.workspace.settings.settings import find_root
 
         for annotation in annotate_problems(report.problems, find_root(here().directory)):
             output.workflow_command(annotation.command)
-    if report.errors:
-        raise typer.Exit(USAGE)
+    show = partial(_print_sarif if format == "sarif" else _print_check, report)
+    return Lists(report, show, USAGE if report.errors else OK, ["problems"])
+
+
+def _print_check(report: CheckReport) -> None:
+    for problem in report.problems:
+        output.problem(problem)
+    warnings = len(report.problems) - report.errors
+    errors = output.paint(output.plural(report.errors, "error"), "fail")
+    output.line(
+        f"{output.plural(report.files, 'test file')}, {output.plural(report.cases, 'case')}: "
+        + (errors if report.errors else "no errors")
+        + (f", {output.plural(warnings, 'warning')}" if warnings else "")
+    )
 
 
 def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
@@ -609,13 +590,13 @@ def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
         output.talk("'evalstore check --schema KIND' prints one, '--schema --into DIR' writes all.")
 
 
-def _print_sarif(problems: Iterable[Problem]) -> None:
+def _print_sarif(report: CheckReport) -> None:
     from json import dumps
 
     from evalstore.exchange.markdown_report import sarif_log
     from evalstore.workspace.settings.settings import find_root
 
-    output.data_line(dumps(sarif_log(problems, find_root(here().directory)), indent=2))
+    output.data_line(dumps(sarif_log(report.problems, find_root(here().directory)), indent=2))
 
 
 def _problems_of_browser() -> Iterable[Problem]:

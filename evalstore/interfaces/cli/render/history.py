@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.pair_groups import PairGroup
+from evalstore.core.clock import local_minute
 from evalstore.core.display import (
     WORKSPACE,
     StyledLine,
@@ -24,7 +25,6 @@ from evalstore.interfaces.cli.render.layout import (
     alike_text,
     join_alike,
     print_lines,
-    print_wrapped,
 )
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import is_partial
@@ -154,7 +154,7 @@ def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answ
         for pair, _ in alike[:MOST_ALIKE]:
             print_lines([pair_line(diff, pair, signs={}, indent=4, with_ids=True)])
         pair, lines = alike[0]
-        print_wrapped(lines)
+        print_lines(lines)
         if len(alike) > MOST_ALIKE:
             output.line(f"        {alike_text(len(alike) - MOST_ALIKE)}")
         if answers:
@@ -182,6 +182,8 @@ def _first(pairs: PairGroup) -> list[Pair]:
 
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
     """Print failures, with each hint once below them."""
+    if not log.entries:
+        output.talk("No call has failed.")
     hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
         failure = entry.document()
@@ -210,8 +212,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             output.line(output.fitted(filter(None, (*parts, message))))
             continue
         for line in ("  ".join(filter(None, parts)), f"    {message}"):
-            for part in _folded(line, ""):
-                output.line(part)
+            output.line(line)
     for kind, hint in hints:
         output.talk(f"hint: {kind}{hint}")
     if log.total > len(log.entries):
@@ -222,6 +223,10 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
 
 def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = False) -> None:
     """Print runs as a table, `dated` or not; with `graph`, after a lane for each writer."""
+    if not log.entries:
+        dates = [f"{word} {local_minute(moment)}" for word, moment in log.bounds.items()]
+        none = " and ".join(dates) or "yet: 'evalstore run' makes one"
+        output.talk(f"No runs {none}.")
     prefixes = [GraphPrefix("", "")] * len(log.entries)
     if graph:
         prefixes = draw_lanes([each.push.writer if each.push else "" for each in log.entries])

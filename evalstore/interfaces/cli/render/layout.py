@@ -18,10 +18,9 @@ from evalstore.core.display import (
     TextBlock,
     Widest,
     break_word,
-    first_difference,
     shorten_labels,
 )
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import OK, EvalstoreError
 from evalstore.exchange.exports.formats import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
@@ -58,8 +57,7 @@ class Table:
     """Columns that are cut to so many columns of the terminal before one is left out."""
     has_header: bool = True
     prose: str | None = None
-    """The column with sentences, which need not be distinct: those that do not fit are cut at
-    their end and at a start that all have, such as the name of a judge."""
+    """The column with sentences, which need not be distinct: they are cut at their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,24 +205,8 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
 def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
     cells = (row[number] for row in table.rows)
     if table.header[number] == table.prose:
-        start = _shared_start(filter(None, (row[number] for row in table.rows)), size)
-        shorter = (f"…{cell[len(start) :]}" if cell and start else cell for cell in cells)
-        return (output.clip(cell, size) for cell in shorter)
+        return (output.clip(cell, size) for cell in cells)
     return iter(shorten_labels(cells, size))
-
-
-def _shared_start(texts: Iterable[str], columns: int) -> str:
-    """Return the words with which all texts begin, if these have no room and differ."""
-    listed = iter(texts)
-    first = last = next(listed, "")
-    most = output.shown_columns(first)
-    for text in listed:
-        first, last = min(first, text), max(last, text)
-        most = max(most, output.shown_columns(text))
-    if most <= columns or first == last:
-        return ""
-    start = first[: first_difference(first, last)]
-    return start[: start.rfind(" ") + 1]
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:
@@ -299,24 +281,12 @@ def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
             yield StyledSpan(piece, span.colour)
 
 
-def print_wrapped(lines: Iterable[StyledLine]) -> None:
-    """Print lines without colours; the last part of a line is wrapped below its start."""
-    for line in lines:
-        *labels, text = (span.text for span in line.spans)
-        start = " " * line.indent + "".join(labels)
-        margin = output.columns_of(start)
-        first, *others = output.wrap(text, output.width() - margin)
-        output.line(f"{start}{first}".rstrip())
-        for part in others:
-            output.line(" " * margin + part)
-
-
 def _paint(span: StyledSpan) -> str:
     if not span.text or not span.colour:
         return span.text
     if span.colour == "faint":
         return output.faint(span.text)
-    return output.paint(span.text, span.colour, bold=span.colour == "heading")
+    return output.paint(span.text, span.colour, bold=span.colour in ("heading", "match"))
 
 
 MOST_ALIKE = 3
@@ -353,33 +323,56 @@ def print_block(block: TextBlock, indent: str = "") -> None:
 Format = Literal["table", "json", "jsonl", "csv", "md"]
 
 
-def print_data(
-    content: Any, names: Sequence[str], format: Format, *, kind: str, json: bool = False
-) -> bool:
-    """Print a result as the options say; False if it is to be printed for people.
+@dataclass(frozen=True)
+class Document:
+    """What a command has found, which `--json` prints."""
 
-    `names` are the lists whose rows are printed as JSON Lines, CSV or Markdown; with several, each
-    row has its list. Without a row, CSV and Markdown have the columns that lists of this `kind`
-    always have. Raises `EvalstoreError` for a document without a list.
+    content: Any
+    """All of it, for programs."""
+    show: Callable[[], object] = lambda: None
+    """Prints it for people."""
+    exit_code: int = OK
+
+
+@dataclass(frozen=True)
+class Lists(Document):
+    """What a command has found, of which `-o` prints lists."""
+
+    names: Sequence[str] = ()
+    """Those whose rows are printed as JSON Lines, CSV or Markdown."""
+    kind: str = ""
+    """The command, and the option or list that chooses one of its lists (default: the command)."""
+
+
+def print_found(found: Document, command: str) -> None:
+    """Print what a command has found in the format that the options say."""
+    if output.format == "table":
+        found.show()
+    elif output.format == "json" or not isinstance(found, Lists):
+        output.document(found.content)
+    else:
+        _print_lists(found, found.kind or command, output.format)
+
+
+def _print_lists(found: Lists, kind: str, format: Format) -> None:
+    """Print rows; with several lists, each row has its list.
+
+    Without a row, CSV and Markdown have the columns that such lists always have. Raises
+    `EvalstoreError` for a document without a list.
     """
-    if json or format == "json":
-        output.document(content)
-        return True
-    if format == "table":
-        return False
+    names = found.names
     if not names:
         raise EvalstoreError(f"no list to print as {format}", hint="'-o json' prints all of it")
-    document = to_json(content)
+    document = to_json(found.content)
     listed = ((name, to_json(row)) for name in names for row in document[name])
     rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
     if format == "jsonl":
         for row in rows:
             _print_object(row)
-        return True
+        return
     header, cells = _flatten(rows)
     header = header or [*(["list"] if len(names) > 1 else []), *columns_of(kind, names)]
     print_rows(format, header, cells)
-    return True
 
 
 def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -22,6 +22,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.runs import restore_run
 from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_counts
+from evalstore.files.yaml12 import write_yaml
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.history import print_log
 from evalstore.interfaces.cli.render.layout import (
@@ -256,7 +257,7 @@ def _print_version(item: ShownItem) -> None:
         elif name == "description":
             _block(name, str(value))
         elif name not in ("messages", "instructions", "checks"):
-            _print_fields({name: value}, "")
+            _print_fields({name: value})
 
 
 def _print_file(item: ShownItem) -> None:
@@ -270,7 +271,7 @@ def _print_anything(item: ShownItem) -> None:
     """Print the fields of an object, long texts as blocks."""
     _heading(item.kind, item.id)
     _print_fields(item.content, "  ")
-    _print_fields(item.related, "")
+    _print_fields(item.related)
 
 
 _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
@@ -338,47 +339,15 @@ def _block(name: str, text: str, indent: str = "") -> None:
     print_block(TextBlock(name, text), indent)
 
 
-# --- any fields ----------------------------------------------------------------------------
-
-
-def _print_fields(value: dict[str, Any] | list[Any], indent: str) -> None:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            start = f"{indent}{output.safe(str(name))}: "
-            if name in _INNER:
-                continue
-            if name in _TIMES and isinstance(inner, int):
-                output.line(f"{start}{iso(inner)}")
-            elif isinstance(inner, list) and not any(
-                isinstance(element, dict | list) for element in inner
-            ):
-                _print_scalar(start, ", ".join(map(_scalar, inner)), indent + "  ")
-            elif isinstance(inner, dict | list) and inner:
-                output.line(start.rstrip())
-                _print_fields(inner, indent + "  ")
-            else:
-                _print_scalar(start, inner, indent + "  ")
-    else:
-        for inner in value:
-            if isinstance(inner, dict | list) and inner:
-                output.line(f"{indent}-")
-                _print_fields(inner, indent + "  ")
-            else:
-                _print_scalar(f"{indent}- ", inner, indent + "  ")
-
-
-def _scalar(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _print_scalar(start: str, value: Any, indent: str) -> None:
-    text = _scalar(value)
-    if "\n" not in text:
-        output.line(start + output.safe(text))
-        return
-    output.line(start.rstrip())
-    for part in text.split("\n"):
-        output.line(f"{indent}| {output.safe(part)}".rstrip())
+def _print_fields(fields: Mapping[str, Json], indent: str = "") -> None:
+    """Print the fields of an object as YAML."""
+    shown = {
+        name: iso(value) if name in _TIMES and isinstance(value, int) else value
+        for name, value in fields.items()
+        if name not in _INNER
+    }
+    for text in write_yaml(shown).splitlines() if shown else ():
+        output.line(indent + output.safe(text))
 
 
 # --- prints the page of an answer

@@ -20,6 +20,7 @@ from evalstore.core.display import (
     StyledSpan,
     case_name,
     heading,
+    marked_words,
     plural,
     safe,
     widest,
@@ -335,7 +336,7 @@ def _context_cell(found: FoundText) -> StyledCell:
         first = matches[0][0] - _BEFORE
         begin = max(first - _BEFORE, context.rfind(" ", 0, first) + 1)
     places = [(first - begin, last - begin) for first, last in matches]
-    spans = (StyledSpan("…" if begin else ""), *_marked(context[begin:], places))
+    spans = (StyledSpan("…" if begin else ""), *marked_words(context[begin:], places))
     return StyledCell(context, parts=spans)
 
 
@@ -350,7 +351,7 @@ def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]
     yield StyledLine((StyledSpan(safe("  ".join(filter(None, about))), "faint"),))
     yield BLANK
     if text is None:
-        yield StyledLine(tuple(_marked(hit.context, hit.matches)))
+        yield StyledLine(tuple(marked_words(hit.context, hit.matches)))
         return
     begin = 0
     if text.places and text.places[0][1] > _MOST:  # the first match is seen
@@ -378,7 +379,7 @@ def _marked_lines(text: MarkedText, begin: int, end: int) -> Iterator[StyledLine
             if last > stop:
                 break
             number += 1
-        yield StyledLine(tuple(_marked(line, here)))
+        yield StyledLine(tuple(marked_words(line, here)))
         start = stop + 1
 
 
@@ -387,15 +388,3 @@ def _place(found: FoundText) -> tuple[str, str, str]:
     hit = found.hit
     row = f"{hit.row} ({found.prompt})".lstrip() if found.prompt else hit.row
     return hit.file or _NOWHERE, row, ", ".join(hit.models)
-
-
-def _marked(text: str, places: Sequence[tuple[int, int]]) -> Iterator[StyledSpan]:
-    """Yield a text with its words in a colour; control characters are shown as escapes."""
-    at = 0
-    for first, last in places:
-        if first > at:
-            yield StyledSpan(safe(text[at:first]))
-        yield StyledSpan(safe(text[first:last]), MATCH)
-        at = last
-    if at < len(text) or not places:
-        yield StyledSpan(safe(text[at:]))

@@ -203,7 +203,7 @@ def test_sarif_and_json_are_not_printed_together(workspace: Path, evalstore: Eva
     ran = evalstore("check", "--format", "sarif", "--json")
     assert (ran.exit_code, ran.stderr) == (
         2,
-        "error: '--json' cannot be combined with '--format'\n",
+        "error: '--format' cannot be combined with '--json' or '--output'\n",
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.core.errors import NO, OK
-from evalstore.interfaces.cli import copy_progress
+from evalstore.interfaces.cli import progress
 from evalstore.interfaces.cli.commands import queries as command
 from evalstore.planning.options import Location
 from evalstore.results import grep as operation
@@ -79,7 +79,7 @@ def test_how_much_is_indexed_is_shown_if_it_takes_long(
     assert evalstore("grep", "land 57").stderr == ""
     evalstore("run", "--refresh")
     monkeypatch.setattr(command, "_MANY", 1)
-    monkeypatch.setattr(copy_progress, "PLAIN_SECONDS", -1)
+    monkeypatch.setattr(progress, "_PLAIN_SECONDS", -1)
     note, *_, last = evalstore("grep", "land 57").stderr.splitlines()
     total = note.removeprefix("note: adding ").removesuffix(" texts to the search index")
     assert last == f"indexing: {total} of {total} texts"

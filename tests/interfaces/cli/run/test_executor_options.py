@@ -29,7 +29,7 @@ DASK = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:1")
         (("--executor", "processes", "--workers", "0"), "--workers: must be at least 1", ""),
         (("--executor", "threads"), "'threads' is not a valid value", "processes"),
         (("--join", "@", "--executor", "processes"), "'--join' can only be combined", ""),
-        (("--until-eof",), "'--until-eof' is only for '--join'", ""),
+        (("--until-eof",), "'--until-eof' needs '--join'", ""),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.progress import TerminalProgress, make_bars
+from evalstore.interfaces.cli.bars import make_bars
+from evalstore.interfaces.cli.progress import TerminalProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.interfaces.cli.copy_progress import Mode
+    from evalstore.interfaces.cli.progress import Mode
     from tests.interfaces.cli.conftest import Evalstore
 
 
@@ -72,10 +73,10 @@ def test_bars_and_the_figures_below_them_fit_the_terminal(
     monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    bars, tasks = make_bars({"asked": 600, "judged": 700})
-    bars.advance(tasks["asked"], 240)
-    bars.advance(tasks["judged"], 60)
-    bars.show("45 pass, 15 fail", "2 calls failed", "$0.0240, 18.6k tokens")
+    bars, tasks = make_bars({"asking": 600, "judging": 700})
+    bars.advance(tasks["asking"], 240)
+    bars.advance(tasks["judging"], 60)
+    bars.show(("45 pass, 15 fail", ""), ("2 calls failed", "red"), ("$0.0240, 18.6k tokens", ""))
     with bars.console.capture() as captured:
         bars.console.print(*bars.get_renderables())
     asking, judging, figures = (line.rstrip() for line in captured.get().splitlines())
@@ -89,8 +90,8 @@ def test_bars_and_the_figures_below_them_fit_the_terminal(
 
 @pytest.mark.parametrize("done", [2, 4])
 def test_a_bar_has_not_the_colour_of_a_verdict(done: int) -> None:
-    bars, tasks = make_bars({"asked": 4})
-    bars.advance(tasks["asked"], done)
+    bars, tasks = make_bars({"asking": 4})
+    bars.advance(tasks["asking"], done)
     column = bars.columns[1]
     assert not isinstance(column, str)
     bar, *_ = bars.console.render(column(bars.tasks[0]))

@@ -162,7 +162,7 @@ def test_explain_without_a_dry_run_asks_nothing(workspace: Path, evalstore: Eval
     refused = evalstore("run", "--explain")
     assert refused.exit_code == 2
     assert refused.stderr == (
-        "error: '--explain' is only for '--dry-run'\n"
+        "error: '--explain' needs '--dry-run'\n"
         "hint: 'evalstore status --explain' lists what a run would do, with the reasons\n"
     )
     assert evalstore("log").stderr.startswith("No runs yet")
