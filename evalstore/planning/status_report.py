@@ -184,6 +184,8 @@ class CostLimit(NamedTuple):
     """The same of the judgements by models."""
     unpriced: tuple[str, ...] = ()
     """The models whose price is not known, so that a run with the limit does not begin."""
+    call: float | None = None
+    """What the answer to any call may cost, in USD, if that exceeds the limit: none is made."""
 
 
 @dataclass

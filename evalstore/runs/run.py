@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from evalstore.core.errors import OK, EvalstoreError, NothingSelectedError, Stor
 from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener, Run, describe_run
+from evalstore.core.values import Request
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells import Cell
@@ -51,6 +52,7 @@ from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.labels import count_labelled
 from evalstore.runs.execution.execution_counts import ExecutionCounts
+from evalstore.runs.execution.limits.budget import estimate_call_cost, fits_in
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
 from evalstore.runs.gate import decide, reaches_threshold
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
@@ -92,7 +94,7 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
     with _open_scope(location, selection, options) as (project, selection, scope):
         survey = PlanTotals()
         status = describe_scope(project, scope, selection, FiledItems(), survey.add)
-        status.short_limit = find_short_limit(project, options, status, survey.models)
+        status.short_limit = find_short_limit(project, options, status, survey)
         return status
 
 
@@ -391,18 +393,25 @@ _ROUNDING = 1e-6
 
 
 def find_short_limit(
-    project: Project, options: RunOptions, status: Status, models: Sequence[str]
+    project: Project, options: RunOptions, status: Status, survey: PlanTotals
 ) -> CostLimit | None:
-    """Return the limit of a run of these models if its plan is likely to reach it, else None.
+    """Return the limit of a run of these plans if it is likely to reach it, else None.
 
-    Answers and their judgements are paid in turn, so it lasts for the same part of both.
+    Answers and their judgements are paid in turn, so it lasts for the same part of both. A call is
+    made only where the longest answer to it would fit in the limit.
     """
     usd = most_cost(project, options)
     if usd is None:
         return None
     name = "maxCost" if options.max_cost is None else "--max-cost"
-    if unpriced := tuple(id for id in models if not project.has_known_costs(id)):
+    if unpriced := tuple(id for id in survey.models if not project.has_known_costs(id)):
         return CostLimit(usd, name, None, None, unpriced)
+    judged = project.settings.max_evaluation_output_tokens
+    sizes = survey.sizes | {(id, judged) for id in survey.first_judges}
+    requests = ((id, Request("", (), max_output_tokens=most)) for id, most in sizes)
+    costs = [estimate_call_cost(project.price_of(id), request, 0) for id, request in requests]
+    if costs and not fits_in(usd, min(costs)):
+        return CostLimit(usd, name, 0, 0, call=min(costs))
     if status.cost is None or status.cost <= usd:
         return None
     part = usd / status.cost

@@ -10,7 +10,7 @@ from evalstore.core.display import money, planned_judgements, plural
 from evalstore.core.errors import STOPPED, EvalstoreError
 from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import ProgressListener
-from evalstore.planning.cells import Candidate, EarlierBatches, Judge, batches, is_short
+from evalstore.planning.cells import Candidate, EarlierBatches, Judge, batches, is_short, limit_of
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
 from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
 from evalstore.planning.plan import Plan
@@ -49,6 +49,10 @@ class PlanTotals:
     """The candidates that are asked, by display id."""
     judges: dict[str, Judge] = field(default_factory=dict)
     """The judges that judge, by evaluator id."""
+    sizes: set[tuple[str, int | None]] = field(default_factory=set)
+    """The candidates that are asked, each with the token limits of its answers."""
+    first_judges: set[str] = field(default_factory=set)
+    """The judges that judge stored answers."""
 
     @property
     def is_empty(self) -> bool:
@@ -64,7 +68,9 @@ class PlanTotals:
         self.judgements += plan.judge_count
         self.by_checks += count_by_checks(plan)
         self.may_judge_less = self.may_judge_less or may_judge_less(plan)
-        asked = (ask.cell for ask in plan.asks if not ask.cell.case.recorded)
+        asked = [ask.cell for ask in plan.asks if not ask.cell.case.recorded]
+        self.sizes |= {(cell.candidate.id, limit_of(cell)) for cell in asked}
+        self.first_judges |= {it.judge.id for it in plan.judgements if it.judge and it.sessions}
         self.candidates |= {cell.candidate.id: cell.candidate for cell in asked}
         self.judges |= {
             judgement.judge.evaluator: judgement.judge

@@ -382,6 +382,9 @@ def short_limit_text(status: Status) -> str:
     if limit.answers is None or limit.judgements is None:
         names = _names_text(limit.unpriced)
         return f"A run with the {text} cannot start: the price of {names} is not known."
+    if limit.call is not None:
+        least = f"even the cheapest answer may cost up to {money(limit.call)}"
+        return f"A run with the {text} makes no call: {least}."
     by_models = status.judge - status.by_checks
     lasts = [
         f"{f'about {done:,}' if done else 'none'} of the {plural(count, word)}"

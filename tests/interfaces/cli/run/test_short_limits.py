@@ -63,6 +63,7 @@ def test_a_run_gets_as_far_as_its_dry_run_says(priced: Path, documents: Any) -> 
         "answers": 15,
         "judgements": 0,
         "unpriced": [],
+        "call": None,
     }
     jsonschema.validate(limit, SCHEMA["$defs"]["status"]["properties"]["shortLimit"])
     ran = documents("run", "-j", "1", "--max-cost", "0.3")
@@ -94,7 +95,10 @@ def test_judgements_by_models_count_as_answers_do(workspace: Path, documents: An
 
 def test_a_limit_that_reaches_no_call_lasts_for_none(priced: Path, evalstore: Evalstore) -> None:
     shown = evalstore("run", "-n", "--max-cost", "0.01").stdout
-    assert "is less than that: it lasts for none of the 40 answers.\n" in shown
+    assert (
+        "A run with the limit of $0.0100 (--max-cost) makes no call: "
+        "even the cheapest answer may cost up to $0.0200.\n"
+    ) in shown
     ran = evalstore("run", "--max-cost", "0.01")
     assert ran.exit_code == 4
 
@@ -106,6 +110,71 @@ def test_a_limit_that_lasts_for_few_calls_may_last_for_none(
         "it lasts for about 2 of the 40 answers, and for none if one call may cost more than the "
         "limit.\n"
     ) in evalstore("run", "-n", "--max-cost", "0.05").stdout
+
+
+@pytest.mark.parametrize("rows", ["tests/count.md", "tests/count.md::number=7"])
+def test_a_dry_run_says_that_the_limit_is_less_than_what_a_call_may_cost(
+    priced: Path, evalstore: Evalstore, documents: Any, rows: str
+) -> None:
+    """Also where it is more than the likely cost: an answer may have 300 tokens, and has 20."""
+    edit(priced / "evalstore.yaml", "maxTestOutputTokens: 20\n", "")
+    command = ("run", rows, "--max-cost", "0.05")
+    shown = evalstore(*command, "-n").stdout
+    assert (
+        "A run with the limit of $0.0500 (--max-cost) makes no call: "
+        "even the cheapest answer may cost up to $0.3000.\n"
+    ) in shown
+    limit = documents(*command, "-n")["shortLimit"]
+    assert (limit["answers"], limit["judgements"], limit["call"]) == (0, 0, 0.3)
+    jsonschema.validate(limit, SCHEMA["$defs"]["status"]["properties"]["shortLimit"])
+    ran = documents(*command)
+    assert (ran["status"], ran["asked"]) == ("over budget", 0)
+
+
+_CHECKS = "\n\n---\n\n~~~checks\n- contains: four\n~~~\n"
+_ASKS = {
+    "evalstore.yaml": "candidates: [one]\n",
+    "models/one.yaml": (
+        "provider: scripted\n"
+        "costs: [{costPerPromptToken: 0.001, costPerCompletionToken: 0.001}]\n"
+        "responses:\n  - answer: 'four'\n"
+    ),
+    "tests/long.md": f"# 👤\n\n{'word ' * 600}{_CHECKS}",
+}
+_DEAR = {
+    "models/two.yaml": _ASKS["models/one.yaml"].replace("0.001", "1"),
+    "evalstore.yaml": "candidates: [two, one]\n",
+}
+
+
+@pytest.mark.parametrize("files", [{}, _DEAR], ids=["", "dear"])
+def test_a_run_makes_no_call_if_its_dry_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, documents: Any, files: dict[str, str]
+) -> None:
+    """An answer may have 300 tokens, each of which costs $0.001 of the cheapest model."""
+    monkeypatch.chdir(tree(tmp_path / "w", {**_ASKS, **files}))
+
+    def plan(limit: float) -> Any:
+        told = documents("run", "-n", "--max-cost", str(limit)).get("shortLimit")
+        return told and told["call"]
+
+    assert plan(0.299) == 0.3
+    assert plan(0.3) is None
+    ran = documents("run", "-j", "1", "--max-cost", "0.299")
+    assert (ran["status"], ran["cost"]) == ("over budget", 0)
+
+
+def test_what_a_judgement_may_cost_counts(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    documents("run", "--fail-on", "none")
+    price = "costs: [{costPerPromptToken: 0, costPerCompletionToken: 0.001}]\n"
+    edit(workspace / "models/judge.yaml", "provider: scripted\n", f"provider: scripted\n{price}")
+    edit(workspace / "tests/weather.md", "must be warm", "must be warm, or so")
+    assert documents("run", "-n", "--max-cost", "0.299")["shortLimit"]["call"] == 0.3
+    ran = documents("run", "--max-cost", "0.299")
+    assert (ran["status"], ran["judged"]) == ("over budget", 0)
+    assert documents("run", "-n", "--max-cost", "0.3").get("shortLimit", {}).get("call") is None
 
 
 def test_a_run_with_a_limit_that_cannot_be_kept_does_not_begin(
