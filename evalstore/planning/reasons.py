@@ -335,7 +335,9 @@ class JudgementReasons:
         cell = judgement.cell
         for known in self._earlier.find(cell):
             ids = [candidate.id for candidate in known.run.candidates]
-            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in known.case.prompts:
+            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
+                known.case
+            ):
                 yield known._replace(case=known.case._replace(prompts=cell.case.prompts))
 
     def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
@@ -555,7 +557,7 @@ class QuestionReasons:
             )
             differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
-        if cell.prompt not in case.prompts:
+        if cell.prompt not in self._earlier.prompts_of(case):
             replaced = former_prompts(case.prompts, cell.case.prompts).get(cell.prompt)
             name = self._earlier.project.name_of_version
             former, present = (name("prompt", id) if id else None for id in (replaced, cell.prompt))
@@ -602,7 +604,7 @@ class QuestionReasons:
         if model is None:  # a new candidate is asked everything
             return judging if cell.case.recorded else ()
         is_test = cell.case.tests[number] not in old.tests
-        is_prompt = cell.prompt not in old.prompts
+        is_prompt = cell.prompt not in self._earlier.prompts_of(old)
         prompt = ("system prompt",) if is_test and is_prompt else ()
         changes = (reason.cause for reason in self._model_changes(cell, model))
         return (*prompt, *judging, *(each for each in changes if each != first.cause))
@@ -610,7 +612,7 @@ class QuestionReasons:
     def _relative(self, cell: Cell, case: Case, model: RunCandidate | None) -> str | None:
         if model is None:
             return None
-        prompt = cell.prompt if cell.prompt in case.prompts else case.prompts[0]
+        prompt = cell.prompt if cell.prompt in self._earlier.prompts_of(case) else case.prompts[0]
         temperature = model.temperature if case.temperature is None else case.temperature
         return hashing.question_id(
             Question(case.tests[0], prompt, model.model, temperature, case.seed)
