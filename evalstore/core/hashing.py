@@ -144,16 +144,13 @@ def stored_names(kind: type) -> dict[str, str]:
 
 
 def fields_of(value: Any, **replaced: Any) -> Description:
-    """Return the fields of a value by their names in descriptions, with some of them replaced.
+    """Return the fields of a value by their names in descriptions.
 
-    A field that is None is left out of a description.
+    Those in `replaced`, which have these names, too, have other values: None leaves one out.
     """
     kind: Any = type(value)
     names, read = _fields_of(kind)
-    fields = dict(zip(names.values(), read(value), strict=True))
-    for field, other in replaced.items():
-        fields[names[field]] = other
-    return fields
+    return {**dict(zip(names, read(value), strict=True)), **replaced}
 
 
 def stored_fields(kind: Any, description: Description) -> dict[str, Any]:
@@ -163,9 +160,9 @@ def stored_fields(kind: Any, description: Description) -> dict[str, Any]:
 
 
 @cache
-def _fields_of(kind: Any) -> tuple[dict[str, str], Callable[[Any], tuple[Any, ...]]]:
+def _fields_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
     names = stored_names(kind)
-    return names, attrgetter(*names)
+    return tuple(names.values()), attrgetter(*names)
 
 
 # --- descriptions, one for each kind ----------------------------------------------------
@@ -362,7 +359,7 @@ def _reply(reply: Reply) -> Description:
     calls = [fields_of(call) for call in reply.tool_calls]
     described = fields_of(
         reply,
-        tool_calls=calls or None,
+        toolCalls=calls or None,
         usage=_usage(reply.usage) or None,
         latency=round(reply.latency, 4) or None,
         wait=None,
@@ -413,9 +410,9 @@ def _options(options: Options) -> Json:
     described = fields_of(
         options,
         temperature=_number(options.temperature),
-        top_p=_number(options.top_p),
+        topP=_number(options.top_p),
         stop=options.stop or None,
-        provider_options=options.provider_options or None,
+        providerOptions=options.provider_options or None,
     )
     return {name: value for name, value in described.items() if value is not None}
 

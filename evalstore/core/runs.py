@@ -172,7 +172,7 @@ def describe_run(run: Run) -> hashing.Description:
         evaluators=[evaluator._asdict() for evaluator in run.evaluators],
         settings=dict(run.settings),
         selection=dict(run.selection),
-        judge_only=run.judge_only or None,
+        judgeOnly=run.judge_only or None,
         recorded=run.recorded or None,
         verdicts=dict(run.verdicts),
         spending=list(run.spending),

@@ -13,7 +13,7 @@ from evalstore.core import hashing
 from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
 from evalstore.core.hashing import ValueSet
 from evalstore.core.results import CellKey, Decision, Evaluation, Result, Vote
-from evalstore.core.values import RESULT_WORDS, Json, Verdict
+from evalstore.core.values import RESULT_WORDS, VERDICTS, Json, Verdict
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
 from evalstore.planning.cells import Cell
@@ -51,7 +51,7 @@ MOST_SHOWN = 20
 """The most judged cases that are kept with their feedback."""
 
 
-_DID_NOT_PASS = ("error", "fail", "undecided")
+_DID_NOT_PASS = VERDICTS[1:]
 _Place = tuple[str, int, int]
 """A file, the number of a case, and the number among what has both."""
 
