@@ -137,8 +137,8 @@ def restore_cases(cases: Iterable[Json]) -> Iterator[Case]:
 
 def restore_case_file(content: Description) -> CaseFile:
     """Restore the cases of a file; equal parts of them are shared in memory."""
-    fields = _fields(CaseFile, content, "evaluators", "code")
-    return CaseFile(**{**fields, "cases": tuple(restore_cases(content["cases"]))})
+    fields = _fields(CaseFile, content, "evaluators")
+    return CaseFile(**{**fields, "cases": tuple(restore_cases(content["cases"])), "code": None})
 
 
 def restore_question(content: Description) -> Question:
@@ -148,10 +148,10 @@ def restore_question(content: Description) -> Question:
 
 def restore_session(content: Description) -> Session:
     """Restore a session from its description."""
-    fields = _fields(Session, content)
+    fields = _fields(Session, content) | {"question": restore_question(content)}
     fields["turns"] = tuple(restore_reply(turn) for turn in content["turns"])
     fields["cost"] = _restore_cost(content.get("cost"))
-    return Session(question=restore_question(content), **fields)
+    return Session(**fields)
 
 
 def restore_evaluation_result(content: Description) -> Evaluation:
@@ -170,7 +170,7 @@ def restore_failure(content: Description) -> Failure:
 
 def restore_reply(content: Description) -> Reply:
     """Restore a turn of an answer from its description."""
-    fields = _fields(Reply, content) | {"text": content.get("text")}
+    fields = _fields(Reply, content) | {"text": content.get("text"), "wait": 0.0, "cost": None}
     fields["tool_calls"] = restore_calls(content)
     fields["usage"] = _restore_usage(content.get("usage"))
     return Reply(**fields)

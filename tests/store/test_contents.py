@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from evalstore.core import hashing
+from evalstore.core.deserialize import restore_case_file, restore_session
 from evalstore.core.errors import StoreError
 from evalstore.core.hashing import canonical_json
-from evalstore.core.values import Json
+from evalstore.core.results import Session
+from evalstore.core.values import Case, CaseFile, Json, Question, Reply
 from evalstore.store import Store
 from evalstore.store.contents import (
     SHAPES,
@@ -49,6 +51,19 @@ def test_what_is_stored_has_the_shape_of_its_kind(path: Path) -> None:
 
 def test_fields_of_a_later_version_are_kept() -> None:
     assert decoded(RUN | {"later": [1]}) == RUN | {"later": [1]}
+
+
+def test_fields_of_a_later_version_are_not_taken_for_values_that_are_not_stored() -> None:
+    session = Session(Question("1" * 32, None, "2" * 32, None), (Reply("An answer."),), 5, "n")
+    content = hashing.describe_session(session)
+    (turn,) = content["turns"]
+    later = {"question": {"text": "Why?"}, "turns": [turn | {"wait": "long", "cost": {}}]}
+    assert restore_session(decoded(content | later, "sessions")) == session
+    file = CaseFile((Case("", "k", ("1" * 32,), None, (), (None,), code=("checks/a.py",)),))
+    codes: tuple[Json, ...] = (5, [])
+    for code in codes:
+        content = hashing.describe_case_file(file) | {"code": code}
+        assert restore_case_file(decoded(content, "nodes")).runs == ["checks/a.py"]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,8 @@ def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, Ca
 
 
 def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
-    return replace(deserialize.restore_case_file({"code": (), **root, "cases": ()}), cases=cases)
+    bare = deserialize.restore_case_file({**root, "cases": ()})
+    return replace(bare, cases=cases, code=tuple(root.get("code", ())))
 
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
