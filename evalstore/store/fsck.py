@@ -12,7 +12,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.errors import ExcessiveError, NewerError, StoreError, StoreUnreachableError
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import Json
-from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, kinds_of, not_readable
+from evalstore.store.contents import all_as_bytes, as_bytes, kinds_of, not_readable
 from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.records import StoredRecord, check_record
@@ -159,8 +159,7 @@ class Check:
         if len(id) == 32:
             self._present.add(id)
         try:
-            record = StoredRecord(table, as_digits(row["id"]), row["content"], row.get("data"))
-            checked = check_record(record)
+            checked = check_record(StoredRecord(table, id, row["content"], row.get("data")))
             kind, content = checked.kind, checked.content
             for name, value in row.items():
                 expected = checked.row[name]

@@ -198,6 +198,16 @@ def test_a_row_in_the_wrong_table_is_found(whole: Path) -> None:
     assert [damage.message for damage in problems(path)] == ["its content is not a prompt"]
 
 
+@pytest.mark.parametrize("id", [b"\1\2", "abc", 5])
+def test_a_row_with_another_id_is_named_as_the_damaged_one(whole: Path, id: Any) -> None:
+    path = copy_of(whole)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("UPDATE tools SET id = ?", (id,))
+        raw.commit()
+    found = [damage.message for damage in problems(path) if damage.kind == "tool"]
+    assert found == ["its content does not match its id"]
+
+
 def test_what_another_program_stored_is_found(whole: Path) -> None:
     path = copy_of(whole)
     from evalstore.core.hashing import hash_content
