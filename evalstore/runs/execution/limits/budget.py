@@ -127,6 +127,9 @@ class SharedBudget:
         self._limit = limit
         self._calls_in_flight = 0
         self._settled = asyncio.Event()
+        """Set when a call has been settled since the last try to reserve something."""
+        self._turn = asyncio.Lock()
+        """Held by the one call that tries: the others wait behind it."""
 
     @property
     def spent(self) -> float:
@@ -142,14 +145,18 @@ class SharedBudget:
     async def reserve(self, usd: float) -> None:
         """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
         delay = _FIRST_LOOK
-        while not await self._share.reserve(usd):
-            if not self._calls_in_flight and not await self._may_be_settled():
-                raise OverBudgetError
+        async with self._turn:
             self._settled.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), delay)
-            delay = min(1.5 * delay, _LONGEST_LOOK)
-        self._calls_in_flight += 1
+            while not await self._share.reserve(usd):
+                # A call may have been settled while this one was refused.
+                are_others = self._calls_in_flight or self._settled.is_set()
+                if not are_others and not await self._may_be_settled():
+                    raise OverBudgetError
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._settled.wait(), delay)
+                self._settled.clear()
+                delay = min(1.5 * delay, _LONGEST_LOOK)
+            self._calls_in_flight += 1
 
     def settle(self, reserved: float, cost: float) -> None:
         """Replace the reserved cost of a call that has ended with its real cost."""

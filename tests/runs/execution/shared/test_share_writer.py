@@ -15,6 +15,7 @@ from evalstore.core.errors import StoreError
 from evalstore.core.values import Reply, Request
 from evalstore.runs.execution import executor as executor_module
 from evalstore.runs.execution.execution_counts import ExecutionCounts
+from evalstore.runs.execution.limits.budget import SharedBudget
 from evalstore.runs.execution.model_calls import Limits
 from evalstore.runs.execution.sharing import work_sharing
 from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter
@@ -72,6 +73,25 @@ def test_what_is_refused_is_not_reserved(store: Store) -> None:
     assert (writer.reserved, store.find_shares(RUN)[0].reserved) == (0.75, 0.75)
     assert asyncio.run(writer.reserve(0.25))
     assert (writer.reserved, store.find_shares(RUN)[0].reserved) == (1.0, 1.0)
+
+
+def test_each_call_is_made_when_the_one_before_it_has_cost_less_than_was_reserved(
+    store: Store,
+) -> None:
+    async def nobody_is_stopped(_runners: object) -> set[str]:
+        return set()
+
+    async def call(budget: SharedBudget) -> None:
+        await budget.reserve(1.0)
+        await asyncio.to_thread(lambda: None)
+        budget.settle(1.0, 0.0)
+
+    async def make_calls() -> None:
+        budget = SharedBudget(a_writer(store, 1.0), 1.0, nobody_is_stopped)
+        await asyncio.gather(*(call(budget) for _ in range(60)))
+
+    asyncio.run(make_calls())
+    assert store.find_shares(RUN)[0].reserved == 1.0, "of the last call"
 
 
 def test_a_run_that_was_recorded_while_this_runner_slept_is_asked_for_nothing_more(
