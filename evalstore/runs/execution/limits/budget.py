@@ -109,27 +109,27 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again what the calls of other runners have left."""
 
 
-FindStopped = Callable[[Collection[str]], Awaitable[set[str]]]
-"""Returns those of these runners whose process is stopped for long."""
+AreStopped = Callable[[Collection[str]], Awaitable[bool]]
+"""Returns whether the processes of all these runners are stopped for long."""
 
 
 class SharedBudget:
     """The limit of a shared run, in USD; used as `Budget`.
 
-    What a call may cost is reserved in the store before it is made. What a dead runner had reserved
-    counts as spent, as its calls may be paid; what one has reserved whose process is stopped for
-    long is not waited for.
+    What a call may cost is reserved in the store before it is made. Calls that wait at the same
+    time are reserved together. What a dead runner had reserved counts as spent, as its calls may be
+    paid; what one has reserved whose process is stopped for long is not waited for.
     """
 
-    def __init__(self, share: ShareWriter, limit: float, find_stopped: FindStopped) -> None:
+    def __init__(self, share: ShareWriter, limit: float, are_stopped: AreStopped) -> None:
         self._share = share
-        self._find_stopped = find_stopped
+        self._are_stopped = are_stopped
         self._limit = limit
+        self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
+        """What calls may cost, with what is set when they may be made, or must not."""
+        self._granting: asyncio.Task[None] | None = None
         self._calls_in_flight = 0
         self._settled = asyncio.Event()
-        """Set when a call has been settled since the last try to reserve something."""
-        self._turn = asyncio.Lock()
-        """Held by the one call that tries: the others wait behind it."""
 
     @property
     def spent(self) -> float:
@@ -144,19 +144,12 @@ class SharedBudget:
 
     async def reserve(self, usd: float) -> None:
         """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
-        delay = _FIRST_LOOK
-        async with self._turn:
-            self._settled.clear()
-            while not await self._share.reserve(usd):
-                # A call may have been settled while this one was refused.
-                are_others = self._calls_in_flight or self._settled.is_set()
-                if not are_others and not await self._may_be_settled():
-                    raise OverBudgetError
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._settled.wait(), delay)
-                self._settled.clear()
-                delay = min(1.5 * delay, _LONGEST_LOOK)
-            self._calls_in_flight += 1
+        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((usd, granted))
+        if self._granting is None or self._granting.done():
+            self._granting = asyncio.create_task(self._grant())
+        if not await granted:
+            raise OverBudgetError
 
     def settle(self, reserved: float, cost: float) -> None:
         """Replace the reserved cost of a call that has ended with its real cost."""
@@ -166,7 +159,55 @@ class SharedBudget:
         self._share.spent += cost
         self._settled.set()
 
+    async def _grant(self) -> None:
+        """Reserve what calls wait for, until none waits."""
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                await self._grant_all(batch)
+            except BaseException as error:
+                for _, granted in [*batch, *self._waiting]:
+                    if not granted.done():
+                        granted.set_exception(error)
+                self._waiting = []
+                if not isinstance(error, Exception):
+                    raise
+                return  # the calls that wait raise it
+
+    async def _grant_all(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> None:
+        """Reserve these costs together if they fit, else one after the other."""
+        if len(batch) > 1 and await self._try(batch):
+            return
+        for call in batch:
+            delay = _FIRST_LOOK
+            while not call[1].done() and not await self._try([call]):
+                if not self._calls_in_flight and not await self._may_be_settled():
+                    _answer(call[1], granted=False)
+                    break
+                self._settled.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._settled.wait(), delay)
+                delay = min(1.5 * delay, _LONGEST_LOOK)
+
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
         reserving = self._share.reserving
-        return bool(reserving) and bool(reserving - await self._find_stopped(reserving))
+        return bool(reserving) and not await self._are_stopped(reserving)
+
+    async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
+        waiting = [(usd, granted) for usd, granted in batch if not granted.done()]
+        total = sum(usd for usd, _ in waiting)
+        if not await self._share.reserve(total):
+            return False
+        for usd, granted in waiting:
+            if granted.done():  # cancelled meanwhile
+                self._share.reserved -= usd
+            else:
+                self._calls_in_flight += 1
+                granted.set_result(True)
+        return True
+
+
+def _answer(waiting: asyncio.Future[bool], *, granted: bool) -> None:
+    if not waiting.done():  # it may be cancelled
+        waiting.set_result(granted)

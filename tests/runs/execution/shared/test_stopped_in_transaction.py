@@ -102,14 +102,10 @@ def test_a_budget_that_cannot_be_read_is_the_error_of_the_calls_and_of_nothing_e
         closing(Store.open(location)) as store,
     ):
         share = a_writer(store, 1.0)
-
-        async def reserve_twice() -> None:
-            with foreign.writing() as connection:
-                connection.execute("SET LOCAL idle_in_transaction_session_timeout TO 0")
-                connection.execute(_LOCK)
-                errors = await reserve(SharedBudget(share, 1.0, nobody_is_stopped))
-            assert [type(error) for error in errors] == [StoreLockedError] * 3
-            assert await reserve(SharedBudget(share, 1.0, nobody_is_stopped)) == [None] * 3
-
-        asyncio.run(reserve_twice())
+        with foreign.writing() as connection:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout TO 0")
+            connection.execute(_LOCK)
+            errors = asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped)))
+        assert [type(error) for error in errors] == [StoreLockedError] * 3
         assert unseen == []
+        assert asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped))) == [None] * 3
