@@ -37,6 +37,7 @@ interfaces.html.case_data: CASES_IN_A_BLOCK
 results.grep: _KEPT_PLACES
 results.table.cases: AT_ONCE
 planning.cells: BATCH
+planning.earlier_results: _FEW_PROMPTS
 planning.settled_parts: _MOST_NEW
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE

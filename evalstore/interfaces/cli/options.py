@@ -23,7 +23,7 @@ from typer.exceptions import TyperException
 from evalstore.core.errors import EvalstoreError, NotARevisionError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.command_line import explain_usage, is_set, read_plain_values
-from evalstore.interfaces.cli.render.layout import Document, Lists, print_found
+from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, print_found
 from evalstore.planning.options import BOUNDS, Location, SelectionOptions
 from evalstore.providers.base import EXAMPLE, EXAMPLE_JUDGE
 
@@ -538,10 +538,10 @@ def _declare(command: Command, signature: inspect.Signature) -> None:
 
 
 def with_format(command: Command) -> Command:
-    """Print what a command returns: a `Document` in JSON with `--json`, `Lists` also with `-o`."""
+    """Print what a command returns: in JSON with `--json`, lists of it also with `-o`."""
     own = inspect.signature(command, eval_str=True)
     returned = own.return_annotation
-    if not (isinstance(returned, type) and issubclass(returned, Document)):
+    if not (isinstance(returned, type) and issubclass(returned, CommandOutput)):
         return command
     formats = {"output_format": (Output, "table")} if issubclass(returned, Lists) else {}
     parameters = [
@@ -556,7 +556,7 @@ def with_format(command: Command) -> Command:
     def printing(**values: Any) -> None:
         chosen = values.pop("output_format", "table")
         output.format = "json" if values.pop("json") else chosen
-        found: Document = command(**values)
+        found: CommandOutput = command(**values)
         output.end_with(found.exit_code)
         print_found(found, command.__name__)
         if found.exit_code:

@@ -17,7 +17,7 @@ from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import (
-    Document,
+    CommandOutput,
     Lists,
     Table,
     print_lines,
@@ -227,7 +227,7 @@ def report(
     markdown: Annotated[
         bool, option("--markdown", "As Markdown, for a comment on a pull request.")
     ] = False,
-) -> Document:
+) -> CommandOutput:
     """Write results as one HTML file, or a run as Markdown.
 
     The HTML file needs no network and opens in any browser. A file whose name ends with .md is
@@ -245,17 +245,17 @@ def report(
         )
     if markdown:
         _write_markdown(revision or "@", compare, None if path in (None, STDOUT) else Path(path))
-        return Document(None)
+        return CommandOutput(None)
     if path == STDOUT:
         stream_report(here(), revision, output.BinaryOutput(), compare=compare)
-        return Document(None)
+        return CommandOutput(None)
     written = write_report(here(), revision, path or _PAGE, compare=compare)
 
     def show() -> None:
         output.line(f"wrote {output.safe(written.report)}")
         output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")
 
-    return Document(written, show)
+    return CommandOutput(written, show)
 
 
 def _write_markdown(revision: str, compare: str | None, file: Path | None) -> None:

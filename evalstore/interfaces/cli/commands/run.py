@@ -23,7 +23,7 @@ from evalstore.interfaces.cli.commands.sharing import (
     warn_of_left_out,
 )
 from evalstore.interfaces.cli.options import OptionGroup, argument, in_section, option
-from evalstore.interfaces.cli.render.layout import Document, Lists
+from evalstore.interfaces.cli.render.layout import CommandOutput, Lists
 from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ def label(
     person: Annotated[
         str | None, option("--as NAME", "Your name (default: git's user.name).")
     ] = None,
-) -> Document:
+) -> CommandOutput:
     """Label an answer pass or fail, overruling the judges.
 
     A label also overrules checks. It applies to this answer only: it no longer counts once the case
@@ -420,7 +420,7 @@ def label(
         elif any(each.now not in (None, each.subject.verdict) for each in labels):
             output.talk('("evalstore run" records the verdict in the history)')
 
-    return Document({"labels": labels}, show)
+    return CommandOutput({"labels": labels}, show)
 
 
 def _line(report: LabelReport) -> str:

@@ -13,7 +13,7 @@ from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.layout import Document, Lists, Table, print_table
+from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, Table, print_table
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def push(
     allow_keys: Annotated[
         bool, option("--allow-keys", "Also push what seems to contain a key.")
     ] = False,
-) -> Document:
+) -> CommandOutput:
     """Copy new results to a remote or a file.
 
     Any number of people and machines may push at once. Nothing is replaced, nobody sees half a run,
@@ -95,7 +95,7 @@ def push(
             print_sentence(f"it needs {runs} in the store that pulls it")
         tell_of_excluded(report.excluded_runs)
 
-    return Document(report, show)
+    return CommandOutput(report, show)
 
 
 @app.command()
@@ -113,7 +113,7 @@ def pull(
             options.runs,
         ),
     ] = None,
-) -> Document:
+) -> CommandOutput:
     """Copy new results from a remote or a file.
 
     The id of every row is computed again before it is stored. The next pull completes an
@@ -142,7 +142,7 @@ def pull(
         print_sentence(pull_line(report))
         warn_of_left_out(report)
 
-    return Document(report, show)
+    return CommandOutput(report, show)
 
 
 @app.command()
@@ -151,7 +151,7 @@ def clone(
     directory: Annotated[
         Path | None, argument("DIR", "The folder to make (default: the last name of the address).")
     ] = None,
-) -> Document:
+) -> CommandOutput:
     """Make a workspace with results of a remote or bundle.
 
     The workspace is for reading them and has no tests: these come from your repository, whose
@@ -173,7 +173,7 @@ def clone(
         output.talk(f"the tests are not in a {place}: they come from your repository, with git")
         warn_of_rows_left(pulled)
 
-    return Document(report, show)
+    return CommandOutput(report, show)
 
 
 def show_progress(verb: str, noun: str = "rows") -> CopyProgress:
@@ -527,7 +527,7 @@ def import_(
     dry_run: Annotated[
         bool, option("-n, --dry-run", "List what would be written; write nothing.")
     ] = False,
-) -> Document:
+) -> CommandOutput:
     """Import another system's tests or recorded answers.
 
     Writes test files and lists what could not be imported; runs none of the system's code.
@@ -544,7 +544,7 @@ def import_(
         force=force,
         dry_run=dry_run,
     )
-    return Document(done, partial(_print, done, dry_run=dry_run), OK if done.complete else NO)
+    return CommandOutput(done, partial(_print, done, dry_run=dry_run), OK if done.complete else NO)
 
 
 _SHOWN = 20

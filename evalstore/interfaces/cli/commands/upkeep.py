@@ -14,7 +14,7 @@ from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.output import for_here
-from evalstore.interfaces.cli.render.layout import Document, Lists, Table, print_table
+from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, Table, print_table
 from evalstore.remotes.layout import repair_hint
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def trust(
     ] = False,
     show: Annotated[bool, option("--list", "List what is trusted.")] = False,
     revoke: Annotated[bool, option("--revoke", "Withdraw the trust.")] = False,
-) -> Document:
+) -> CommandOutput:
     """Allow code to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
@@ -171,7 +171,7 @@ def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network
         )
 
 
-def _list_trusted() -> Document:
+def _list_trusted() -> CommandOutput:
     from evalstore.runs.workspace_checks import trust
     from evalstore.workspace.trust import AllowedPaths
 
@@ -186,10 +186,10 @@ def _list_trusted() -> Document:
         ):
             print_table(Table(header, rows))
 
-    return Document({"files": files, "variables": variables, "paths": paths}, show)
+    return CommandOutput({"files": files, "variables": variables, "paths": paths}, show)
 
 
-def _trust_files(names: Sequence[str], *, network: bool, revoke: bool) -> Document:
+def _trust_files(names: Sequence[str], *, network: bool, revoke: bool) -> CommandOutput:
     from evalstore.runs.workspace_checks import trust
 
     paths: list[AllowedPath] = []
@@ -205,10 +205,10 @@ def _trust_files(names: Sequence[str], *, network: bool, revoke: bool) -> Docume
             output.line(f"{output.safe(path.path)}: no longer allowed")
             output.line(f"  for the workspace {output.safe(path.workspace)}")
 
-    return Document({"files": files, **({"paths": paths} if revoke else {})}, show)
+    return CommandOutput({"files": files, **({"paths": paths} if revoke else {})}, show)
 
 
-def _trust_variable(words: list[str], *, network: bool, revoke: bool) -> Document:
+def _trust_variable(words: list[str], *, network: bool, revoke: bool) -> CommandOutput:
     from evalstore.runs.workspace_checks import trust
 
     if len(words) != 2 or network:
@@ -224,7 +224,7 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool) -> Documen
         "revoked": "may no longer be sent to",
     }
     text = f"{variable.variable}: {words_of[variable.change]} {output.safe(variable.host)}"
-    return Document({"files": [], "variables": [variable]}, partial(output.line, text))
+    return CommandOutput({"files": [], "variables": [variable]}, partial(output.line, text))
 
 
 def _print_list(files: list[ShownFile]) -> None:
@@ -284,7 +284,7 @@ def fsck(
     repair: Annotated[
         bool, option("--repair", "Remove from the store what can no longer be read.")
     ] = False,
-) -> Document:
+) -> CommandOutput:
     """Verify every id and reference of the store or a remote.
 
     With --repair, verdicts whose answers are missing, and runs that lack a part or cannot be read,
@@ -315,10 +315,10 @@ def fsck(
             output.line(output.safe(f"{place}: {damage.message}"))
         output.line(checked_rows(report.checked, len(report.problems)))
 
-    return Document(report, show, NO if report.problems else OK)
+    return CommandOutput(report, show, NO if report.problems else OK)
 
 
-def _fsck_remote(name: str | None) -> Document:
+def _fsck_remote(name: str | None) -> CommandOutput:
     from evalstore.exchange.sync.fsck import RemoteFsckReport, fsck_remote
 
     with show_progress("checking") as listener:
@@ -337,7 +337,7 @@ def _fsck_remote(name: str | None) -> Document:
             output.line(f"needs {output.plural(len(report.presumes), 'run')}: {runs}")
         print_check(report.check)
 
-    return Document(report, show, NO if report.check.problems else OK)
+    return CommandOutput(report, show, NO if report.check.problems else OK)
 
 
 # --- the result of the check of a store, a remote or a bundle, as text

@@ -20,7 +20,7 @@ from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, from_here, here
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import (
-    Document,
+    CommandOutput,
     Lists,
     Table,
     align_points,
@@ -74,7 +74,7 @@ def init(
     adopt: Annotated[
         Path | None, option("--from DIR", "Adopt the ai-tester project in DIR.")
     ] = None,
-) -> Document:
+) -> CommandOutput:
     """Create a workspace and its store, or a test file.
 
     Existing files are not changed, nor are those of an adopted project. In a workspace, a FILE.md
@@ -93,7 +93,7 @@ def init(
             output.line(f"wrote {output.safe(test.written)}")
             _tell_next("Next: edit it, then run it:", [test.next])
 
-        return Document(test, show_test)
+        return CommandOutput(test, show_test)
     from evalstore.exchange.init import init as operation
 
     base = here().directory
@@ -117,7 +117,7 @@ def init(
             output.talk(f"note: {output.safe(note)}")
         _tell_next("Next:", made.next)
 
-    return Document(made, show)
+    return CommandOutput(made, show)
 
 
 def _tell_next(title: str, commands: list[str]) -> None:

@@ -324,7 +324,7 @@ Format = Literal["table", "json", "jsonl", "csv", "md"]
 
 
 @dataclass(frozen=True)
-class Document:
+class CommandOutput:
     """What a command has found, which `--json` prints."""
 
     content: Any
@@ -335,7 +335,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Lists(Document):
+class Lists(CommandOutput):
     """What a command has found, of which `-o` prints lists."""
 
     names: Sequence[str] = ()
@@ -344,7 +344,7 @@ class Lists(Document):
     """The command, and the option or list that chooses one of its lists (default: the command)."""
 
 
-def print_found(found: Document, command: str) -> None:
+def print_found(found: CommandOutput, command: str) -> None:
     """Print what a command has found in the format that the options say."""
     if output.format == "table":
         found.show()
