@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import compress
 from typing import NamedTuple
 
@@ -140,10 +140,11 @@ def _find_busy(
 # --- of a plan
 
 
-def drop_untried(plan: Plan, failed: FailedWork) -> None:
+def drop_untried(plan: Plan, failed: FailedWork, new: Set[str] = frozenset()) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 
-    The plan must have been made without the votes that are to be repeated.
+    `new` are the answers that earlier batches of the run got. The plan must have been made without
+    the votes that are to be repeated.
     """
     plan.asks = [ask for ask in plan.asks if ask.question_id in failed.questions]
     planned = {ask.question_id for ask in plan.asks}
@@ -151,7 +152,8 @@ def drop_untried(plan: Plan, failed: FailedWork) -> None:
     def is_tried(judgement: PlannedJudgement) -> bool:
         if not judgement.sessions:
             return not planned.isdisjoint(judgement.cell.questions)
-        return bool(judgement.why) or judgement.stored_place in failed.judgements
+        is_new = not new.isdisjoint(judgement.sessions)
+        return is_new or bool(judgement.why) or judgement.stored_place in failed.judgements
 
     checked = {
         (judgement.subject, judgement.cell.case.evaluation)

@@ -246,8 +246,9 @@ def plan_cells(
         partial(carry_over, load=partial(project.versions.load, "evaluation")),
     )
     if scope.retry_only:
-        # What earlier batches judge for these cells is tried there: the cells need as many answers.
-        failed_work.drop_untried(plan, scope.retry_only)
+        since = scope.run_started
+        new = {it.id for each in samples.values() for it in each if it.started >= since}
+        failed_work.drop_untried(plan, scope.retry_only, new)
     _note_untrusted(project, plan)
     if earlier:
         _leave_out_earlier(plan, earlier)

@@ -157,3 +157,35 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
             assert (several.ask, several.judge) == (one.ask, one.judge)
             assert not equal or several.changes == one.changes
     assert compared
+
+
+def _asking(settings: str, criterion: str) -> str:
+    head = (
+        f"---\ndataset: rows.jsonl\n{settings}---\n\n# 👤\n\nWhere is {{{{country}}}}?\n\n---\n\n"
+    )
+    return f"{head}{criterion}\n"
+
+
+_FAILING = {
+    "evalstore.yaml": "candidates: [one]\nevaluators: [judge]\nretries: 0\n",
+    "models/one.yaml": ONE.replace("[{", "[{when: '[0-8]', error: 500}, {"),
+    "models/judge.yaml": JUDGE,
+    "tests/rows.jsonl": "".join(f'{{"country": "land {number}"}}\n' for number in range(20)),
+    "tests/a.md": _asking("attempts: 2\n", "Is it a city?"),
+    "tests/b.md": _asking("", "Is it a capital?"),
+    "tests/c.md": _asking("", "Is it a city?"),
+}
+
+
+def test_a_case_of_a_later_batch_is_judged_by_the_answer_that_an_earlier_one_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore, documents: Any
+) -> None:
+    treat_as_long(monkeypatch)
+    monkeypatch.chdir(root := tree(tmp_path / "ws", _FAILING))
+    evalstore("run", "--fail-on", "none")
+    tree(root, {"models/one.yaml": ONE})
+    planned = documents("status", "--retry-errors")
+    ran = documents("run", "--retry-errors", "--fail-on", "none")
+    counts = planned["ask"], planned["judge"]
+    assert (ran["asked"], ran["judged"]) == counts == (38, 57)
+    assert evalstore("status").stdout.startswith("Nothing to do")
