@@ -109,8 +109,8 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again what the calls of other runners have left."""
 
 
-AreStopped = Callable[[Collection[str]], Awaitable[bool]]
-"""Returns whether the processes of all these runners are stopped for long."""
+FindStopped = Callable[[Collection[str]], Awaitable[set[str]]]
+"""Returns those of these runners whose process is stopped for long."""
 
 
 class SharedBudget:
@@ -121,15 +121,16 @@ class SharedBudget:
     paid; what one has reserved whose process is stopped for long is not waited for.
     """
 
-    def __init__(self, share: ShareWriter, limit: float, are_stopped: AreStopped) -> None:
+    def __init__(self, share: ShareWriter, limit: float, find_stopped: FindStopped) -> None:
         self._share = share
-        self._are_stopped = are_stopped
+        self._find_stopped = find_stopped
         self._limit = limit
         self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
         """What calls may cost, with what is set when they may be made, or must not."""
         self._granting: asyncio.Task[None] | None = None
         self._calls_in_flight = 0
         self._settled = asyncio.Event()
+        """Set when a call has been settled since the last try to reserve something."""
 
     @property
     def spent(self) -> float:
@@ -180,19 +181,22 @@ class SharedBudget:
             return
         for call in batch:
             delay = _FIRST_LOOK
+            self._settled.clear()
             while not call[1].done() and not await self._try([call]):
-                if not self._calls_in_flight and not await self._may_be_settled():
+                # A call may have been settled while this one was refused.
+                are_others = self._calls_in_flight or self._settled.is_set()
+                if not are_others and not await self._may_be_settled():
                     _answer(call[1], granted=False)
                     break
-                self._settled.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._settled.wait(), delay)
+                self._settled.clear()
                 delay = min(1.5 * delay, _LONGEST_LOOK)
 
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
         reserving = self._share.reserving
-        return bool(reserving) and not await self._are_stopped(reserving)
+        return bool(reserving) and bool(reserving - await self._find_stopped(reserving))
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
         waiting = [(usd, granted) for usd, granted in batch if not granted.done()]
