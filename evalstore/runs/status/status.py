@@ -84,16 +84,19 @@ _SHOWN = 30
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
     """Warn of the models in use whose scripts were edited and whose earlier answers count.
 
-    Not if all are asked again. The answers of a judge are not looked for.
+    Not if all are asked again. The answers of a judge are not looked for: each edit counts there.
     """
     scripted = {} if selection.refresh else _find_scripted(project, selection)
     noted = _read(project.workspace) if scripted else {}
-    edited = {
-        version: model
-        for version, model in scripted.items()
-        if noted.get(version, set()) - {_hash_script(model)}
-    }
-    judges = {each.model for each in project.judges(selection)} if edited else set()
+    judges = {each.model for each in project.judges(selection)} if noted else set()
+    edited = dict[str, Model]()
+    for version, model in scripted.items():
+        now = _hash_script(model)
+        others = noted.get(version, set()) - {now}
+        if version in judges:  # an entry that was added is no edit
+            others = {it for it in others if not set(it.split()) <= set(now.split())}
+        if others:
+            edited[version] = model
     asked = {version: model for version, model in edited.items() if version not in judges}
     outdated = judges | (_find_outdated(project.store, asked) if asked else set())
     for model in (model for version, model in edited.items() if version in outdated):
@@ -159,7 +162,8 @@ def _sessions_since_whole_run(store: Store) -> Iterator[Session]:
 
 
 def _hash_script(model: Model) -> str:
-    return hashing.hash_bytes(repr([*_read_answers(model)]).encode())
+    """Return the hashes of the entries that answer, in their order."""
+    return " ".join(hashing.hash_bytes(repr(it).encode()) for it in _read_answers(model))
 
 
 def _next_identifier(model: Model) -> str:

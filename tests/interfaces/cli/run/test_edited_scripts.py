@@ -116,6 +116,10 @@ def test_entries_that_are_added_are_no_edit(workspace: Path, evalstore: Evalstor
     entry = "responses:\n  - {when: Bari, answer: Sunny.}\n"
     tree(workspace, {"models/one.yaml": ONE.replace("responses:\n", entry)})
     assert "warning" not in evalstore("status").stderr
+    judge = JUDGE.replace("responses:\n", "responses:\n  - {when: Bari, answer: {pass: true}}\n")
+    tree(workspace, {"models/judge.yaml": judge})
+    for command in ("status", "run", "status"):
+        assert "warning" not in evalstore(command).stderr
 
 
 def test_an_entry_that_fails_has_no_stored_answer(workspace: Path, evalstore: Evalstore) -> None:
