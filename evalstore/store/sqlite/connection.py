@@ -280,8 +280,8 @@ def explain_database_error(error: Exception, path: str) -> StoreError:
     if is_locked(error):
         return StoreLockedError(
             f"the store '{path}' is locked by another program",
-            hint="wait until it is done and try again; if there is none, "
-            "its file system has no locks",
+            hint="wait until it is done and try again; if there is none, its file system may have "
+            "no locks: set 'store' in evalstore.yaml to a file on another one",
         )
     for pattern, message, hint in _REASONS:
         if re.search(pattern, text.lower()):
