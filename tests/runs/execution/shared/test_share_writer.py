@@ -75,23 +75,31 @@ def test_what_is_refused_is_not_reserved(store: Store) -> None:
     assert (writer.reserved, store.find_shares(RUN)[0].reserved) == (1.0, 1.0)
 
 
-def test_each_call_is_made_when_the_one_before_it_has_cost_less_than_was_reserved(
-    store: Store,
+def test_a_call_is_made_if_another_is_settled_while_it_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    writer, refused = a_writer(store, 1.0), list[float]()
+    reserve = writer.reserve
+
     async def nobody_is_stopped(_runners: object) -> set[str]:
         return set()
 
-    async def call(budget: SharedBudget) -> None:
-        await budget.reserve(1.0)
-        await asyncio.to_thread(lambda: None)
-        budget.settle(1.0, 0.0)
-
     async def make_calls() -> None:
-        budget = SharedBudget(a_writer(store, 1.0), 1.0, nobody_is_stopped)
-        await asyncio.gather(*(call(budget) for _ in range(60)))
+        budget = SharedBudget(writer, 1.0, nobody_is_stopped)
+
+        async def reserve_while_settled(usd: float) -> bool:
+            if is_within := await reserve(usd):
+                return is_within
+            refused.append(usd)
+            budget.settle(1.0, 0.25)
+            return False
+
+        monkeypatch.setattr(writer, "reserve", reserve_while_settled)
+        await budget.reserve(1.0)
+        await budget.reserve(0.75)
 
     asyncio.run(make_calls())
-    assert store.find_shares(RUN)[0].reserved == 1.0, "of the last call"
+    assert (refused, writer.reserved, writer.spent) == ([0.75], 0.75, 0.25)
 
 
 def test_a_run_that_was_recorded_while_this_runner_slept_is_asked_for_nothing_more(
