@@ -64,6 +64,8 @@ class PluggedProvider:
         """Return what the code of the package returns; raises `ProviderError` for its errors."""
         try:
             return call()
+        except ProviderError:
+            raise
         except Exception as error:
             words = clean(str(error), find_secrets(None)) or type(error).__name__
             message = f"the service '{self._kind}' failed: {words}"

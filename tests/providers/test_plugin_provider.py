@@ -111,6 +111,8 @@ class Model:
     closed = 0
 
     def __init__(self, model: str) -> None:
+        if model == "unknown":
+            raise ProviderError("unsupported", "no such model", stops_model=True)
         if model == "broken":
             raise RuntimeError("no such model sk-secret-of-the-test")
         self.made.append(model)
@@ -164,6 +166,10 @@ def test_failures_of_a_provider_are_its_own_and_hide_keys(
     with pytest.raises(ProviderError) as caught:
         asyncio.run(open_provider("oracle").ask(request, timeout=60))
     assert caught.value.message == "the service 'oracle' failed: no such model ***"
+    request = Request("unknown", (user("Hi"),))
+    with pytest.raises(ProviderError, match="^no such model$") as caught:
+        asyncio.run(open_provider("oracle").ask(request, timeout=60))
+    assert (caught.value.kind, caught.value.stops_model) == ("unsupported", True)
 
 
 def test_a_provider_that_is_late_is_a_failure(model: type[Model]) -> None:

@@ -372,11 +372,19 @@ _TOLD_AFTER = 3.0
 async def _tell_of_outages(store: Store, tell: Callable[[str], None]) -> None:
     """Tell of each outage of some seconds, and of its end, until this is cancelled."""
     is_told = False
-    while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+
+    def look() -> None:
+        nonlocal is_told
         if not is_told and store.seconds_away >= _TOLD_AFTER:
             is_told = True
             tell(f"the store does not answer: waiting for it, for up to {PATIENCE_SECONDS:g} s")
         elif is_told and not store.seconds_away:
             is_told = False
             tell("the store answers again")
+
+    try:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            look()
+    finally:
+        look()
