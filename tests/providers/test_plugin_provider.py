@@ -167,7 +167,7 @@ def test_failures_of_a_provider_are_its_own_and_hide_keys(
         asyncio.run(open_provider("oracle").ask(request, timeout=60))
     assert caught.value.message == "the service 'oracle' failed: no such model ***"
     request = Request("unknown", (user("Hi"),))
-    with pytest.raises(ProviderError, match="^no such model$") as caught:
+    with pytest.raises(ProviderError, match=r"^no such model$") as caught:
         asyncio.run(open_provider("oracle").ask(request, timeout=60))
     assert (caught.value.kind, caught.value.stops_model) == ("unsupported", True)
 

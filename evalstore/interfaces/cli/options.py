@@ -255,6 +255,8 @@ _ADVANCED = (
 )
 """The options that such a help only names; `-v` describes them, as docs/cli.md does."""
 
+_OF_JOIN = ("join", "until_eof", "concurrency", "json", "dry_run")
+"""The parameters whose variables hold beside `--join`; with a dry run it is refused."""
 _TYPE = re.compile(r" <[^<>]*>$")
 """The type that typer adds to the name of an argument."""
 
@@ -271,6 +273,10 @@ class SectionedCommand(TyperCommand):
             raise explain_usage(error, ctx) from None
         if ctx.params.get("json") and is_set(ctx, "output_format", by="COMMANDLINE"):
             ctx.params["json"] = is_set(ctx, "json", by="COMMANDLINE")  # else a variable has set it
+        for param in self.params if ctx.params.get("join") else ():
+            # The other options were chosen where the run was begun: their variables are for that.
+            if param.name not in _OF_JOIN and is_set(ctx, str(param.name), by="ENVIRONMENT"):
+                ctx.params[str(param.name)] = param.process_value(ctx, param.get_default(ctx))
         return left
 
     def make_parser(self, ctx: Any) -> Any:
