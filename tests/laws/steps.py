@@ -17,7 +17,7 @@ from unittest import mock
 import evalstore
 from evalstore.core import hashing
 from evalstore.store import contents
-from evalstore.store.sqlite import connection as connections
+from evalstore.store.sqlite.connection import harden
 from evalstore.workspace.folder import WorkspaceFolder
 
 _PACKAGE = str(Path(evalstore.__file__).parent)
@@ -99,15 +99,13 @@ def counted() -> Iterator[Steps]:
         if statement.lstrip().upper().startswith(("SELECT", "WITH")):
             steps.selects[statement.split(" IN (")[0].split("= ")[0][:150]] += 1
 
-    harden = connections.harden
-
     def watch(connection: sqlite3.Connection) -> None:
         harden(connection)
         connection.set_progress_handler(work, _INSTRUCTIONS)
         connection.set_trace_callback(count_select)
 
     before = sys.gettrace()
-    with mock.patch.object(connections, "harden", watch), _comparing():
+    with mock.patch("evalstore.store.sqlite.driver.harden", watch), _comparing():
         _Compared.steps = steps
         threading.settrace(trace)
         sys.settrace(trace)

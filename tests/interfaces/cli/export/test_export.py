@@ -15,7 +15,7 @@ import pytest
 from evalstore.exchange.exports import parquet as export_parquet
 from evalstore.exchange.exports.formats import COLUMNS, FORMATS, NAMES, csv_cell
 from evalstore.interfaces.cli.main import main
-from evalstore.store.sqlite import connection
+from evalstore.store.sqlite.connection import harden
 from tests.builders import tree
 
 if TYPE_CHECKING:
@@ -61,13 +61,12 @@ def test_answers_and_judgements_are_read_once(
 ) -> None:
     evalstore("run")
     statements: list[str] = []
-    harden = connection.harden
 
     def watch(opened: sqlite3.Connection) -> None:
         harden(opened)
         opened.set_trace_callback(statements.append)
 
-    monkeypatch.setattr(connection, "harden", watch)
+    monkeypatch.setattr("evalstore.store.sqlite.driver.harden", watch)
     evalstore("export", "-o", "r.jsonl")
     by_id = [statement for statement in statements if " WHERE id IN" in statement]
     tables = [statement.split(" FROM ")[1].split()[0] for statement in by_id]
