@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import compress
 from typing import NamedTuple
 
@@ -147,11 +148,9 @@ def drop_untried(plan: Plan, failed: FailedWork, new: Set[str] = frozenset()) ->
     the votes that are to be repeated.
     """
     plan.asks = [ask for ask in plan.asks if ask.question_id in failed.questions]
-    planned = {ask.question_id for ask in plan.asks}
+    planned = {ask.question_id: ask.count for ask in plan.asks}
 
     def is_tried(judgement: PlannedJudgement) -> bool:
-        if not judgement.sessions:
-            return not planned.isdisjoint(judgement.cell.questions)
         is_new = not new.isdisjoint(judgement.sessions)
         return is_new or bool(judgement.why) or judgement.stored_place in failed.judgements
 
@@ -160,11 +159,18 @@ def drop_untried(plan: Plan, failed: FailedWork, new: Set[str] = frozenset()) ->
         for judgement in plan.judgements
         if judgement.sessions and judgement.judge is None and is_tried(judgement)
     }
-    plan.judgements = [
-        judgement
-        for judgement in plan.judgements
-        if is_tried(judgement) or (judgement.subject, judgement.cell.case.evaluation) in checked
-    ]
+    judgements, plan.judgements = plan.judgements, []
+    for judgement in judgements:
+        cell = judgement.cell
+        if judgement.sessions:
+            if is_tried(judgement) or (judgement.subject, cell.case.evaluation) in checked:
+                plan.judgements.append(judgement)
+            continue
+        all_then = cell.count_subjects(plan.sessions, planned)
+        coming = all_then - len(cell.subjects(plan.sessions))
+        if coming > 0:
+            times = judgement.judge.times if judgement.judge else 1
+            plan.judgements.append(replace(judgement, count=coming * times))
 
 
 def busy_cells(plan: Plan) -> list[Cell]:

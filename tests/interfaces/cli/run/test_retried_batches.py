@@ -189,3 +189,17 @@ def test_a_case_of_a_later_batch_is_judged_by_the_answer_that_an_earlier_one_ret
     counts = planned["ask"], planned["judge"]
     assert (ran["asked"], ran["judged"]) == counts == (38, 57)
     assert evalstore("status").stdout.startswith("Nothing to do")
+
+
+def test_verdicts_on_answers_that_no_failure_lacks_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore, documents: Any
+) -> None:
+    head = "---\nattempts: 2\n---\n\n# ▶ a\n\n# 👤\n\nWhere is land 5?\n\n# ▶ b\n\n# 👤\n\nHi\n\n"
+    only = {"tests/two.md": f"{head}---\n\nIs it a city?\n"}
+    files = {name: text for name, text in _FAILING.items() if not name.startswith("tests/")}
+    monkeypatch.chdir(root := tree(tmp_path / "ws", files | only))
+    evalstore("run", "--fail-on", "none", "--attempts", "1")
+    tree(root, {"models/one.yaml": ONE})
+    planned = documents("status", "--retry-errors")
+    ran = documents("run", "--retry-errors", "--fail-on", "none")
+    assert (ran["asked"], ran["judged"]) == (planned["ask"], planned["judge"]) == (2, 1)
