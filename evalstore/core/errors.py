@@ -65,6 +65,10 @@ class EvalstoreError(Exception):
         self.hint = hint and hide_passwords(hint)
 
 
+class UnsuitedError(EvalstoreError):
+    """The option that the message names first has no meaning beside the other options."""
+
+
 class RevisionError(EvalstoreError):
     """A revision matches nothing in the store, or more than one object."""
 

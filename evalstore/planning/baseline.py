@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evalstore.core.display import plural, safe, short
-from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.errors import RevisionError, UnsuitedError
 from evalstore.core.runs import Run, RunCommit
 from evalstore.planning.earlier_results import RunFilter, every_run
 from evalstore.planning.first_pushes import first_push_of
@@ -40,12 +40,12 @@ def find_baseline(
     if options.baseline is None:
         return None
     if options.fail_on != "regression":
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--baseline' needs '--fail-on regression'",
             hint="the other gates do not depend on earlier runs",
         )
     if options.threshold is not None:
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--baseline' has no effect with '--threshold'",
             hint="leave one of them out; with '--threshold' only the pass rate counts",
         )

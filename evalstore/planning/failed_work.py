@@ -8,7 +8,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from evalstore.core import hashing
-from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import NothingSelectedError, UnsuitedError
 from evalstore.core.results import Failure
 from evalstore.planning.cells import Cell, StreamedCells, batches
 from evalstore.planning.options import SelectionOptions
@@ -93,7 +93,7 @@ def find_tried(
     Raises `NothingSelectedError` if there are none.
     """
     if selection.refresh:
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",
         )

@@ -13,7 +13,7 @@ from itertools import islice
 from evalstore.comparison.comparison import former_prompts, pair_alike, pair_files
 from evalstore.comparison.version_diff import Difference, Name, in_place
 from evalstore.core.clock import now
-from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import EvalstoreError, NothingSelectedError, UnsuitedError
 from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import SOURCE_TEST, Run, RunSources
 from evalstore.core.values import Case, CaseFile
@@ -388,7 +388,7 @@ ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
 def subset_of(selection: SelectionOptions) -> Subset:
     """Return the subset that the command line selects; raises `EvalstoreError`."""
     if selection.seed is not None and selection.sample is None:
-        raise EvalstoreError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
+        raise UnsuitedError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
     shard = None if selection.shard is None else read_shard(selection.shard)
     return Subset(selection.sample, selection.seed or 0, shard, selection.limit)
 

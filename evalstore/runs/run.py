@@ -14,7 +14,13 @@ from typing import NamedTuple
 from evalstore.core import hashing
 from evalstore.core.clock import Clock
 from evalstore.core.display import plural, short
-from evalstore.core.errors import OK, EvalstoreError, NothingSelectedError, StoreError
+from evalstore.core.errors import (
+    OK,
+    EvalstoreError,
+    NothingSelectedError,
+    StoreError,
+    UnsuitedError,
+)
 from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener, Run, describe_run
@@ -483,12 +489,12 @@ def require_launchable(options: RunOptions) -> None:
     if options.executor is None:
         for name, value in (("--workers", options.workers), ("--scheduler", options.scheduler)):
             if value is not None:
-                raise EvalstoreError(
+                raise UnsuitedError(
                     f"'{name}' needs '--executor'",
                     hint="add '--executor processes' (on this machine) or '--executor dask'",
                 )
     elif options.executor == "processes" and options.scheduler is not None:
-        raise EvalstoreError("'--scheduler' needs '--executor dask'")
+        raise UnsuitedError("'--scheduler' needs '--executor dask'")
     elif options.executor == "dask":
         if options.scheduler is None:
             raise EvalstoreError("'--executor dask' needs a scheduler", hint=_NEEDS_SCHEDULER)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, UnsuitedError
 from evalstore.core.runs import ProgressListener
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import GO_ON, Location, RunOptions, SelectionOptions
@@ -275,12 +275,12 @@ class Watch:
 
 def _refuse(selection: SelectionOptions) -> None:
     if selection.refresh:
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--watch' cannot be combined with '--refresh': each save would ask everything again",
             hint="use 'evalstore run --refresh' first, then 'evalstore run --watch'",
         )
     if selection.retry_errors:
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--watch' cannot be combined with '--retry-errors': edited cases have not run yet",
             hint="leave it out: what failed is tried again whenever a file is saved",
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.display import plural, short
-from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
+from evalstore.core.errors import EvalstoreError, RemoteError, StoreError, UnsuitedError
 from evalstore.exchange.sync.open_remote import (
     OpenDatabase,
     OpenRemote,
@@ -543,7 +543,7 @@ def find_untagged_rows(
     from evalstore.planning.planner import require_sound
 
     if with_failures:
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--with-failures' cannot be combined with excluded tags",
             hint="a failed call does not say which test it was about",
         )

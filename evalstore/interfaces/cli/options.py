@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from evalstore.core.errors import EvalstoreError, NotARevisionError
+from evalstore.core.errors import EvalstoreError, NotARevisionError, UnsuitedError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.command_line import explain_usage, is_set, read_plain_values
 from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, print_found
@@ -255,8 +255,7 @@ _ADVANCED = (
 )
 """The options that such a help only names; `-v` describes them, as docs/cli.md does."""
 
-_OF_JOIN = ("join", "until_eof", "concurrency", "json", "dry_run")
-"""The parameters whose variables hold beside `--join`; with a dry run it is refused."""
+_OPTION = re.compile(r"'(--[\w-]+)'")
 _TYPE = re.compile(r" <[^<>]*>$")
 """The type that typer adds to the name of an argument."""
 
@@ -273,11 +272,35 @@ class SectionedCommand(TyperCommand):
             raise explain_usage(error, ctx) from None
         if ctx.params.get("json") and is_set(ctx, "output_format", by="COMMANDLINE"):
             ctx.params["json"] = is_set(ctx, "json", by="COMMANDLINE")  # else a variable has set it
-        for param in self.params if ctx.params.get("join") else ():
-            # The other options were chosen where the run was begun: their variables are for that.
-            if param.name not in _OF_JOIN and is_set(ctx, str(param.name), by="ENVIRONMENT"):
-                ctx.params[str(param.name)] = param.process_value(ctx, param.get_default(ctx))
         return left
+
+    def invoke(self, ctx: Any) -> Any:
+        """Execute the command; again without an option that a variable sets and that is unsuited.
+
+        A dry run stays one. Other errors name the variables of the options that they name.
+        """
+        try:
+            return super().invoke(ctx)
+        except EvalstoreError as error:
+            named = _OPTION.findall(str(error))
+            by_variable = {
+                name: parameter
+                for parameter in self.get_params(ctx)
+                if is_set(ctx, str(parameter.name), by="ENVIRONMENT")
+                for name in parameter.opts
+                if name in named
+            }
+            unsuited = by_variable.get(named[0]) if isinstance(error, UnsuitedError) else None
+            if unsuited is None or unsuited.name == "dry_run":
+                for option, it in by_variable.items():
+                    variable = it.envvar or f"{ctx.auto_envvar_prefix}_{str(it.name).upper()}"
+                    sets = f"{variable} sets '{option}'"
+                    error.hint = f"{error.hint}; {sets}" if error.hint else sets
+                raise
+            name = str(unsuited.name)
+            ctx.params[name] = unsuited.process_value(ctx, unsuited.get_default(ctx))
+            ctx.set_parameter_source(name, type(ctx.get_parameter_source(name)).DEFAULT)
+        return self.invoke(ctx)
 
     def make_parser(self, ctx: Any) -> Any:
         """Return what reads the arguments; it refuses a second expression for names."""
@@ -405,15 +428,15 @@ WorkspaceOrRun = Annotated[
 
 
 def exclude(first: str, second: str, are_given: object, hint: str | None = None) -> None:
-    """Raise `EvalstoreError` if two options are given that cannot be combined."""
+    """Raise `UnsuitedError` if two options are given that cannot be combined."""
     if are_given:
-        raise EvalstoreError(f"'{first}' cannot be combined with '{second}'", hint=hint)
+        raise UnsuitedError(f"'{first}' cannot be combined with '{second}'", hint=hint)
 
 
 def need(option: str, other: str, is_alone: object, hint: str | None = None) -> None:
-    """Raise `EvalstoreError` if an option is given without another one that it needs."""
+    """Raise `UnsuitedError` if an option is given without another one that it needs."""
     if is_alone:
-        raise EvalstoreError(f"'{option}' needs '{other}'", hint=hint)
+        raise UnsuitedError(f"'{option}' needs '{other}'", hint=hint)
 
 
 def require_revision(command: str, text: str) -> None:

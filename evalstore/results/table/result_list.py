@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evalstore.core.display import WORKSPACE
-from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import EvalstoreError, NothingSelectedError, UnsuitedError
 from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
@@ -77,7 +77,7 @@ def find_filtered(
     Raises `EvalstoreError` for a candidate or a path that there is not.
     """
     if wanted.since is not None and not wanted.broke:
-        raise EvalstoreError("'--since' needs '--broke'", hint="write '--broke --since REV'")
+        raise UnsuitedError("'--since' needs '--broke'", hint="write '--broke --since REV'")
     for word in wanted.verdicts:
         if word not in URGENCY:
             hint = suggest(word, URGENCY, "verdicts")

@@ -135,6 +135,16 @@ def test_people_see_the_case_and_the_reason(
     assert evalstore("ls", "results", "--verdict", "fail", "-t", "refunds").stderr == ""
 
 
+def test_a_search_that_finds_nothing_says_what_it_does_not_search(
+    judged: Path, evalstore: Evalstore
+) -> None:
+    search = ("ls", "results", "-m", "gpt", "tests/refunds", "--grep", "what about")
+    assert evalstore(*search).stderr == ""
+    edit(judged / "tests/refunds/late.md", "What about", "And what about")
+    expected = "No results.\n(results without an answer are not searched)\n"
+    assert (evalstore(*search).stdout, evalstore(*search).stderr) == ("", expected)
+
+
 def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evalstore) -> None:
     release(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
     evalstore("run", "-q")

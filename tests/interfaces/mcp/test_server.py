@@ -296,7 +296,7 @@ def test_warnings_about_the_store_are_in_the_result(
         (["--allow-run"], "error: '--allow-run' needs a limit on the cost\nhint: add '--max-cost"),
         (
             ["--allow-outside"],
-            "error: '--mcp' cannot be combined with '--allow-outside'\nhint: allow",
+            "error: '--allow-outside' cannot be combined with '--mcp'\nhint: allow",
         ),
         (
             ["--allow-run", "--max-cost", "inf"],

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from evalstore.core.errors import NO, OK, EvalstoreError
+from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
@@ -96,7 +96,7 @@ def diff(
             run = _require_single_run(first, second)
             if len(selection.models) != 1:
                 hint = "write '--model X --vs Y', or '--prompt X --vs Y'"
-                raise EvalstoreError("'--vs' needs one '--model'", hint=hint)
+                raise UnsuitedError("'--vs' needs one '--model'", hint=hint)
             compared = operations.diff_models(
                 here(),
                 run,
@@ -128,7 +128,7 @@ def diff(
 
 def _require_single_run(first: str | None, second: str | None) -> str:
     if second:
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--vs' compares two candidates, or system prompts, of one run",
             hint="name one revision, or none",
         )

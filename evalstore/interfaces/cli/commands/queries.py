@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from evalstore.core.display import WORKSPACE, StyledLine, StyledSpan, bytes_text, marked_words
-from evalstore.core.errors import NO, OK, EvalstoreError
+from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
 from evalstore.exchange.exports.formats import FORMATS, Format
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
@@ -195,7 +195,7 @@ def _is_markdown(path: str | None, *, asked: bool) -> bool:
     """Return whether to write Markdown; raises `EvalstoreError` if the suffix is that of HTML."""
     suffix = Path(path).suffix.lower() if path else ""
     if asked and suffix in (".html", ".htm"):
-        raise EvalstoreError(
+        raise UnsuitedError(
             f"'--markdown' writes Markdown, and '{path}' is the name of an HTML file",
             hint="leave out '--markdown', or give the file a name that ends with .md",
         )
@@ -239,7 +239,7 @@ def report(
     markdown = _is_markdown(path, asked=markdown)
     options.require_revision("report", revision or "@")
     if output.format == "json" and (markdown or path == STDOUT):
-        raise EvalstoreError(
+        raise UnsuitedError(
             "'--json' says what was written to an HTML file",
             hint="leave it out, or write HTML to a file",
         )

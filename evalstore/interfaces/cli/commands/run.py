@@ -22,7 +22,14 @@ from evalstore.interfaces.cli.commands.sharing import (
     tell_of_excluded,
     warn_of_left_out,
 )
-from evalstore.interfaces.cli.options import OptionGroup, argument, in_section, option
+from evalstore.interfaces.cli.options import (
+    SELECTION,
+    OptionGroup,
+    argument,
+    exclude,
+    in_section,
+    option,
+)
 from evalstore.interfaces.cli.render.layout import CommandOutput, Lists
 from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
 
@@ -212,7 +219,8 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
 
     options.need("--until-eof", "--join", mode.until_eof)
     with_reasons = "'evalstore status --explain' lists what a run would do, with the reasons"
-    options.need("--explain", "--dry-run", mode.explain and not mode.dry_run, with_reasons)
+    if mode.explain and not mode.dry_run:
+        raise EvalstoreError("'--explain' needs '--dry-run'", hint=with_reasons)
     would_do = "'evalstore status' lists what a run would do"
     options.exclude("--watch", "--dry-run", mode.watch and mode.dry_run, would_do)
     options.exclude("--output", "--dry-run", mode.exports and mode.dry_run)
@@ -260,8 +268,16 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
 
     own = RunOptions(concurrency=options.concurrency)
     own_mode = Mode(join=name, json=mode.json, until_eof=mode.until_eof)
-    if selection != SelectionOptions() or options != own or mode != own_mode:
-        raise EvalstoreError("'--join' can only be combined with '--concurrency' and '--json'")
+    for given, suited in ((selection, SelectionOptions()), (options, own), (mode, own_mode)):
+        for field, each in {**SELECTION, **RUN, **MODE}.items():
+            is_unsuited = getattr(given, field, None) != getattr(suited, field, None)
+            *_, word = each.param_decls or [each.default]
+            exclude(
+                "PATH" if field == "paths" else word,
+                "--join",
+                is_unsuited,
+                "'--concurrency' and '--json' can be",
+            )
     location = here()
     if mode.until_eof:
         output.end_with_stdin()
@@ -395,7 +411,7 @@ def label(
     """
     from evalstore.results.labels import label as operation
 
-    options.exclude(verdict or "", "--remove", remove and verdict in ("pass", "fail"))
+    options.exclude("--remove", verdict or "", remove and verdict in ("pass", "fail"))
     if verdict is None and not remove:
         raise EvalstoreError(
             "the verdict is missing",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from evalstore.core.display import bytes_text
-from evalstore.core.errors import NO, OK, EvalstoreError
+from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.options import argument, option
@@ -301,7 +301,7 @@ def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Seque
         )
     for each in given:
         if each not in action.options:
-            raise EvalstoreError(
+            raise UnsuitedError(
                 f"'remote {name}' has no option '{each}'", hint="'evalstore remote gc' has it"
             )
     return name, arguments

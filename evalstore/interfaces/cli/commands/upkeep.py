@@ -164,7 +164,7 @@ def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network
             "'--list' cannot be combined with anything else", hint="evalstore trust --list"
         )
     without = "without '--network', trusting a file again takes only the network away"
-    options.exclude("--revoke", "--network", revoke and network, without)
+    options.exclude("--network", "--revoke", revoke and network, without)
     if not show and not paths:
         raise EvalstoreError(
             "no file is named", hint="evalstore trust FILE, or evalstore trust --list"

@@ -236,7 +236,7 @@ def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:
         raise EvalstoreError("'--max-cost' must be finite", hint="name an amount in USD")
     location = here()
     before = "allow what is there now with 'evalstore --allow-outside check'"
-    options.exclude("--mcp", "--allow-outside", location.allow_outside, before)
+    options.exclude("--allow-outside", "--mcp", location.allow_outside, before)
     find_root(location.directory)
     if find_spec("mcp") is None:
         raise EvalstoreError(

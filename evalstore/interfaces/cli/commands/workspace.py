@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from evalstore.core import clock
 from evalstore.core.display import BROKEN_PENDING, STILL_BROKEN, WORKSPACE, case_name, status_word
-from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
+from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem, UnsuitedError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, from_here, here
@@ -187,11 +187,9 @@ def ls(
             since,
         )
         return _list_results(run, wanted)
-    if selection.models or verdict or grep or broke or since:
-        raise EvalstoreError(
-            "'-m', '--verdict', '--grep', '--broke' and '--since' choose results",
-            hint="write 'evalstore ls results'",
-        )
+    chosen = {"--model": selection.models, "--verdict": verdict, "--grep": grep}
+    for name, value in {**chosen, "--broke": broke, "--since": since}.items():
+        options.need(name, "results", value, "write 'evalstore ls results'")
     from evalstore.results.table.list import list_things
 
     lists_all = full or (kind == "labels" and output.verbose)
@@ -237,6 +235,8 @@ def _list_results(revision: str, wanted: ResultFilter) -> Lists:
 
     def show() -> None:
         _print_listing(listing)
+        if wanted.grep and not rows:
+            output.talk("(results without an answer are not searched)")
         if None in found_since:
             given = "SINCE and CAUSE are" if wanted.broke else "SINCE is"
             most = f"{MOST_WITH_CAUSE} results, from {RUNS_SEARCHED} runs"
@@ -551,7 +551,7 @@ def check(
     from evalstore.runs.workspace_checks.check import check as operation
 
     if format != "text" and output.format != "table":
-        raise EvalstoreError("'--format' cannot be combined with '--json' or '--output'")
+        raise UnsuitedError("'--format' cannot be combined with '--json' or '--output'")
     report = operation(here(), selection.paths)
     report.problems.extend(_problems_of_browser())
     if output.is_github():

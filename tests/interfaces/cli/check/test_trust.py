@@ -224,7 +224,7 @@ def test_no_file_of_a_workspace_says_what_is_trusted(
         (("nobody.py",), "file 'nobody.py' not found"),
         (("--revoke", FILE), f"'{FILE}' is not trusted"),
         (("--list", FILE), "'--list' cannot be combined with anything else"),
-        (("--revoke", "--network", FILE), "'--revoke' cannot be combined with '--network'"),
+        (("--revoke", "--network", FILE), "'--network' cannot be combined with '--revoke'"),
     ],
 )
 def test_what_trust_cannot_do_is_an_error(

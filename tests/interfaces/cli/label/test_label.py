@@ -242,7 +242,7 @@ def test_remove_withdraws_a_label(ran: Any, documents: Any) -> None:
     ("arguments", "message"),
     [
         ((), "error: the verdict is missing\nhint: write 'pass' or 'fail', or '--remove'"),
-        (("pass", "--remove"), "error: 'pass' cannot be combined with '--remove'\n"),
+        (("pass", "--remove"), "error: '--remove' cannot be combined with 'pass'\n"),
     ],
 )
 def test_a_label_is_either_a_verdict_or_removed(

@@ -28,7 +28,7 @@ DASK = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:1")
         (("--executor", "dask"), "'--executor dask' needs a scheduler", "--scheduler local"),
         (("--executor", "processes", "--workers", "0"), "--workers: must be at least 1", ""),
         (("--executor", "threads"), "'threads' is not a valid value", "processes"),
-        (("--join", "@", "--executor", "processes"), "'--join' can only be combined", ""),
+        (("--join", "@", "--executor", "processes"), "'--executor' cannot be combined with", ""),
         (("--until-eof",), "'--until-eof' needs '--join'", ""),
     ],
 )
