@@ -12,6 +12,7 @@ from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
+from evalstore.store.schema.table_definitions import TABLES
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_test, fill
 
@@ -38,6 +39,30 @@ def test_a_file_that_is_overwritten_with_an_earlier_copy_gets_no_more_rows(tmp_p
         assert check_store(store)[1] == []
     with closing(Store.open(path)) as store:
         store.ensure_versions(a_test("2"))
+
+
+def test_a_row_that_the_earlier_copy_has_is_not_the_one_that_must_stay(tmp_path: Path) -> None:
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+        store.ensure_versions(a_test("1"))
+        with store.snapshot() as connection:
+            (known,) = connection.execute("SELECT * FROM tests ORDER BY rowid DESC LIMIT 1")
+        with (
+            closing(sqlite3.connect(path)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+        store.ensure_versions(a_test("2"))
+        with store.writing() as connection:
+            assert connection.insert(TABLES["tests"], [known]) == 0
+        with (
+            closing(sqlite3.connect(copy)) as source,
+            closing(sqlite3.connect(path)) as target,
+        ):
+            source.backup(target)
+        with pytest.raises(StoreError, match=GONE):
+            store.ensure_versions(a_test("3"))
 
 
 def test_a_file_that_goes_back_before_the_first_write_gets_no_rows(

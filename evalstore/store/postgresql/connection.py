@@ -541,8 +541,6 @@ class PostgreSQLConnection:
             f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) "
             "ON CONFLICT DO NOTHING"
         ).encode()
-        if rows and table.name in TABLES:
-            self.inserted = table.name, bytes(rows[-1][0])
         inserted = 0
         ordered = sorted(rows, key=lambda row: tuple(row[: len(table.key)]))
         for batch in in_weighed_batches(
@@ -560,6 +558,8 @@ class PostgreSQLConnection:
                 for kind, values in columns
             ]
             inserted += self.raw.execute(statement, parameters).rowcount
+        if inserted == len(rows) > 0 and table.name in TABLES:  # else the last may not be new
+            self.inserted = table.name, bytes(rows[-1][0])
         return inserted
 
 

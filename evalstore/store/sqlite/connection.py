@@ -197,13 +197,14 @@ class SQLiteConnection(sqlite3.Connection):
 
     def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
         """Insert rows, in the order of their columns, except those whose id is in the table."""
-        if rows and table.name in TABLES:
-            self.inserted = table.name, rows[-1][0]
         if table.name not in _RECORDED:  # their order tells which are new; others share pages
             rows = sorted(rows, key=itemgetter(*range(len(table.key))))
         places, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
         statement = f"INSERT INTO {table.name} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING"
-        return self.executemany(statement, rows).rowcount
+        inserted = self.executemany(statement, rows).rowcount
+        if inserted == len(rows) > 0 and table.name in TABLES:  # else the last may not be new
+            self.inserted = table.name, rows[-1][0]
+        return inserted
 
 
 def harden(connection: sqlite3.Connection) -> None:
