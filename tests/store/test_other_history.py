@@ -19,21 +19,19 @@ from tests.store.sessions import a_test, fill
 GONE = "has lost its newest rows: an earlier copy seems"
 
 
+def _put(source: Path, target: Path) -> None:
+    """Copy a store into the file of another one."""
+    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as written:
+        read.backup(written)
+
+
 def test_a_file_that_is_overwritten_with_an_earlier_copy_gets_no_more_rows(tmp_path: Path) -> None:
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
     with closing(Store.open(path, create=True)) as store:
         fill(store)
-        with (
-            closing(sqlite3.connect(path)) as source,
-            closing(sqlite3.connect(copy)) as target,
-        ):
-            source.backup(target)
+        _put(path, copy)
         store.ensure_versions(a_test("1"))
-        with (
-            closing(sqlite3.connect(copy)) as source,
-            closing(sqlite3.connect(path)) as target,
-        ):
-            source.backup(target)
+        _put(copy, path)
         with pytest.raises(StoreError, match=GONE):
             store.ensure_versions(a_test("2"))
         assert check_store(store)[1] == []
@@ -48,19 +46,11 @@ def test_a_row_that_the_earlier_copy_has_is_not_the_one_that_must_stay(tmp_path:
         store.ensure_versions(a_test("1"))
         with store.snapshot() as connection:
             (known,) = connection.execute("SELECT * FROM tests ORDER BY rowid DESC LIMIT 1")
-        with (
-            closing(sqlite3.connect(path)) as source,
-            closing(sqlite3.connect(copy)) as target,
-        ):
-            source.backup(target)
+        _put(path, copy)
         store.ensure_versions(a_test("2"))
         with store.writing() as connection:
             assert connection.insert(TABLES["tests"], [known]) == 0
-        with (
-            closing(sqlite3.connect(copy)) as source,
-            closing(sqlite3.connect(path)) as target,
-        ):
-            source.backup(target)
+        _put(copy, path)
         with pytest.raises(StoreError, match=GONE):
             store.ensure_versions(a_test("3"))
 
@@ -74,11 +64,7 @@ def test_a_file_that_goes_back_before_the_first_write_gets_no_rows(
     with closing(Store.open(path, create=True)) as store:
         fill(store)
     with closing(Store.open(path)) as store:
-        with (
-            closing(sqlite3.connect(copy)) as source,
-            closing(sqlite3.connect(path)) as target,
-        ):
-            source.backup(target)
+        _put(copy, path)
         with pytest.raises(StoreError, match=GONE):
             store.ensure_versions(a_test("2"))
 

@@ -93,7 +93,7 @@ def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> Non
     for version, model in scripted.items():
         now = _hash_script(model)
         others = noted.get(version, set()) - {now}
-        if version in judges:  # an entry that was added is no edit
+        if version in judges:  # adding an entry is not an edit
             others = {it for it in others if not set(it.split()) <= set(now.split())}
         if others:
             edited[version] = model
