@@ -70,37 +70,114 @@ _IGNORED = ("n_samples", "shuffle", "seed")
 """Arguments that select rows; evalstore has `--sample` and `--limit` for that."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Eval:
-    """One eval of an eval file."""
+    """One eval of an eval file, where its files are, and what is made of it."""
 
+    importer: _EvalsImporter
     name: str
     path: str
     """The path of its files, unique among evals."""
     kind: str
     """The name of its class, such as `Match`."""
     args: dict[str, Any]
-    description: str | None
-    file: str
-    line: int | None
+    file: Path
+    registry: Path
+    line: int | None = None
+    rows: list[JsonLinesRow] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Further files, such as prompts."""
+    left: list[SkippedItem] = field(default_factory=list)
+    warnings: list[SkippedItem] = field(default_factory=list)
 
-    def warning(self, reason: str) -> SkippedItem:
-        """Return a warning about a difference in the imported eval."""
-        return SkippedItem(self.file, f"'{self.name}': {reason}", self.line)
+    @property
+    def id(self) -> str:
+        """Return the id of a prompt that belongs to it."""
+        return f"{self.importer.options.name}/{self.path}".lstrip("/")
+
+    def warn(self, reason: str) -> None:
+        """Note what differs from the original."""
+        self.warnings.append(SkippedItem(str(self.file), f"'{self.name}': {reason}", self.line))
+
+    def find(self, name: str) -> Path | None:
+        """Return a data file of the registry; None if it does not exist. Raises `NotTakenError`.
+
+        It is looked for in the working folder first, as `oaieval` does.
+        """
+        working, folder = self.importer.options.working_folder, self.file.parent
+        places = [working] if working else []
+        places += [self.registry / "data", folder, folder / "data", self.registry]
+        refused: NotTakenError | None = None
+        for path in (place / name for place in places if is_file(place / name)):
+            try:
+                with taking(f"'{name}' "):
+                    require_readable(path)
+                return path
+            except NotTakenError as problem:
+                refused = refused or problem
+        if refused:
+            raise refused
+        return None
+
+    def judge(self) -> Mapping[str, Any]:
+        """Return the spec of the judge; raises `NotTakenError`."""
+        name = self.args.get("modelgraded_spec") or self.args.get("modelgraded_spec_file")
+        if not isinstance(name, str):
+            raise NotTakenError("it names no 'modelgraded_spec'")
+        judges = self.importer.judges
+        if self.registry not in judges:
+            judges[self.registry] = read_judges(self.registry / "modelgraded")
+        missing = f"the registry's 'modelgraded' has no judge '{name}'"
+        spec = judges[self.registry].get(name, missing)
+        if isinstance(spec, str):
+            raise NotTakenError(spec)
+        return spec
+
+    def samples(self, name: Any) -> tuple[Path, list[JsonLinesRow]]:
+        """Return a data file and its rows; raises `NotTakenError` if it does not exist."""
+        require(isinstance(name, str), "it names no file of samples ('samples_jsonl')")
+        path = self.find(name)
+        if path is None:
+            raise NotTakenError(f"the registry's 'data' has no file '{name}'")
+        return path, read_rows(path, self.left)
+
+    def read_rows(self, convert: Callable[[JsonLinesRow], JsonLinesRow]) -> list[JsonLinesRow]:
+        """Return the samples as rows of the test; those that are not valid are noted."""
+        path, rows = self.samples(self.args.get("samples_jsonl"))
+        for row in rows:
+            with skipping(self.left, path, row.line):
+                self.rows.append(convert(row))
+        return self.rows
+
+    def front(self, column: str = "input") -> dict[str, Json]:
+        """Return the fields of the test: options, and messages if the body cannot show them.
+
+        The options are the token limit, for classes that use it, and the temperature that a class
+        sends.
+        """
+        options: dict[str, Json] = {"temperature": 0} if self.kind in _AT_ZERO else {}
+        limit = as_mapping(self.args.get("sample_kwargs")).get(
+            "max_tokens", self.args.get("max_tokens")
+        )
+        if self.kind in _LIMITED and positive_int(limit):
+            options["maxOutputTokens"] = limit
+        front: dict[str, Json] = {"options": options} if options else {}
+        return front | messages_field(self.rows, column)
 
 
-def read_yaml_document(path: Path) -> tuple[Document, SkippedItem | None]:
-    """Read a YAML document, and a warning if it has duplicate keys, of which the last is used.
+def read_document(path: Path, warnings: list[SkippedItem]) -> Document:
+    """Read a YAML document; a warning is added if it has duplicate keys, of which the last is used.
 
     Raises `FileProblem`.
     """
     text = normalise(read_unpacked(path))
     try:
-        return read_yaml(text), None
+        return read_yaml(text)
     except FileProblem as problem:
         document = read_yaml(text, repeats=True)
         reason = f"{problem.message}: the last one counts, as in OpenAI Evals"
-        return document, SkippedItem(str(path), reason, problem.line, problem.column)
+        warnings.append(SkippedItem(str(path), reason, problem.line, problem.column))
+        return document
 
 
 def read_judges(folder: Path) -> dict[str, Mapping[str, Any] | str]:
@@ -112,12 +189,11 @@ def read_judges(folder: Path) -> dict[str, Mapping[str, Any] | str]:
     unread: dict[str, str] = {}
     for path in yaml_files(folder):
         try:
-            value = read_yaml_document(path)[0].value
+            specs = as_mapping(read_document(path, []).value)
         except FileProblem as problem:
             unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
             continue
-        specs = as_mapping(value)
-        for name, spec in ({path.stem: value} if "prompt" in specs else specs).items():
+        for name, spec in ({path.stem: specs} if "prompt" in specs else specs).items():
             if isinstance(spec, dict):
                 judges.setdefault(name, spec)
     return unread | judges
@@ -128,120 +204,14 @@ def yaml_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
 
 
-@dataclass(frozen=True, slots=True)
-class EvalSources:
-    """Finds and reads the files that an eval refers to."""
-
-    folder: Path
-    """The folder of the eval file."""
-    registry: Path
-    judges: dict[Path, dict[str, Mapping[str, Any] | str]]
-    """Those of registries that were read."""
-    working_folder: Path | None = None
-    """The folder in which files of samples are looked for first, as `oaieval` does."""
-
-    def find(self, name: str, kind: str = "data") -> Path | None:
-        """Return a file of the registry; None if it does not exist. Raises `NotTakenError`."""
-        working = [self.working_folder] if self.working_folder and kind == "data" else []
-        places = (*working, self.registry / kind, self.folder, self.folder / kind, self.registry)
-        paths = [place / name for place in places if is_file(place / name)]
-        refused: NotTakenError | None = None
-        for path in paths:
-            try:
-                with taking(f"'{name}' "):
-                    require_readable(path)
-                return path
-            except NotTakenError as problem:
-                refused = refused or problem
-        if refused:
-            raise refused
-        return None
-
-    def judge(self, name: str) -> Mapping[str, Any]:
-        """Return the spec of a judge; raises `NotTakenError`."""
-        if self.registry not in self.judges:
-            self.judges[self.registry] = read_judges(self.registry / "modelgraded")
-        missing = f"the registry's 'modelgraded' has no judge '{name}'"
-        spec = self.judges[self.registry].get(name, missing)
-        if isinstance(spec, str):
-            raise NotTakenError(spec)
-        return spec
-
-    def text(self, name: str) -> str | None:
-        """Return the text of a file; None if it does not exist. Raises `NotTakenError`."""
-        path = self.find(name)
-        return None if path is None else source_text(path, f"'{name}' ")
-
-    def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
-        """Return the rows of a data file; raises `NotTakenError` if it does not exist."""
-        require(isinstance(name, str), "it names no file of samples ('samples_jsonl')")
-        path = self.find(name)
-        if path is None:
-            raise NotTakenError(f"the registry's 'data' has no file '{name}'")
-        return read_rows(path, left)
-
-    def path_of(self, name: str) -> str:
-        """Return the name of a data file for messages."""
-        return str(self.find(name) or name)
-
-
-@dataclass
-class WrittenEval:
-    """The result of importing an eval."""
-
-    front: dict[str, Json] = field(default_factory=dict)
-    """Fields of the test behind the first ones."""
-    turns: list[tuple[str, str]] = field(default_factory=list)
-    check: Json = None
-    instructions: str = ""
-    rows: list[JsonLinesRow] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
-    """Further files, such as prompts."""
-    left: list[SkippedItem] = field(default_factory=list)
-    warnings: list[SkippedItem] = field(default_factory=list)
-
-
-def generation(eval_spec: Eval) -> dict[str, Json]:
-    """Return the token limit, for classes that use it, and the temperature that a class sends."""
-    options: dict[str, Json] = {"temperature": 0} if eval_spec.kind in _AT_ZERO else {}
-    limit = as_mapping(eval_spec.args.get("sample_kwargs")).get(
-        "max_tokens", eval_spec.args.get("max_tokens")
-    )
-    if eval_spec.kind in _LIMITED and positive_int(limit):
-        options["maxOutputTokens"] = positive_int(limit)
-    return {"options": options} if options else {}
-
-
-def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
-    """Return a warning for each argument that is not imported."""
-    return [
-        eval_spec.warning(f"the argument '{name}' is not imported")
-        for name in eval_spec.args
-        if name not in (*known, *_IGNORED)
-    ]
+_Test = tuple[dict[str, Json], list[tuple[str, str]], Json, str]
+"""Fields of a test, its body, its check, and instructions for a judge."""
 
 
 # --- an equivalent check for each class
 
 
 IDEAL = "{{ item.ideal }}"
-_KNOWN = ("samples_jsonl", "num_few_shot", "few_shot_jsonl", "max_tokens")
-
-Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
-
-
-def find_class(eval_spec: Eval) -> Writer:
-    """Return the function that imports evals of this class; raises `NotTakenError`."""
-    known: dict[str, Writer] = {
-        **dict.fromkeys(CHECKS, _write_comparison),
-        "ModelBasedClassify": write_graded,
-    }
-    if eval_spec.kind not in known:
-        hint = suggest(eval_spec.kind, known, "classes that can be imported")
-        raise NotTakenError(f"its class '{eval_spec.kind}' has its own code ({hint})")
-    return known[eval_spec.kind]
-
-
 CHECKS: Mapping[str, Json] = {
     "Match": {"startsWith": IDEAL},
     "MatchWithSolvers": {"startsWith": [IDEAL, "{{ item.ideal | capitalize }}"]},
@@ -252,42 +222,32 @@ CHECKS: Mapping[str, Json] = {
     "Translate": {"bleu": IDEAL, "pass": "> 0.3"},
 }
 """The checks of the classes."""
+_GRADED = "ModelBasedClassify"
 _FEW_SHOT = ("Match", "Translate")
+_KNOWN = ("samples_jsonl", "max_tokens")
 _OWN: Mapping[str, tuple[str, ...]] = {
-    "Includes": ("ignore_case",),
-    "MatchWithSolvers": ("task_description",),
+    **dict.fromkeys(CHECKS, ("num_few_shot", "few_shot_jsonl")),
+    "Includes": ("num_few_shot", "few_shot_jsonl", "ignore_case"),
+    "MatchWithSolvers": ("num_few_shot", "few_shot_jsonl", "task_description"),
+    _GRADED: (
+        *("modelgraded_spec", "modelgraded_spec_file", "eval_type", "match_fn"),
+        *("modelgraded_spec_args", "samples_renamings", "sample_kwargs"),
+        *("multicomp_n", "multicomp_temperature", "metaeval"),
+    ),
 }
+"""The arguments of a class that are imported, besides those of all."""
 
 
-def _write_comparison(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
-    written = WrittenEval()
-    examples = _few_shot(eval_spec, sources, written)
-    rows = _read_rows(eval_spec, sources, written, lambda row: _read(row, eval_spec, examples))
-    check = CHECKS[eval_spec.kind]
-    if eval_spec.kind == "Includes" and eval_spec.args.get("ignore_case"):
+def _compare(spec: Eval) -> _Test:
+    """Return the test of an eval that compares the answer with the ideal ones."""
+    examples = _few_shot(spec)
+    rows = spec.read_rows(lambda row: _read(row, spec.kind, examples))
+    check = CHECKS[spec.kind]
+    if spec.kind == "Includes" and spec.args.get("ignore_case"):
         check = {**check, "ignoreCase": True}
-    if eval_spec.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
+    if spec.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
         check = {**check, "allowEmpty": True}
-    prompts, written.files = _system_prompt(eval_spec, sources, options)
-    written.front = {**prompts, **generation(eval_spec), **messages_field(rows)}
-    written.turns, written.check = turns_of(rows), check
-    written.warnings += unknown_arguments(eval_spec, (*_KNOWN, *_OWN.get(eval_spec.kind, ())))
-    return written
-
-
-def _read_rows(
-    eval_spec: Eval,
-    sources: EvalSources,
-    written: WrittenEval,
-    convert: Callable[[JsonLinesRow], JsonLinesRow],
-) -> list[JsonLinesRow]:
-    """Return the samples of an eval as rows of the test; those that are not valid are noted."""
-    file = eval_spec.args.get("samples_jsonl")
-    place = sources.path_of(str(file))
-    for row in sources.rows(file, written.left):
-        with skipping(written.left, place, row.line):
-            written.rows.append(convert(row))
-    return written.rows
+    return {**_system_prompt(spec), **spec.front()}, turns_of(rows), check, ""
 
 
 def _is_empty(values: dict[str, Any]) -> bool:
@@ -296,7 +256,7 @@ def _is_empty(values: dict[str, Any]) -> bool:
     return ideal in ("", []) or (isinstance(ideal, list) and "" in ideal)
 
 
-def _read(row: JsonLinesRow, eval_spec: Eval, examples: list[dict[str, Json]]) -> JsonLinesRow:
+def _read(row: JsonLinesRow, kind: str, examples: list[dict[str, Json]]) -> JsonLinesRow:
     """Convert a row for the test; raises `NotTakenError` for invalid ones."""
     require("input" in row.values, "the row has no 'input'")
     value = row.values["input"]
@@ -307,17 +267,17 @@ def _read(row: JsonLinesRow, eval_spec: Eval, examples: list[dict[str, Json]]) -
         messages = [*messages[:-1], *examples, *messages[-1:]]
     if not isinstance(value, str):
         row = row.with_values(input=messages)
-    if eval_spec.kind == "JsonValidator":
+    if kind == "JsonValidator":
         return row
     require("ideal" in row.values, "the row has no 'ideal'")
     ideal = row.values["ideal"]
     ideals = ideal if isinstance(ideal, list) else [ideal]
     are_texts = all(isinstance(item, str) for item in ideals)
     require(are_texts, "'ideal' must be a text or a list of texts")
-    if eval_spec.kind == "MatchWithSolvers":
+    if kind == "MatchWithSolvers":
         require(ideals, "'ideal' is an empty list")
         return row.with_values(ideal=ideals[0])
-    if eval_spec.kind == "JsonMatch":
+    if kind == "JsonMatch":
         row = row.with_values(
             ideal_json=[item for item in map(_parse, ideals) if not _has_null(item)]
         )
@@ -338,135 +298,102 @@ def _has_null(value: Json) -> bool:
     return value is None or value != value
 
 
-def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> list[dict[str, Json]]:
+def _few_shot(spec: Eval) -> list[dict[str, Json]]:
     """Return the few-shot messages, which are inserted before the last message."""
-    count = positive_int(eval_spec.args.get("num_few_shot"))
-    if not count or eval_spec.kind not in _FEW_SHOT:
+    count = positive_int(spec.args.get("num_few_shot"))
+    if not count or spec.kind not in _FEW_SHOT:
         return []
-    name = eval_spec.args.get("few_shot_jsonl")
+    name = spec.args.get("few_shot_jsonl")
     messages: list[dict[str, Json]] = []
-    rows = sources.rows(name, written.left)
-    if written.left:
-        raise NotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
+    path, rows = spec.samples(name)
+    if spec.left:
+        raise NotTakenError(f"its examples '{name}' cannot be read: {spec.left[0].reason}")
     for row in rows[:count]:
         for message in as_list(row.values.get("sample")):
-            with skipping(written.left, sources.path_of(str(name)), row.line):
+            with skipping(spec.left, path, row.line):
                 messages.append(read_message(len(messages) + 1, message))
     return messages
 
 
-def _system_prompt(
-    eval_spec: Eval, sources: EvalSources, options: ImportOptions
-) -> tuple[dict[str, Json], dict[str, bytes]]:
-    """Return the fields and files for the task description, which solvers show first."""
-    text = eval_spec.args.get("task_description")
-    if eval_spec.kind != "MatchWithSolvers" or not isinstance(text, str) or not text.strip():
-        return {}, {}
-    if text.endswith(".txt"):
-        text = sources.text(text) or text
-    id = "/".join(part for part in (options.name, eval_spec.path) if part)
-    content = write_prompt({"id": id}, [("system", literal(text))])
-    return {"systemPrompts": [id]}, {f"prompts/{eval_spec.path}.md": content}
+def _system_prompt(spec: Eval) -> dict[str, Json]:
+    """Return the field for the task description, which solvers show first, and add its file."""
+    text = spec.args.get("task_description")
+    if spec.kind != "MatchWithSolvers" or not isinstance(text, str) or not text.strip():
+        return {}
+    if text.endswith(".txt") and (path := spec.find(text)):
+        text = source_text(path, f"'{text}' ") or text
+    content = write_prompt({"id": spec.id}, [("system", literal(text))])
+    spec.files[f"prompts/{spec.path}.md"] = content
+    return {"systemPrompts": [spec.id]}
 
 
 # --- ModelBasedClassify: a model classifies the answer by choosing an option
 
 
-_KNOWN_OF_GRADED = (
-    *("samples_jsonl", "modelgraded_spec", "modelgraded_spec_file", "eval_type", "match_fn"),
-    *("modelgraded_spec_args", "samples_renamings", "sample_kwargs", "max_tokens"),
-    *("multicomp_n", "multicomp_temperature", "metaeval"),
-)
 _ANSWERS = ("cot_classify", "classify_cot", "classify")
 
 
-def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
-    """Import a model-graded eval as a test."""
-    if eval_spec.args.get("multicomp_n", 1) not in (1, None):
+def _grade(eval_spec: Eval) -> _Test:
+    """Return the test of a model-graded eval."""
+    args = eval_spec.args
+    if args.get("multicomp_n", 1) not in (1, None):
         raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
-    if eval_spec.args.get("metaeval"):
+    if args.get("metaeval"):
         raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
-    name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
-    if not isinstance(name, str):
-        raise NotTakenError("it names no 'modelgraded_spec'")
-    spec = sources.judge(name)
+    spec = eval_spec.judge()
     outputs = spec.get("input_outputs") or {"input": "completion"}
     if not isinstance(outputs, dict) or len(outputs) != 1:
         raise NotTakenError("its judge compares the answers to several inputs")
-    ((input_name, answer_name),) = outputs.items()
-    written = WrittenEval()
-    constants = {
-        **as_mapping(spec.get("args")),
-        **as_mapping(eval_spec.args.get("modelgraded_spec_args")),
-    }
-    names = _Names(str(input_name), str(answer_name), constants)
-    messages = list(names.messages(spec.get("prompt")))
+    ((asked, answer),) = ((str(name), str(value)) for name, value in outputs.items())
+    constants = {**as_mapping(spec.get("args")), **as_mapping(args.get("modelgraded_spec_args"))}
+    columns = [asked]
+    runtime = {asked: CONVERSATION, answer: ANSWER}
+    messages = list(_read_prompt(spec.get("prompt"), runtime, constants, columns))
     if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
-        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answer_name}}}')")
-    renamed = as_mapping(eval_spec.args.get("samples_renamings"))
-    rows = _read_rows(eval_spec, sources, written, lambda row: _row(row, renamed, names))
-    id = f"{options.name}/{eval_spec.path}".lstrip("/")
-    grading = split_prompt(id, messages)
+        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answer}}}')")
+    renamed = as_mapping(args.get("samples_renamings"))
+    rows = eval_spec.read_rows(lambda row: _row(row, renamed, columns, answer))
+    grading = split_prompt(eval_spec.id, messages)
     if grading.differs:
-        reason = "the judge reads the parts of its prompt in another order"
-        written.warnings.append(eval_spec.warning(reason))
-    written.check = {"judge": {"prompt": id, **_check(eval_spec, spec, written)}}
-    written.front = {**generation(eval_spec), **messages_field(rows, names.input_name)}
-    if any(names.answer_name in row.values for row in rows):
-        written.front["answer"] = f"{{{{ item.{names.answer_name} | default(none) }}}}"
-    written.turns, written.instructions = turns_of(rows, names.input_name), grading.instructions
-    written.files = {f"prompts/{eval_spec.path}.md": grading.prompt}
-    written.warnings += unknown_arguments(eval_spec, _KNOWN_OF_GRADED)
-    return written
+        eval_spec.warn("the judge reads the parts of its prompt in another order")
+    check = {"judge": {"prompt": eval_spec.id, **_check(eval_spec, spec)}}
+    front = eval_spec.front(asked)
+    if any(answer in row.values for row in rows):
+        front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
+    eval_spec.files[f"prompts/{eval_spec.path}.md"] = grading.prompt
+    return front, turns_of(rows, asked), check, grading.instructions
 
 
-class _Names:
-    """Resolves the names in a judge's prompt."""
+def _read_prompt(
+    prompt: Any, runtime: Mapping[str, str], constants: Mapping[str, Any], columns: list[str]
+) -> Iterator[Message]:
+    """Yield the messages of a judge's prompt in pieces; raises `NotTakenError`.
 
-    def __init__(self, input_name: str, answer_name: str, constants: Mapping[str, Any]) -> None:
-        self.input_name = input_name
-        self.answer_name = answer_name
-        self.constants = constants
-        self.columns: list[str] = []
-        """Columns of the samples that are shown to the judge."""
-
-    def messages(self, prompt: Any) -> Iterator[Message]:
-        """Yield the messages of the prompt in pieces; raises `NotTakenError`."""
-        value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        try:
-            messages = read_messages(value)
-        except NotTakenError as problem:
-            raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
-        for message in messages:
-            yield str(message["role"]), list(self._pieces(str(message["content"])))
-
-    def _pieces(self, text: str) -> Iterator[PromptPiece]:
-        """Split a text with names in single braces, as in Python's `str.format`."""
-        try:
-            parts = list(string.Formatter().parse(text))
-        except ValueError as error:
-            raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
-        text = ""
-        for before, name, _, _ in parts:
-            text += before
-            if name is None:  # a doubled brace
-                continue
-            if text:
-                yield PromptPiece(text)
+    `runtime` maps names to their placeholders. Columns of the samples that are shown are added to
+    `columns`.
+    """
+    value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    try:
+        for message in read_messages(value):
+            pieces: list[PromptPiece] = []
+            text = ""
+            for before, name, _, _ in string.Formatter().parse(str(message["content"])):
+                text += before
+                if name is None:  # a doubled brace, or the end
+                    continue
+                pieces += [PromptPiece(text)] if text else []
                 text = ""
-            if name == self.input_name:
-                yield PromptPiece("", runtime=CONVERSATION)
-            elif name == self.answer_name:
-                yield PromptPiece("", runtime=ANSWER)
-            elif name in self.constants:
-                yield PromptPiece(_constant(name, self.constants[name]))
-            elif name.isidentifier():
-                self.columns.append(name)
-                yield PromptPiece(f"{{{{ item.{name} }}}}", is_template=True)
-            else:
-                raise NotTakenError(f"the prompt of its judge uses '{name}'")
-        if text:
-            yield PromptPiece(text)
+                if name in runtime:
+                    pieces.append(PromptPiece("", runtime=runtime[name]))
+                elif name in constants:
+                    pieces.append(PromptPiece(_constant(name, constants[name])))
+                else:
+                    require(name.isidentifier(), f"it uses '{name}'")
+                    columns.append(name)
+                    pieces.append(PromptPiece(f"{{{{ item.{name} }}}}", is_template=True))
+            yield str(message["role"]), [*pieces, *([PromptPiece(text)] if text else [])]
+    except (NotTakenError, ValueError) as problem:
+        raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
 
 
 def _constant(name: str, value: Any) -> str:
@@ -475,20 +402,22 @@ def _constant(name: str, value: Any) -> str:
     return str(value)
 
 
-def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLinesRow:
+def _row(
+    row: JsonLinesRow, renamed: Mapping[str, str], columns: list[str], answer: str
+) -> JsonLinesRow:
+    """Return a row with the columns that a judge is shown, the first of which is the input."""
     if renamed:
         values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
         row = JsonLinesRow(row.line, values)
-    for name in (names.input_name, *names.columns):
+    for name in columns:
         require(name in row.values, f"the row has no '{name}'")
-    answer = row.values.get(names.answer_name)
-    require(isinstance(answer, str | None), f"'{names.answer_name}' must be a text")
-    input_value = row.values[names.input_name]
-    messages = read_messages(input_value)
-    return row if isinstance(input_value, str) else row.with_values(**{names.input_name: messages})
+    require(isinstance(row.values.get(answer), str | None), f"'{answer}' must be a text")
+    value = row.values[columns[0]]
+    messages = read_messages(value)
+    return row if isinstance(value, str) else row.with_values(**{columns[0]: messages})
 
 
-def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
+def _check(eval_spec: Eval, spec: Mapping[str, Any]) -> dict[str, Json]:
     """Return how the judge's choice is parsed, and which choices pass."""
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
@@ -501,18 +430,15 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     # There, too, a choice that cannot be read has the lowest score.
     reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
     if not spec.get("choice_scores"):
-        reason = (
+        eval_spec.warn(
             "OpenAI Evals only counts choices: here all of them pass, unless you shorten 'pass'"
         )
-        written.warnings.append(eval_spec.warning(reason))
         return {"choices": choices, **reading, "pass": choices}
     scores = _scores(spec["choice_scores"], choices)
-    missing = [choice for choice in choices if choice not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
     require(lowest != highest, "all choices have the same score, so nothing says which pass")
-    if missing:
-        reason = f"no score for {', '.join(missing)}: it counts as the lowest"
-        written.warnings.append(eval_spec.warning(reason))
+    if missing := [choice for choice in choices if choice not in scores]:
+        eval_spec.warn(f"no score for {', '.join(missing)}: it counts as the lowest")
     check: dict[str, Json] = {
         "choices": choices,
         "scores": {choice: plain(scores.get(choice, lowest)) for choice in choices},
@@ -520,8 +446,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     }
     if not set(scores.values()) <= {0, 1}:
         check["pass"] = middle_of(lowest, highest)
-        reason = f"without a threshold, an answer passes if its score is {check['pass']}"
-        written.warnings.append(eval_spec.warning(reason))
+        eval_spec.warn(f"without a threshold, an answer passes if its score is {check['pass']}")
     return check
 
 
@@ -531,9 +456,8 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
             return {choice: float(choice) for choice in choices}
         except ValueError:
             raise NotTakenError("its scores are its choices, but these are not numbers") from None
-    require(isinstance(choice_scores, dict), "its 'choice_scores' are not numbers")
-    scores = {str(name): value for name, value in choice_scores.items()}
-    if not all(isinstance(score, int | float) for score in scores.values()):
+    scores = {str(name): value for name, value in as_mapping(choice_scores).items()}
+    if not scores or not all(isinstance(score, int | float) for score in scores.values()):
         raise NotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
     require(known, f"its 'choice_scores' match none of its choices {', '.join(choices)}")
@@ -574,22 +498,15 @@ class _EvalsImporter:
 
     options: ImportOptions
     imported: Imported = field(default_factory=Imported)
-    judges: dict[Path, dict[str, Any]] = field(default_factory=dict)
+    judges: dict[Path, dict[str, Mapping[str, Any] | str]] = field(default_factory=dict)
     """By registry."""
 
     def registry(self, folder: Path) -> None:
-        root = next(
-            (
-                candidate
-                for candidate in (folder, folder / "registry", folder / "evals" / "registry")
-                if yaml_files(candidate / "evals")
-            ),
-            None,
-        )
-        if root is not None:
-            for path in yaml_files(root / "evals"):
-                self.eval_file(path, root)
-            return
+        for root in (folder, folder / "registry", folder / "evals" / "registry"):
+            if files := yaml_files(root / "evals"):
+                for path in files:
+                    self.eval_file(path, root)
+                return
         samples = sorted(file for file in folder.rglob("*") if file.name.endswith(_DATA[:3]))
         files = yaml_files(folder)
         if not samples and not files:
@@ -605,110 +522,80 @@ class _EvalsImporter:
     def eval_file(self, path: Path, registry: Path) -> None:
         """Import all evals of a file; entries with only an `id` describe the eval of that name."""
         try:
-            document, warning = read_yaml_document(path)
+            document = read_document(path, self.imported.warnings)
         except FileProblem as problem:
             self.imported.skip(path, reason_of(problem), problem.line, problem.column)
             return
         if document.value is None:  # an empty file
             return
-        if warning:
-            self.imported.warnings.append(warning)
         if not isinstance(document.value, dict):
             self.imported.skip(path, "an eval file must be a mapping of evals", 1)
             return
+        specs = {name: as_mapping(value) for name, value in document.value.items()}
         described = {
-            spec["id"]: spec["description"]
-            for spec in document.value.values()
-            if isinstance(spec, dict)
-            and isinstance(spec.get("id"), str)
-            and isinstance(spec.get("description"), str)
+            spec["id"]: spec.get("description")
+            for spec in specs.values()
+            if isinstance(spec.get("id"), str)
         }
-        for name in document.value:
-            entry = document.at(name)
-            if isinstance(entry.value, dict) and "class" in entry.value:
-                self._eval(name, entry, path, registry, described.get(name))
-
-    def _eval(
-        self, name: str, entry: Document, path: Path, registry: Path, description: str | None
-    ) -> None:
-        spec: dict[str, Any] = entry.value
-        eval_spec = Eval(
-            name=name,
-            path=self._path(name),
-            kind=str(spec["class"]).rpartition(":")[2],
-            args=as_mapping(spec.get("args")),
-            description=text if isinstance(text := spec.get("description"), str) else description,
-            file=str(path),
-            line=entry.line(),
-        )
-        if eval_spec.path != _path(name):
-            reason = f"another eval has this name: this one becomes '{eval_spec.path}'"
-            self.imported.warnings.append(eval_spec.warning(reason))
-        self._write(eval_spec, self._sources(path.parent, registry))
+        for name, spec in specs.items():
+            if "class" in spec:
+                kind, args = str(spec["class"]).rpartition(":")[2], as_mapping(spec.get("args"))
+                place = self._path(name), kind, args, path, registry, document.at(name).line()
+                texts = (spec.get("description"), described.get(name))
+                text = next((text for text in texts if isinstance(text, str)), "")
+                self._write(Eval(self, name, *place), text)
 
     def _path(self, name: str) -> str:
         """Return an unused path for the files of an eval."""
         taken = (file[6:-3] for file in self.imported.files if file.startswith("tests/"))
         return unique(_path(name), taken)
 
-    def _sources(self, folder: Path, registry: Path) -> EvalSources:
-        return EvalSources(folder, registry, self.judges, self.options.working_folder)
-
     def samples(self, path: Path, under: Path | None = None) -> None:
         """Import samples without an eval; they are judged by `Match`, the most common class."""
-        name = path.relative_to(under).as_posix() if under else path.name
-        name = _without_suffix(name)
+        name = _without_suffix(path.relative_to(under).as_posix() if under else path.name)
         args = {"samples_jsonl": path.name}
-        eval_spec = Eval(name, self._path(name), "Match", args, None, str(path), None)
         files_before = len(self.imported.files)
-        self._write(eval_spec, self._sources(path.parent, path.parent))
+        self._write(Eval(self, name, self._path(name), "Match", args, path, path.parent))
         if len(self.imported.files) > files_before:
             self.imported.warn(path, "no eval says how these samples are judged: 'Match' is used")
 
-    def _write(self, eval_spec: Eval, sources: EvalSources) -> None:
+    def _write(self, spec: Eval, description: str = "") -> None:
         try:
-            written = find_class(eval_spec)(eval_spec, sources, self.options)
+            if spec.kind not in _OWN:
+                hint = suggest(spec.kind, _OWN, "classes that can be imported")
+                raise NotTakenError(f"its class '{spec.kind}' has its own code ({hint})")
+            front, turns, check, words = (_grade if spec.kind == _GRADED else _compare)(spec)
         except NotTakenError as problem:
-            self.imported.skip(eval_spec.file, f"'{eval_spec.name}': {problem}", eval_spec.line)
+            self.imported.skip(spec.file, f"'{spec.name}': {problem}", spec.line)
             return
         known = set(self.imported.left)  # evals may share samples
-        self.imported.left += [item for item in written.left if item not in known]
-        self.imported.warnings += written.warnings
-        if not written.rows:
-            self.imported.skip(
-                eval_spec.file,
-                f"'{eval_spec.name}' has no row that can be used",
-                eval_spec.line,
-            )
+        self.imported.left += [item for item in spec.left if item not in known]
+        for name in spec.args:
+            if name not in (*_KNOWN, *_OWN[spec.kind], *_IGNORED):
+                spec.warn(f"the argument '{name}' is not imported")
+        self.imported.warnings += spec.warnings
+        if not spec.rows:
+            self.imported.skip(spec.file, f"'{spec.name}' has no row that can be used", spec.line)
             return
-        self.imported.rows += len(written.rows)
-        name = eval_spec.path
-        data = self._data_file(eval_spec, written.rows)
-        front: dict[str, Json] = (
-            {"description": eval_spec.description} if eval_spec.description else {}
+        self.imported.rows += len(spec.rows)
+        test = f"tests/{spec.path}.md"
+        data = posixpath.relpath(self._data_file(spec), posixpath.dirname(test))
+        first: dict[str, Json] = {"description": description} if description else {}
+        self.imported.files[test] = write_test(
+            {**first, "dataset": data, **front}, turns, instructions=words, checks=[check]
         )
-        front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))
-        self.imported.files[f"tests/{name}.md"] = write_test(
-            {**front, **written.front},
-            written.turns,
-            instructions=written.instructions,
-            checks=[written.check],
-        )
-        self.imported.files |= written.files
+        self.imported.files |= spec.files
 
-    def _data_file(self, eval_spec: Eval, rows: list[JsonLinesRow]) -> str:
+    def _data_file(self, spec: Eval) -> str:
         """Add the data file of an eval and return its path; evals share identical files."""
-        name, data = eval_spec.path, write_rows(rows)
-        paths = [f"tests/{name}.jsonl"]
-        if all(row.raw is not None for row in rows):
-            stem = _path(_without_suffix(str(eval_spec.args["samples_jsonl"])))
+        data = write_rows(spec.rows)
+        paths = [f"tests/{spec.path}.jsonl"]
+        if all(row.raw is not None for row in spec.rows):
+            stem = _path(_without_suffix(str(spec.args["samples_jsonl"])))
             paths.insert(0, f"tests/{'data/' if '/' in stem else ''}{stem}.jsonl")
-        for path in paths:
-            if self.imported.files.setdefault(path, data) == data:
-                return path
-        path = unique(f"tests/{name}", (file[:-6] for file in self.imported.files)) + ".jsonl"
-        self.imported.files[path] = data
-        return path
+        stems = (file[:-6] for file in self.imported.files)
+        paths.append(unique(f"tests/{spec.path}", stems) + ".jsonl")
+        return next(path for path in paths if self.imported.files.setdefault(path, data) == data)
 
 
 def _path(name: str) -> str:
