@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from evalstore.comparison.comparison import exchanged_prompts, former_prompts
+from evalstore.comparison.comparison import former_prompts
 from evalstore.comparison.version_diff import (
     RECORDED_ANSWER,
     Difference,
@@ -27,7 +27,7 @@ from evalstore.core.results import Result
 from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json
 
 EXCHANGED = " exchanged"
-"""Ends the difference that prompts have each other's place."""
+"""Ends the difference that the same prompts are in another order."""
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
 _OPTIONS = ("temperature", "seed", "limit")
@@ -199,8 +199,8 @@ def _differ_prompts(
     """Yield new and removed prompts; one in the place of another is an edit."""
     if was == now:
         return
-    if moved := exchanged_prompts(was, now, name):
-        yield Difference(exchange_text(moved, name, subject))
+    if {*was} == {*now}:
+        yield Difference(f"{subject}s{EXCHANGED}")
     pairs = former_prompts(was, now)
     edited = [(before, id) for id in now if id and (before := pairs.get(id)) != id]
     followed = {*pairs.values()}
@@ -222,13 +222,6 @@ def _differ_prompts(
             yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now):
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
-
-
-def exchange_text(ids: Iterable[str], name: Name, subject: str = "system prompt") -> str:
-    """Return that prompts have exchanged their places, or their files the contents."""
-    names = sorted(name("prompt", id) or id[:8] for id in ids)
-    listed = f" {names[0]} and {names[1]}" if len(names) == 2 else ""
-    return f"{subject}s{listed}{EXCHANGED}"
 
 
 def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:

@@ -45,7 +45,7 @@ from evalstore.core.results import Result
 from evalstore.core.values import Case, CaseFile
 
 if TYPE_CHECKING:
-    from evalstore.comparison.version_diff import Name
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,20 +374,6 @@ def former_prompts(
     pairs = {new.pop(number): old.pop(number) for number in sorted(new.keys() & old.keys())}
     pairs |= zip(new.values(), old.values(), strict=False)
     return pairs | {prompt: prompt for prompt in kept}
-
-
-def exchanged_prompts(
-    was: tuple[str | None, ...], now: tuple[str | None, ...], name: Name
-) -> list[str]:
-    """Return the prompts that have another place, if both have the same ones, or edits of them."""
-    pairs = former_prompts(was, now)
-    edited = [both for both in pairs.items() if both[0] != both[1]]
-    names = [[name("prompt", id) if id else None for id in both] for both in edited]
-    if not len(pairs) == len({*was}) == len({*now}) or any(
-        old != new or not old for old, new in names
-    ):
-        return []
-    return [id for id, old in zip(now, was, strict=False) if id and pairs[id] != old]
 
 
 @lru_cache(256)

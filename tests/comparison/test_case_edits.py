@@ -143,7 +143,7 @@ def test_what_becomes_of_conversations_is_named(
         (("p1",), ("p1", "p2"), ["system prompt p2 is new"]),
         (("p1", None), ("p1",), ["case without system prompt is gone"]),
         ((None,), ("p1",), ["system prompt p1 is new", "case without system prompt is gone"]),
-        (("p1", "p2"), ("p2", "p1"), ["system prompts p1 and p2 exchanged"]),
+        (("p1", "p2"), ("p2", "p1"), ["system prompts exchanged"]),
     ],
 )
 def test_what_becomes_of_system_prompts_is_named(

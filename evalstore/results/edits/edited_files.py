@@ -11,9 +11,8 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.case_edits import differ_otherwise, exchange_text
-from evalstore.comparison.comparison import exchanged_prompts
-from evalstore.comparison.version_diff import Difference, Name
+from evalstore.comparison.case_edits import EXCHANGED, differ_otherwise
+from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.core.hashing import DigestSet, digest_of_value
@@ -22,9 +21,7 @@ from evalstore.core.values import Case, CaseFile
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import (
-    SourceChanges,
     compare_sources,
-    name_edited,
     pair_in_store,
     pair_with_workspace,
 )
@@ -35,14 +32,12 @@ from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
 from evalstore.results.edits.edited_sources import (
     CASES,
     RENAMED,
-    Versions,
     name_by_bytes,
     pair_prompts,
 )
 from evalstore.results.judgement_changes import find_participant_edits, find_runs_since
-from evalstore.results.names import PromptNames, prompts_of
+from evalstore.results.names import PromptNames
 from evalstore.store.results import SourcesReader
-from evalstore.store.trees.case_chunks import is_tree
 from evalstore.store.trees.tree_nodes import (
     RowIndex,
     StoredCases,
@@ -64,8 +59,6 @@ WasRun = Callable[[str, Case], bool]
 _PROMPT = "system prompt "
 _LISTED = 2
 """The most paths in the text of an edit."""
-_MOST_READ = 10
-"""The most edited files of a run that are read; of more it is said whose bytes differ."""
 
 
 class _Leaves(NamedTuple):
@@ -77,53 +70,30 @@ class _Leaves(NamedTuple):
     """The run that has the first one."""
 
 
-@dataclass
-class _Edits:
-    """The edits that a run was the first to judge."""
+def _describe(
+    renamed: Mapping[str, str],
+    new: Sequence[str],
+    removed: Sequence[str],
+    sources: Mapping[str, Iterable[str]],
+) -> Iterator[Difference]:
+    """Yield a line for each kind of edit.
 
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """The former paths of files by their new ones."""
-    new: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The former and the new leaves of files, by path, until it is known what was edited."""
-    changes: Mapping[str, SourceChanges | None] = field(default_factory=dict)
-    """Whose bytes differ, for the same files."""
-    edited: list[str] = field(default_factory=list)
-    used: dict[str, None] = field(default_factory=dict)
-    """What was edited of what test files use: `file files/terms.txt`."""
-    unread: list[str] = field(default_factory=list)
-    """Files of whose cases it is not known what they differ in."""
-    prompts: dict[str, None] = field(default_factory=dict)
-    """The names of edited system prompts."""
-    exchanged: dict[str, None] = field(default_factory=dict)
-    """What is said of system prompts whose contents were exchanged."""
-
-    def describe(self) -> Iterator[Difference]:
-        """Yield a line for each kind of edit."""
-        for path, former in sorted(self.renamed.items()):
-            changed = " and changed" if path in self.edited else ""
-            yield Difference(f"{former} renamed to {path}{changed}")
-        yield from _list(self.new, "new")
-        yield from _list(self.removed, "removed")
-        known = sorted(self.prompts)
-        yield from map(Difference, self.exchanged)
-        yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
-        yield from _list(sorted(self.used), "changed")
-        yield from _list(sorted({*self.edited} - self.renamed.keys()), "changed")
-        yield from _list(self.unread, "changed", CASES)
-
-    def add(self, path: str, names: Iterable[str]) -> None:
-        """Add what was edited where the versions of a test file differ."""
-        for name in names:
-            if name == path:
-                self.edited.append(path)
-            elif name.startswith(CASES):
-                self.unread.append(path)
-            elif name.startswith(_PROMPT):
-                self.prompts[name.removeprefix(_PROMPT)] = None
-            else:
-                self.used[name] = None
+    `renamed` are the former paths of files by their new ones, `sources` what was edited by test
+    file, as `name_by_bytes` returns it.
+    """
+    named = [*dict.fromkeys(chain.from_iterable(sources.values()))]
+    prompts = sorted(name.removeprefix(_PROMPT) for name in named if name.startswith(_PROMPT))
+    for path, former in sorted(renamed.items()):
+        changed = " and changed" if path in named else ""
+        yield Difference(f"{former} renamed to {path}{changed}")
+    yield from _list(new, "new")
+    yield from _list(removed, "removed")
+    yield from _list(prompts, "changed", _PROMPT if len(prompts) == 1 else "system prompts ")
+    others = [name for name in named if not name.startswith((_PROMPT, CASES))]
+    yield from _list(sorted({*others} - sources.keys()), "changed")
+    yield from _list(sorted({*others} & sources.keys() - renamed.keys()), "changed")
+    unread = [name.removeprefix(CASES) for name in named if name.startswith(CASES)]
+    yield from _list(unread, "changed", CASES)
 
 
 def describe_sides(diff: Diff) -> tuple[str, ...]:
@@ -131,11 +101,10 @@ def describe_sides(diff: Diff) -> tuple[str, ...]:
     listed = [(path, it) for path, each in diff.edits.items() for it in each]
     former = {path: it.was for path, it in listed if it.subject == RENAMED and it.was}
     gone, new = (sorted(each.files) for each in diff.causes)
-    edits = _Edits(former, new, gone)
-    for path, each in diff.edits.items():
-        if any(it.subject != RENAMED for it in each):
-            edits.add(path, diff.sources.get(path, (path,)))
-    return (*map(str, edits.describe()), *map(str, diff.participants[0]))
+    edited = {path: None for path, it in listed if it.subject != RENAMED}
+    sources = {path: diff.sources.get(path, (path,)) for path in edited}
+    edits = _describe(former, new, gone, sources)
+    return (*map(str, edits), *map(str, diff.participants[0]))
 
 
 class FileHistory:
@@ -148,11 +117,13 @@ class FileHistory:
     def __init__(self, store: Store, folder: str) -> None:
         """`folder` is that of the test files."""
         self._store, self._folder = store, folder
-        self._sources = SourcesReader(store)
+        self._find_sources = SourcesReader(store).find
         self._unjudged: dict[str, _Leaves] = {}
         """The files that were edited since they were judged, by path."""
 
-    def step(self, before: Run, run: Run, was: Mapping[str, str], now: Mapping[str, str]) -> _Edits:
+    def step(
+        self, before: Run, run: Run, was: Mapping[str, str], now: Mapping[str, str]
+    ) -> tuple[Difference, ...]:
         """Return the edits that a run was the first to judge.
 
         `was` and `now` are the leaves of the snapshots of the run before and of this one, by path;
@@ -161,75 +132,28 @@ class FileHistory:
         for path in was.keys() | now.keys():
             known = self._unjudged.get(path) or _Leaves(was.get(path), None, before)
             self._unjudged[path] = known._replace(now=now.get(path))
-        gone = {path: each.was for path, each in self._unjudged.items() if not each.now}
+        gone = {
+            path: each.was for path, each in self._unjudged.items() if each.was and not each.now
+        }
         judged = self._unjudged
         if is_partial(run):
             present = [path for path, each in self._unjudged.items() if each.now]
             found = find_entries(run.results, present, self._store.load_nodes)
             judged = {path: self._unjudged[path] for path in found}
-        edits = self._sort(
-            {path: each for path, each in judged.items() if each.was != each.now},
-            {path: was for path, was in gone.items() if was},
-        )
-        find, former = self._sources.find, {path: path for path in edits.pairs} | {**edits.renamed}
-        edits.changes = {
-            path: compare_sources(
-                find(self._unjudged[former[path]].before), find(run), path, former[path]
-            )
-            for path in edits.pairs
-        }
-        if is_partial(run):  # a file that is gone may have been renamed
-            edits.removed.clear()
-        for path in [*judged, *edits.renamed.values()]:
-            self._unjudged.pop(path, None)
-        return edits
-
-    def _sort(self, edited: Mapping[str, _Leaves], gone: Mapping[str, str]) -> _Edits:
-        """Sort edited files, and those that are gone, by what was edited."""
-        new = {path: each.now for path, each in edited.items() if each.now and not each.was}
+        edited = {path: it.now for path, it in judged.items() if it.now and it.was != it.now}
+        new = {path: leaf for path, leaf in edited.items() if not judged[path].was}
         renamed = pair_in_store(self._store, self._folder, gone, new) if gone and new else {}
-        was = {path: each.was or gone.get(renamed.get(path, "")) for path, each in edited.items()}
-        pairs = {
-            path: (former, now)
-            for path in sorted(edited)
-            if (former := was[path]) and (now := edited[path].now) and former != now
-        }
-        removed = sorted(gone.keys() - set(renamed.values()))
-        return _Edits(renamed, sorted(new.keys() - renamed.keys()), removed, pairs)
-
-
-def _find_sources(store: Store, edits: Sequence[_Edits], names: PromptNames) -> None:
-    """Find out what was edited: the files, system prompts, or what else the files use."""
-    pairs: dict[tuple[int, str], tuple[str, str]] = {}
-    for number, each in enumerate(edits):
-        if len(each.pairs) <= _MOST_READ:
-            pairs |= {(number, path): pair for path, pair in each.pairs.items()}
-            continue
-        for path in each.pairs:
-            each.add(path, name_by_bytes(path, each.changes[path]))
-    files = store.load_case_files({leaf for pair in pairs.values() for leaf in pair})
-    names.expect([*dict.fromkeys(prompts_of(it for it in files.values() if not is_tree(it)))])
-    versions = {
-        (number, path): Versions(path, files[was], files[now], edits[number].changes[path])
-        for (number, path), (was, now) in pairs.items()
-    }
-    for (number, path), file in versions.items():
-        each, found = edits[number], name_by_bytes(path, file.changes)
-        moved = [*_find_exchanges(file, names)]
-        if path not in found and moved and any(name.startswith(_PROMPT) for name in found):
-            each.exchanged |= dict.fromkeys(text for text, _ in moved)
-            edited = {f"{_PROMPT}{name}" for _, edited in moved for name in edited}
-            found = tuple(name for name in found if not name.startswith(_PROMPT) or name in edited)
-        each.add(path, found)
-
-
-def _find_exchanges(file: Versions, name: Name) -> Iterator[tuple[str, list[str | None]]]:
-    """Yield what is said of system prompts that were exchanged, with the names of edited ones."""
-    for was, now in pair_prompts(file.was, file.now):
-        named = name_edited(name, file.changes, was, now)
-        if ids := exchanged_prompts(was, now, named):
-            edited = [named("prompt", id) for id in ids if id not in was]
-            yield exchange_text(ids, named), edited
+        sources = {}
+        for path in sorted(edited):
+            older = self._unjudged[former := renamed.get(path, path)]
+            if older.was and older.was != edited[path]:
+                both = self._find_sources(older.before), self._find_sources(run)
+                sources[path] = name_by_bytes(path, compare_sources(*both, path, former))
+        # Of a partial run, a file that is gone may have been renamed.
+        removed = [] if is_partial(run) else sorted(gone.keys() - {*renamed.values()})
+        for path in [*judged, *renamed.values()]:
+            self._unjudged.pop(path, None)
+        return (*_describe(renamed, sorted(new.keys() - renamed.keys()), removed, sources),)
 
 
 def find_run_edits(
@@ -239,10 +163,9 @@ def find_run_edits(
 
     They are edits of files and of participants. Runs of imported verdicts have none of files.
     """
-    names = PromptNames(location)
     before = find_runs_since(store, runs[-1], is_partial) if runs else ()
     history = FileHistory(store, open_workspace(location).settings.paths["tests"])
-    edits: dict[str, _Edits] = {}
+    edits: dict[str, tuple[Difference, ...]] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
     if every and is_partial(every[0]):  # what the first run of all left out is new in later ones
         history.step(every[0], every[0], {}, read_tree(every[0].snapshot, store.load_nodes))
@@ -251,16 +174,12 @@ def find_run_edits(
             (one.snapshot, other.snapshot) for pair in pairs for one, other in (pair, pair[::-1])
         ]
         leaves = iter(read_trees(trees, store.load_nodes))
-        found = {
-            run.id: history.step(before_it, run, next(leaves), next(leaves))
-            for before_it, run in pairs
-        }
-        _find_sources(store, [*found.values()], names)
-        edits |= found
+        for before_it, run in pairs:
+            edits[run.id] = history.step(before_it, run, next(leaves), next(leaves))
+    names = PromptNames(location)
     of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
     return [
-        (*edits.get(run.id, _Edits()).describe(), *others)
-        for run, others in zip(runs, of_participants, strict=True)
+        (*edits.get(run.id, ()), *others) for run, others in zip(runs, of_participants, strict=True)
     ]
 
 
@@ -301,17 +220,18 @@ class FileItems:
 class EditedFile:
     """A test file in a run and in the workspace, with the sums of the plans of its cases."""
 
-    def __init__(self, path: str, was: CaseFile, now: CaseFile, store: Store, name: Name) -> None:
+    def __init__(self, path: str, was: CaseFile, now: CaseFile, store: Store) -> None:
         """Compare the cases of both; the first one is stored."""
         self._path = path
         self.was, self.now = was, now
         self._store = store
         self._bits = bytearray(len(now.cases))
         self._gone, renamed = self._compare()
-        rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
-        self._settings = "; ".join([*map(str, differ_otherwise(was, now, ())), *rows])
+        others = [f"{plural(renamed, 'row')} renamed"] if renamed else []
+        if any(old != new and {*old} == {*new} for old, new in pair_prompts(was, now)):
+            others.append(f"system prompts{EXCHANGED}")
+        self._settings = "; ".join([*map(str, differ_otherwise(was, now, ())), *others])
         """How the settings of the file itself were edited, and its rows renamed."""
-        self._name = name
         self._first: PlanItem | None = None
         """The first item of the plan that is not about a new row: of a question if there is one."""
         self._judged_otherwise: list[PlanItem] = []
@@ -328,12 +248,7 @@ class EditedFile:
     @property
     def differs(self) -> bool:
         """Return whether cases are edited or gone, or settings of the file edited."""
-        return bool(self._gone or self._settings or self._exchanges()) or any(self._bits)
-
-    def _exchanges(self, changes: SourceChanges | None = None) -> list[str]:
-        """Return which system prompts were exchanged; `changes` tell whose bytes differ."""
-        versions = Versions(self._path, self.was, self.now, changes)
-        return sorted({text for text, _ in _find_exchanges(versions, self._name)})
+        return bool(self._gone or self._settings) or any(self._bits)
 
     def _compare(self) -> tuple[int, int]:
         """Set the bits of the edited cases; returns how many cases are gone, and how many renamed.
@@ -495,14 +410,14 @@ class EditedFile:
             if number in judged and item.reason not in told:
                 others.append(item)
 
-    def describe(self, was_run: WasRun, changes: SourceChanges | None) -> FileChange:
-        """Return how the file differs, after all plans were added; `changes` as above."""
+    def describe(self, was_run: WasRun) -> FileChange:
+        """Return how the file differs, after all plans were added."""
         settled = sum(1 for bits in self._bits if bits & _EDITED and not bits & _UNSETTLED)
         count, first = self._counts, self._first
         is_again = bool(count["asked"] or count["judged"])
         own = (self._reason(first) if first else self._shared) if is_again else ""
         settings = "" if own and not own.endswith(AT_REQUEST) else self._settings
-        reasons = filter(None, [*self._exchanges(changes), own, settings])
+        reasons = filter(None, [own, settings])
         has = {bit: any(bits & bit for bits in self._bits) for bit in (_SHOWN, _REJUDGED)}
         is_asked = has[_SHOWN] or self._gone or count["asked by an edit"]
         is_judged = has[_REJUDGED] or (count["judged by an edit"] and not is_asked)
@@ -666,9 +581,7 @@ class FileChanges:
         leaves = {before[path] for path in (*changed.values(), *gone)}
         old_files |= store.load_case_files(leaves - old_files.keys())
         for path, old in changed.items():
-            now = project.reading.files[path]
-            name = project.name_of_version
-            edited = EditedFile(path, old_files[before[old]], now, store, name)
+            edited = EditedFile(path, old_files[before[old]], project.reading.files[path], store)
             if edited.differs:
                 self._edited[path] = edited
         self._gone = {path: len(old_files[before[path]].cases) for path in gone - broken}
@@ -699,14 +612,12 @@ class FileChanges:
         project = self._project
         was = SourcesReader(project.store).find(self._run) if self._edited else None
         now = read_sources(project.workspace, project.reading) if was else None
-        compared = {
-            path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited
-        }
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
-                change = self._edited[path].describe(self._was_run, compared[path])
-                change = replace(change, edited=name_by_bytes(path, compared[path]))
+                sources = compare_sources(was, now, path, old)
+                change = self._edited[path].describe(self._was_run)
+                change = replace(change, edited=name_by_bytes(path, sources))
                 if narrows:  # nothing is known of the cases that were not selected
                     change = replace(change, settled=0, used_again=0)
             workspace = self._project.workspace

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.case_edits import (
-    EXCHANGED,
     PairedCases,
     differ_otherwise,
     differ_pair,
@@ -153,16 +152,6 @@ _IN_CHECK = re.compile(r"check \d+ changed: (schema|judge prompt)\b")
 Prompts = tuple["str | None", ...]
 
 
-class Versions(NamedTuple):
-    """Two versions of a test file."""
-
-    path: str
-    was: CaseFile
-    now: CaseFile
-    changes: SourceChanges | None = None
-    """Whose bytes differ; None where that is not known."""
-
-
 def pair_prompts(before: CaseFile, after: CaseFile) -> set[tuple[Prompts, Prompts]]:
     """Return the system prompts of the cases at the same places of two versions of a file."""
     if isinstance(before.cases, StoredCases) and isinstance(after.cases, StoredCases):
@@ -196,11 +185,6 @@ _OF_USED = re.compile(
     re.DOTALL,
 )
 """A difference that is an edit of something that the test file uses."""
-_TOLD = re.compile(r"(?P<kind>schema|judge prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
-_TOLD_BY_CHECK = re.compile(
-    r"check \d+ changed: (?P<kind>schema|judge prompt)(?:, (?P<rest>.+))?$", re.DOTALL
-)
-"""An edit of something that checks use, and the same as an edit of a check."""
 RENAMED = "renamed"
 PROMPT_EDITS = ("system prompt ", "judge prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
@@ -256,31 +240,7 @@ def find_edits(
                     named = name_edited(named, change, old, new, kind)
                 for difference in differ_pair(was, now, versions.find, named):
                     found[file].add(as_replaced(difference, change), now.row)
-    return {file: _without_repeated(kinds.listed()) for file, kinds in found.items()}
-
-
-def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
-    """Return edits without those of checks that say again how a prompt or a schema was edited.
-
-    A check names no lines of its schema, so it is left out only where nothing else was edited.
-    """
-    told, kinds = set[tuple[str | None, ...]](), set[str]()
-    for each in edits:
-        if match := _TOLD.match(each.subject):
-            told.add((match["kind"], match["rest"], each.was, each.now))
-            kinds.add(match["kind"])
-    if not kinds:
-        return edits
-    is_schema_alone = len(edits) == 2 and kinds == {"schema"}
-    return [
-        each
-        for each in edits
-        if not (match := _TOLD_BY_CHECK.match(each.subject))
-        or not (
-            (match["kind"], match["rest"], each.was, each.now) in told
-            or (is_schema_alone and match["kind"] == "schema")
-        )
-    ]
+    return {file: kinds.listed() for file, kinds in found.items()}
 
 
 def by_subject(
@@ -312,9 +272,6 @@ def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str
     """Return what of these names a difference is of, with the difference as it stands below it."""
     if file in names or not names or difference.subject == RENAMED:
         return file, difference
-    if difference.subject.endswith(EXCHANGED):
-        subject = difference.subject.removesuffix(EXCHANGED)
-        return subject, replace(difference, subject=f"contents{EXCHANGED}")
     used = _OF_USED.match(difference.subject)
     if used and used["name"] in names:
         return used["name"], replace(difference, subject=used["rest"] or "changed")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.case_edits import EXCHANGED
 from evalstore.comparison.version_diff import Difference
 from evalstore.comparison.word_diff import shared_ends
 from evalstore.core.display import (
@@ -106,7 +105,7 @@ def change_text(change: FileChange) -> str:
         cause = _used_text(change)
         edited = " edited:" if cause and not change.reverted else ""
         return f"{cause}{edited} {settled}".lstrip()
-    is_again = not change.reason.rpartition(f"{EXCHANGED}; ")[2].startswith(_NEW_CANDIDATE)
+    is_again = not change.reason.startswith(_NEW_CANDIDATE)
     counts = (
         (change.new, "new"),
         (change.gone, "removed"),
