@@ -173,7 +173,7 @@ def serve_browser(command: Sequence[str], port: int, say: Callable[[str], None])
         import textual_serve.app_service  # noqa: F401
     except ImportError as error:
         raise EvalstoreError(
-            "'view --web' needs textual-serve_browser, which is not installed",
+            "'view --web' needs textual-serve, which is not installed",
             hint="install the extra: pip install 'evalstore[web]'",
         ) from error
     # `exec`: the browser is this process's own child, and knows when it has gone.
