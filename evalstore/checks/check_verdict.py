@@ -211,7 +211,8 @@ _SHOWN = 60
 
 def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     """Run a check; the verdict is `error` if it reaches a limit."""
-    if is_cheap_check(check, size_of(subject), subject.schemas):
+    size = size_of(subject) + (len(as_text(subject.names)) if "expression" in check else 0)
+    if is_cheap_check(check, size, subject.schemas):
         return run_check(check, subject)
     try:
         outcome = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)

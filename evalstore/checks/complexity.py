@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from evalstore.checks.base import CheckInput
+from evalstore.checks.types.expression import is_cheap_expression
 from evalstore.core.display import as_text
 from evalstore.core.values import Json
 from evalstore.files.processes.limited_calls import is_cheap_pattern
@@ -50,6 +51,8 @@ def is_cheap_check(check: Mapping[str, Json], size: int, schemas: Mapping[str, J
         size += len(as_text(check["actual"]))
     if size > _LONG_TEXT:
         return False
+    if kind == "expr":
+        return is_cheap_expression(check["expression"], size + len(as_text(check.get("values"))))
     pattern = check.get("pattern")
     if isinstance(pattern, str) and (
         "verbose" in check.get("flags", ()) or not is_cheap_pattern(pattern, size)

@@ -2,17 +2,21 @@
 
 It has values and names, comparisons, `and`, `or`, `not`, arithmetic, subscripts (`x[0]`),
 `a if b else c`, comprehensions, and calls of the functions and methods listed here. Anything else
-is refused, so that an expression can only access the values that are passed to it.
+is refused, so that an expression can only access the values that are passed to it. Then Python
+evaluates it: names, arithmetic and methods become calls of the functions of this module.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import copy
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
+from types import CodeType
 from typing import Any
 
 from evalstore.checks.base import (
@@ -28,35 +32,23 @@ from evalstore.core.display import shorten
 from evalstore.core.values import Json
 from evalstore.files.fields import is_finite, suggest
 
-MOST_STEPS = 100_000
-"""The most steps of one evaluation: each node and each element that is read costs one."""
-_SCANNED = 1000
-"""Characters that are read in one step."""
-_WRITTEN = 100
-"""Characters that are written in one step."""
-_COPIED = 10
-"""Elements that are copied in one step."""
-_LONGEST_RESULT = 4_000_000
-"""The most characters of a text that is built."""
+_MOST_STEPS = 100_000_000
+"""The most characters that an expression may read or write where it has no limits of time."""
+_LONGEST_RESULT = 100_000
+"""The most characters of a text that is repeated."""
 _MOST_BITS = 10_000
 """The most bits of a whole number that is multiplied."""
 _MOST_DIGITS = 300
 """The most digits for `round`."""
 
-_ORDERS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-}
-_ARITHMETIC: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-    ast.Pow: ("**", operator.pow),
+_ARITHMETIC: Mapping[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "Add": ("+", operator.add),
+    "Sub": ("-", operator.sub),
+    "Mult": ("*", operator.mul),
+    "Div": ("/", operator.truediv),
+    "FloorDiv": ("//", operator.floordiv),
+    "Mod": ("%", operator.mod),
+    "Pow": ("**", operator.pow),
 }
 
 
@@ -67,215 +59,6 @@ class ExpressionError(ValueError):
         super().__init__(f"{message}; {hint}" if hint else message)
         self.message = message
         self.hint = hint
-
-
-class Operations:
-    """The operations of one evaluation, which share its steps."""
-
-    def __init__(self) -> None:
-        self._left = MOST_STEPS
-
-    def spend(self, steps: int = 1) -> None:
-        """Count steps; raises `ExpressionError` when none are left."""
-        self._left -= steps
-        if self._left < 0:
-            raise ExpressionError(f"the expression takes more than {MOST_STEPS:,} steps")
-
-    def _read(self, value: Any) -> None:
-        """Count the steps of reading a text, or the top level of another value."""
-        self.spend(1 + (len(value) // _SCANNED if isinstance(value, str) else 0))
-
-    def _write(self, length: int) -> None:
-        """Count the steps of a text of this length before it is built."""
-        if length > _LONGEST_RESULT:
-            raise ExpressionError(f"the expression makes a text of {length:,} characters")
-        self.spend(length // _WRITTEN)
-
-    def _copied(self, values: Iterable[Any]) -> list[Any]:
-        """Return a new list of these values."""
-        copy = list(values)
-        self.spend(len(copy) // _COPIED)
-        return copy
-
-    def same(self, left: Any, right: Any) -> bool:
-        """Return whether two values are equal, as in Python."""
-        self._read(left)
-        if isinstance(left, list | tuple):
-            return (
-                type(left) is type(right)
-                and len(left) == len(right)
-                and all(map(self.same, left, right))
-            )
-        if isinstance(left, dict):
-            return (
-                isinstance(right, dict)
-                and len(left) == len(right)
-                and all(
-                    key in right and self.same(element, right[key]) for key, element in left.items()
-                )
-            )
-        return not isinstance(right, list | tuple | dict) and bool(left == right)
-
-    def contains(self, container: Any, value: Any) -> bool:
-        """Return whether a text contains a text, a list an element, or a mapping a key."""
-        self._read(container)
-        if isinstance(container, str):
-            if not isinstance(value, str):
-                raise TypeError(f"{kind_of(value)} cannot be part of a text")
-            return value in container
-        if isinstance(container, dict):
-            return hashable_key(value) in container
-        return any(self.same(value, element) for element in elements_of(container))
-
-    def order(self, operation: ast.cmpop, left: Any, right: Any) -> bool:
-        """Return whether one text, or one number, is less or more than another."""
-        sign, holds = _ORDERS[type(operation)]
-        self._read(left)
-        self._read(right)
-        if not _are(str, left, right) and not _are((int, float), left, right):
-            raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be compared")
-        return holds(left, right)
-
-    def arithmetic(self, operation: ast.operator, left: Any, right: Any) -> Any:
-        """Return the result of an operator on numbers, or of joining or repeating sequences."""
-        sign, compute = _ARITHMETIC[type(operation)]
-        if sign == "+" and _are(str, left, right):
-            self._write(len(left) + len(right))
-            return left + right
-        if sign == "+" and _are(list, left, right):
-            self.spend((len(left) + len(right)) // _COPIED)
-            return left + right
-        if sign == "*" and isinstance(left, int) and isinstance(right, str):
-            left, right = right, left
-        if sign == "*" and isinstance(left, str) and isinstance(right, int):
-            self._write(len(left) * max(right, 0))
-            return left * right
-        if not _are((int, float), left, right):
-            raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be computed")
-        if sign in ("*", "**") and _are(int, left, right):
-            size = left.bit_length()
-            bits = size + right.bit_length() if sign == "*" else size * max(right, 0)
-            if bits > _MOST_BITS:
-                raise ExpressionError("the expression makes a number that is too large")
-        result = compute(left, right)
-        if isinstance(result, complex):
-            raise TypeError("the result is a complex number")
-        return result
-
-    def part(self, value: Any, at: Any) -> Any:
-        """Return an element by its number, a value by its key, or a part by a slice."""
-        if isinstance(value, dict):
-            return value[hashable_key(at)]
-        element = elements_of(value)[at]
-        if isinstance(at, slice):
-            self.spend(len(element) // (_WRITTEN if isinstance(element, str) else _COPIED))
-        return element
-
-    def holds_for(self, name: str, values: Iterable[Any]) -> bool:
-        """Return the result of `any` or `all`; values are computed only as needed."""
-        is_any = name == "any"
-        for value in values:
-            self.spend()
-            if bool(value) is is_any:
-                return is_any
-        return not is_any
-
-    def function(self, name: str, arguments: list[Any], named: Mapping[str, Any]) -> Any:
-        """Return the result of a function."""
-        value = arguments[0]
-        match name:
-            case "len":
-                return len(elements_of(value))
-            case "min" | "max":
-                values = self._comparable(elements_of(value) if len(arguments) == 1 else arguments)
-                if not values and "default" in named:
-                    return named["default"]
-                return min(values) if name == "min" else max(values)
-            case "sorted":
-                values = self._comparable(elements_of(value))
-                return sorted(values, reverse=bool(named.get("reverse")))
-            case "sum":
-                values = self._copied(elements_of(value))
-                self.spend(len(values))
-                return sum(number_of(number, "sum") for number in values)
-            case "abs":
-                return abs(number_of(value, "abs"))
-            case "round":
-                digits = arguments[1] if len(arguments) > 1 else None
-                if digits is not None and abs(number_of(digits, "round")) > _MOST_DIGITS:
-                    raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
-                return round(number_of(value, "round"), digits)
-            case "bool":
-                return bool(value)
-        self._read(value)
-        if isinstance(value, list | tuple | dict):
-            raise TypeError(f"{name} takes a text or a number, not {kind_of(value)}")
-        result = {"str": str, "int": int, "float": float}[name](value)
-        if name == "float" and not is_finite(result):
-            raise ValueError(f"float takes a finite number, not {value}")
-        return result
-
-    def _comparable(self, values: Iterable[Any]) -> list[Any]:
-        """Return a list of only numbers or only texts; costs as many steps as sorting it."""
-        copy = self._copied(values)
-        rounds = len(copy).bit_length()
-        for element in copy:
-            self.spend(rounds * (1 + (len(element) // _SCANNED if isinstance(element, str) else 0)))
-        if not _are(str, *copy) and not _are((int, float), *copy):
-            raise TypeError("only texts or only numbers can be compared")
-        return copy
-
-    def method(self, value: Any, name: str, arguments: list[Any]) -> Any:
-        """Return the result of a method of a text, a list or a mapping."""
-        has_method = isinstance(value, METHODS[name][3])
-        if not has_method:
-            raise TypeError(f"{kind_of(value)} has no '{name}'")
-        self._read(value)
-        if isinstance(value, dict):
-            if name == "get":
-                return value.get(hashable_key(arguments[0]), *arguments[1:])
-            return self._copied(getattr(value, name)())
-        if isinstance(value, list | tuple):
-            return sum(self.same(arguments[0], element) for element in value)
-        return self._text_method(value, name, arguments)
-
-    def _text_method(self, text: str, name: str, arguments: list[Any]) -> Any:
-        match name, arguments:
-            case "join", [values]:
-                texts = self._copied(elements_of(values))
-                self._write(sum(map(len, texts)) + len(text) * len(texts))
-                return text.join(texts)
-            case "replace", [str(old), str(new), *_]:
-                count = text.count(old) if len(new) > len(old) else 0
-                self._write(len(text) + count * (len(new) - len(old)))
-            case "strip", [str(characters)]:
-                self.spend(len(text) * len(characters) // _SCANNED)
-            case "split", _:
-                return self._copied(text.split(*arguments))
-            case (("lower" | "upper"), _):
-                self._write(len(text))
-        return getattr(text, name)(*arguments)
-
-
-def elements_of(value: Any) -> Any:
-    """Return a value that has elements; raises `TypeError` for any other."""
-    if not isinstance(value, str | list | tuple | dict):
-        raise TypeError(f"{kind_of(value)} has no elements")
-    return value
-
-
-def number_of(value: Any, function: str) -> Any:
-    """Return a value that is a number (true is 1, as in Python); raises `TypeError`."""
-    if not isinstance(value, int | float):
-        raise TypeError(f"{function} takes a number, not {kind_of(value)}")
-    return value
-
-
-def hashable_key(value: Any) -> Any:
-    """Return a value that can be a key."""
-    if isinstance(value, list | tuple | dict):
-        raise TypeError(f"{kind_of(value)} cannot be a key")
-    return value
 
 
 def kind_of(value: Json) -> str:
@@ -289,10 +72,6 @@ def kind_of(value: Json) -> str:
     if isinstance(value, dict):
         return "a mapping"
     return "a list" if isinstance(value, list | tuple) else "a number"
-
-
-def _are(kind: type | tuple[type, ...], *values: Any) -> bool:
-    return all(isinstance(value, kind) for value in values)
 
 
 _LONGEST = 2000
@@ -495,7 +274,7 @@ def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
             hint = suggest(name, [*_OF_ANSWER, *subject.names], "names")
             raise ExpressionError(f"the expression uses '{name}', which is not known", hint)
     look_up = cache(lambda name: _look_up(name, subject))
-    result = evaluate(read_expression(source), look_up)
+    result = evaluate(source, look_up)
     if result is True and not check.get("not"):
         return CheckFinding(1.0)
     if isinstance(result, bool):
@@ -545,154 +324,166 @@ def _brief(number: float) -> str:
     return f"{number:.4g}" if not abs(number) > 1e300 else "a large number"
 
 
-KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}
+# --- evaluation
 
-
-_CONSTANTS = 200
+_LONGEST_MESSAGE = 200
 """The most characters of Python's message about an error."""
 
 
-def evaluate(tree: ast.expr, look_up: Callable[[str], Json]) -> Any:
+def evaluate(source: str, look_up: Callable[[str], Json]) -> Any:
     """Return the value of an expression; raises `ExpressionError`. Names are looked up lazily."""
     try:
-        return _Evaluation(look_up).value(tree, {})
+        return eval(_compiled(source), {**_SCOPE, "#value": look_up})
     except ExpressionError:
         raise
     except RecursionError:
         raise ExpressionError("the values of the expression are nested too deeply") from None
     except KeyError as error:
-        words = f"unknown key {str(error)[:_CONSTANTS]}"
-    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
-        words = str(error)[:_CONSTANTS] or type(error).__name__
+        words = f"unknown key {str(error)[:_LONGEST_MESSAGE]}"
+    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, SyntaxError) as error:
+        words = str(error)[:_LONGEST_MESSAGE] or type(error).__name__
     raise ExpressionError(f"the expression cannot be computed: {words}")
 
 
-class _Evaluation:
-    """One evaluation of an expression."""
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> CodeType:
+    tree = ast.Expression(_Translation().visit(copy.deepcopy(read_expression(source))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(ast.fix_missing_locations(tree), "<expression>", "eval")
 
-    def __init__(self, look_up: Callable[[str], Json]) -> None:
-        self._look_up = look_up
-        self._do = Operations()
 
-    def value(self, node: ast.expr, local: Mapping[str, Any]) -> Any:
-        """Return the value of a node; `local` are the names of the comprehensions around it."""
-        self._do.spend()
-        match node:
-            case ast.Constant():
-                return node.value
-            case ast.Name():
-                return local[node.id] if node.id in local else self._look_up(node.id)
-            case ast.Compare():
-                return self._comparison(node, local)
-            case ast.Call():
-                return self._call(node, local)
-            case ast.Subscript():
-                value = self.value(node.value, local)
-                return self._do.part(value, self._place(node.slice, local))
-            case ast.BoolOp():
-                return self._junction(node, local)
-            case ast.BinOp():
-                left, right = self.value(node.left, local), self.value(node.right, local)
-                return self._do.arithmetic(node.op, left, right)
-            case ast.UnaryOp(op=ast.Not()):
-                return not self.value(node.operand, local)
-            case ast.UnaryOp():
-                number = number_of(self.value(node.operand, local), "a sign")
-                return -number if isinstance(node.op, ast.USub) else +number
-            case ast.IfExp():
-                chosen = node.body if self.value(node.test, local) else node.orelse
-                return self.value(chosen, local)
-            case ast.List() | ast.Set():
-                return [self.value(elt, local) for elt in node.elts]
-            case ast.Tuple():
-                return tuple([self.value(elt, local) for elt in node.elts])
-            case ast.Dict():
-                return {
-                    hashable_key(self.value(key, local)): self.value(value, local)
-                    for key, value in zip(node.keys, node.values, strict=True)
-                    if key is not None
-                }
-            case ast.ListComp() | ast.GeneratorExp():
-                return list(self._each(node.elt, node.generators, local))
-        raise ExpressionError(f"the expression uses {type(node).__name__}, which is not known")
+class _Translation(ast.NodeTransformer):
+    """Makes names, arithmetic and calls to calls of `_SCOPE`, whose names nobody can write."""
 
-    def _place(self, node: ast.expr, local: Mapping[str, Any]) -> Any:
-        if not isinstance(node, ast.Slice):
-            return self.value(node, local)
-        ends = (node.lower, node.upper, node.step)
-        return slice(*(None if end is None else self.value(end, local) for end in ends))
+    def __init__(self) -> None:
+        self._local: frozenset[str] = frozenset()
+        """The names that comprehensions give to their elements."""
 
-    def _junction(self, node: ast.BoolOp, local: Mapping[str, Any]) -> Any:
-        """Return the value of an `and` or an `or`, without evaluating unnecessary operands."""
-        value: Any = None
-        for operand in node.values:
-            value = self.value(operand, local)
-            if bool(value) is isinstance(node.op, ast.Or):
-                break
-        return value
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return node if node.id in self._local else _call("value", [ast.Constant(node.id)])
 
-    def _comparison(self, node: ast.Compare, local: Mapping[str, Any]) -> bool:
-        left = self.value(node.left, local)
-        for operation, following in zip(node.ops, node.comparators, strict=True):
-            right = self.value(following, local)
-            if not self._holds(operation, left, right):
-                return False
-            left = right
-        return True
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        return ast.List([self.visit(element) for element in node.elts], ast.Load())
 
-    def _holds(self, operation: ast.cmpop, left: Any, right: Any) -> bool:
-        match operation:
-            case ast.Eq() | ast.NotEq():
-                return self._do.same(left, right) is isinstance(operation, ast.Eq)
-            case ast.In() | ast.NotIn():
-                return self._do.contains(right, left) is isinstance(operation, ast.In)
-            case ast.Is() | ast.IsNot():
-                return (left is right) is isinstance(operation, ast.Is)
-        return self._do.order(operation, left, right)
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        sides = [self.visit(node.left), self.visit(node.right)]
+        return _call("arithmetic", [ast.Constant(type(node.op).__name__), *sides])
 
-    def _each(
-        self, element: ast.expr, loops: list[ast.comprehension], local: Mapping[str, Any]
-    ) -> Iterator[Any]:
-        """Yield the values of a comprehension, made one at a time."""
-        first, *others = loops
-        for value in elements_of(self.value(first.iter, local)):
-            self._do.spend()
-            inner = {**local, **_bound(first.target, value)}
-            if all(self.value(condition, inner) for condition in first.ifs):
-                if others:
-                    yield from self._each(element, others, inner)
-                else:
-                    yield self.value(element, inner)
-
-    def _call(self, node: ast.Call, local: Mapping[str, Any]) -> Any:
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        arguments = [self.visit(argument) for argument in node.args]
         if isinstance(node.func, ast.Attribute):
-            value = self.value(node.func.value, local)
-            arguments = [self.value(arg, local) for arg in node.args]
-            return self._do.method(value, node.func.attr, arguments)
-        assert isinstance(node.func, ast.Name)
-        name = node.func.id
-        if name in ("any", "all"):
-            return self._do.holds_for(name, self._lazily(node.args[0], local))
-        arguments = [self.value(arg, local) for arg in node.args]
-        named = {str(keyword.arg): self.value(keyword.value, local) for keyword in node.keywords}
-        return self._do.function(name, arguments, named)
+            value = self.visit(node.func.value)
+            return _call("method", [ast.Constant(node.func.attr), value, *arguments])
+        named = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
+        return _call(_called(node), arguments, named)
 
-    def _lazily(self, node: ast.expr, local: Mapping[str, Any]) -> Iterable[Any]:
-        if isinstance(node, ast.GeneratorExp):
-            return self._each(node.elt, node.generators, local)
-        values: Iterable[Any] = elements_of(self.value(node, local))
-        return values
+    def visit_ListComp(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+        around = self._local
+        for loop in node.generators:
+            loop.iter = self.visit(loop.iter)
+            self._local |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+            loop.ifs = [self.visit(condition) for condition in loop.ifs]
+        node.elt = self.visit(node.elt)
+        self._local = around
+        return node
+
+    visit_GeneratorExp = visit_ListComp  # noqa: N815 - the interface of `ast`
 
 
-def _bound(target: ast.expr, value: Any) -> dict[str, Any]:
-    """Return the names that the target of a loop binds, with their values."""
-    if isinstance(target, ast.Name):
-        return {target.id: value}
-    assert isinstance(target, ast.Tuple)
-    if not isinstance(value, list | tuple) or len(value) != len(target.elts):
-        raise ValueError(f"{kind_of(value)} cannot be taken as {len(target.elts)} values")
-    return {
-        name: inner
-        for inner_target, part in zip(target.elts, value, strict=True)
-        for name, inner in _bound(inner_target, part).items()
-    }
+def _call(name: str, arguments: list[ast.expr], named: Iterable[ast.keyword] = ()) -> ast.Call:
+    return ast.Call(ast.Name(f"#{name}", ast.Load()), arguments, [*named])
+
+
+def _compute(name: str, left: Any, right: Any) -> Any:
+    """Return the result of an operator on numbers, or of joining or repeating sequences."""
+    sign, compute = _ARITHMETIC[name]
+    if sign == "*" and isinstance(left, int) and isinstance(right, str):
+        left, right = right, left
+    if sign == "*" and isinstance(left, str) and isinstance(right, int):
+        if len(left) * right > _LONGEST_RESULT:
+            raise ExpressionError(
+                f"the expression makes a text of {len(left) * right:,} characters"
+            )
+        return left * right
+    kinds = ((int, float), str, list) if sign == "+" else ((int, float),)
+    if not any(isinstance(left, kind) and isinstance(right, kind) for kind in kinds):
+        raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be computed")
+    if sign in ("*", "**") and isinstance(left, int) and isinstance(right, int):
+        size = left.bit_length()
+        if (size + right.bit_length() if sign == "*" else size * max(right, 0)) > _MOST_BITS:
+            raise ExpressionError("the expression makes a number that is too large")
+    result = compute(left, right)
+    if isinstance(result, complex):
+        raise TypeError("the result is a complex number")
+    return result
+
+
+def _call_method(name: str, value: Any, *arguments: Any) -> Any:
+    """Return the result of a method of a text, a list or a mapping."""
+    if not isinstance(value, METHODS[name][3]):
+        raise TypeError(f"{kind_of(value)} has no '{name}'")
+    result = getattr(value, name)(*arguments)
+    return [*result] if name in ("keys", "values", "items") else result
+
+
+def _as_float(value: Any) -> float:
+    number = float(value)
+    if not is_finite(number):
+        raise ValueError(f"float takes a finite number, not {value}")
+    return number
+
+
+def _as_str(value: Any) -> str:
+    if isinstance(value, list | tuple | dict):
+        raise TypeError(f"str takes a text or a number, not {kind_of(value)}")
+    return str(value)
+
+
+def _rounded(number: Any, digits: Any = None) -> Any:
+    if digits is not None and abs(digits) > _MOST_DIGITS:
+        raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
+    return round(number, digits)
+
+
+_SCOPE: Mapping[str, Any] = {
+    "__builtins__": {},
+    **{f"#{name}": getattr(builtins, name) for name in FUNCTIONS},
+    "#float": _as_float,
+    "#str": _as_str,
+    "#round": _rounded,
+    "#arithmetic": _compute,
+    "#method": _call_method,
+}
+"""What an evaluation can call; the name of each begins with a sign that no expression can have."""
+
+
+# --- cost
+
+
+def is_cheap_expression(source: str, size: int) -> bool:
+    """Return whether an expression reads and writes little, with values of so many characters.
+
+    Each comprehension may do all that is in it for each element, and `join`, `replace` and `strip`
+    may repeat one value for each character of another.
+    """
+    nodes, power = _growth(source)
+    return bool(nodes * (size + len(source)) ** power <= _MOST_STEPS)
+
+
+@lru_cache(maxsize=256)
+def _growth(source: str) -> tuple[int, int]:
+    """Return the number of nodes, and by which power of the size the work grows."""
+    nodes = [*ast.walk(read_expression(source))]
+    loops = sum(isinstance(node, ast.comprehension) for node in nodes)
+    repeats = sum(isinstance(node, ast.Mult) for node in nodes)
+    methods = [
+        node.func.attr
+        for node in nodes
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute)
+    ]
+    products = sum(name in ("join", "replace", "strip") for name in methods)
+    return len(nodes), 1 + products + loops * (1 + repeats)
+
+
+KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}

@@ -30,6 +30,7 @@ from evalstore.checks.judge_replies import (
 from evalstore.checks.types.judge import without_judge
 from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.core import deserialize
+from evalstore.core.display import as_text
 from evalstore.core.errors import NotRunError
 from evalstore.core.results import Evaluation, Session
 from evalstore.core.values import Json, Message, Reply, Request, Text
@@ -232,7 +233,9 @@ class EvaluatorCaller:
     def are_slow(self, evaluation: str, sessions: Sequence[Session]) -> bool:
         """Return whether the checks of an evaluation version may be slow on these sessions."""
         checks = self._contents.content("evaluation", evaluation).get("checks", ())
-        size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
+        turns = [turn for session in sessions for turn in session.turns]
+        size = sum([len(turn.text or "") for turn in turns])
+        size += sum([len(as_text(call.arguments)) for turn in turns for call in turn.tool_calls])
         return not all(self._is_quick(check, size) for check in checks)
 
     def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
