@@ -31,7 +31,7 @@ _OF_SCREENS = "interfaces.tui"
 
 DRAWN = """
 core.batches: SIZE SMALL_SIZE
-runs.execution.plan_execution: _CLAIMED_AT_ONCE
+runs.execution.executor: _CLAIMED_AT_ONCE
 files.temporary_list: _FEW
 interfaces.html.case_data: CASES_IN_A_BLOCK
 results.grep: _KEPT_PLACES

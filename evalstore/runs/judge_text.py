@@ -29,18 +29,16 @@ from evalstore.core.values import (
     Verdict,
 )
 from evalstore.planning.cells import StreamedCells, place_cases
-from evalstore.planning.estimate import PriceSums
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.path_history import bounds_of
 from evalstore.planning.plan import Plan
-from evalstore.planning.planner import Scope, plan_cells
+from evalstore.planning.planner import Scope
 from evalstore.planning.project import Project
-from evalstore.planning.reasons import Explainer
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.runs.run_preview import PlanTotals, get_leave
+from evalstore.runs.run_preview import Plans, get_leave
 
 _OF_FILES = (JUDGE, "python")
 """The checks that only a test file can have."""
@@ -97,8 +95,9 @@ def judge_text(
         cells = _make_cells(project, case, selection)
         bounds = bounds_of(selection, project.settings, judge_only=True, begun=clock.now())
         scope = Scope(cells, *bounds, (), None, judge_only=False, run_started=math.inf)
-        plan = plan_cells(project, scope, [*cells])
-        outcome, (result,) = _carry_out(project, plan, contents, options, listener)
+        plans = Plans(project, scope)
+        outcome, (result,) = _carry_out(project, plans, contents, options, listener)
+        (plan,) = plans.take()
         return _describe(project, plan, outcome, result, selection)
 
 
@@ -174,34 +173,32 @@ def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> St
 
 def _carry_out(
     project: Project,
-    plan: Plan,
+    plans: Plans,
     contents: dict[str, tuple[str, str]],
     options: RunOptions,
     listener: ProgressListener,
 ) -> tuple[ExecutionCounts, list[CellResult]]:
     """Return the outcome and the result of the plan, after what is missing has been done."""
-    rule = project.settings.verdict
-    survey = PlanTotals()
-    survey.add(plan)
+    results: list[CellResult] = []
+
+    def finish(plan: Plan, outcome: ExecutionCounts) -> None:
+        rule = project.settings.verdict
+        results.extend(compute_results(plan, rule, outcome.sessions, outcome.votes))
+
+    survey = plans.survey(lambda plan: None)
     if survey.is_empty:
-        return ExecutionCounts(), compute_results(plan, rule)
+        for plan in plans.take():
+            finish(plan, ExecutionCounts())
+        return ExecutionCounts(), results
     from evalstore.runs.run_control import carry_out_plans
 
-    def price() -> float | None:
-        prices = PriceSums(project)
-        prices.add(Explainer(project).asks(plan), plan.judgements)
-        return prices.finish().usd
-
-    get_leave(project, survey, price, options, listener)
+    get_leave(project, survey, plans.price, options, listener)
     project.store.ensure_versions(
         {**project.reading.contents, **project.contents, **contents}, project.reading.blobs
     )
-    results: list[CellResult] = []
-
-    def finish(done: Plan, outcome: ExecutionCounts) -> None:
-        results.extend(compute_results(done, rule, outcome.sessions, outcome.votes))
-
-    outcome, _ = carry_out_plans(project, survey, [plan], finish, clock.Clock(), options, listener)
+    outcome, _ = carry_out_plans(
+        project, survey, plans.take(), finish, clock.Clock(), options, listener
+    )
     return outcome, results
 
 

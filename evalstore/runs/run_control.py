@@ -18,7 +18,7 @@ from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
 from evalstore.planning.results import compute_results
-from evalstore.runs.execution.endpoints import EndpointPool
+from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Limits, RunEnvironment
@@ -51,12 +51,21 @@ def carry_out_plans(
     the shares of the other runners of a `shared` run; None if another one will record it.
     """
     settings = project.settings
-    endpoints = EndpointPool(project, lambda question: bool(listener.agrees(question)))
-    endpoints.require_keys(survey.candidates, survey.judges)
+    folder = project.location.keys_folder or project.workspace.root
+    agrees = listener.agrees
+    providers = ProviderPool(folder, project.reading, lambda question: bool(agrees(question)))
+    models = {id: project.find_model(id, "models") for id in survey.models}
+    providers.require_keys(models.values())
     executor = Executor(
         project.store,
-        endpoints.candidates(survey.candidates),
-        endpoints.judges(survey.judges),
+        {
+            id: providers.endpoint(models[candidate.id], "candidate", None)
+            for id, candidate in survey.candidates.items()
+        },
+        {
+            id: providers.endpoint(models[judge.id], "evaluator", judge.temperature)
+            for id, judge in survey.judges.items()
+        },
         Limits(
             concurrency=options.concurrency or settings.concurrency,
             timeout=options.timeout or settings.timeout,
@@ -79,7 +88,7 @@ def carry_out_plans(
         allows=project.code.allows,
         shared=shared,
     )
-    for note in endpoints.notes:
+    for note in providers.notes:
         listener.note(note)
     listener.start(survey.asks, survey.judgements)
     longest = settings.max_time if options.max_time is None else options.max_time
@@ -89,7 +98,7 @@ def carry_out_plans(
         with _StopSignals() as signals:
             shares = asyncio.run(
                 _run_until_stopped(
-                    executor, plans, finish, listener, longest, signals, shared, endpoints.notes
+                    executor, plans, finish, listener, longest, signals, shared, providers.notes
                 )
             )
         executor.outcome.interrupted |= signals.have_come

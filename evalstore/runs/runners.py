@@ -138,15 +138,10 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
     if recorded := find_recorded(store, name):
         return recorded
-    at_work, left_behind = (
-        ", ".join(run.id[:8] for run in runs if run.is_silent == is_left and not run.error)
-        for is_left in (False, True)
-    )
-    hints = [f"runs in progress are {at_work}"] if at_work else []
-    hints += [f"abandoned runs are {left_behind}"] if left_behind else []
+    known = ", ".join(run.id[:8] for run in runs if not run.error)
     raise RevisionError(
         f"no run in progress is called '{name}' in the store '{store.path}'",
-        hint="; ".join(hints) or "'evalstore run' begins one",
+        hint=f"those that can be joined are {known}" if known else "'evalstore run' begins one",
     )
 
 
@@ -216,10 +211,6 @@ _CONNECT_SECONDS = 10
 _PASSWORD_HINT = "each worker needs PGPASSWORD or ~/.pgpass"
 _STORE = "EVALSTORE_STORE"
 """The variable of a worker that may have the address with its secrets."""
-_OF_ALL = "all"
-"""The topic of dask's scheduler that tells which workers come and go."""
-_KILLED = "KilledWorker"
-"""The error of a task that several workers were lost with."""
 _SAID = "the password of the store is not sent through dask"
 
 
@@ -255,7 +246,6 @@ class DaskRunners(_Runners):
         try:
             self._connect()
             self._client.subscribe_topic(_topic(run), self._show_event)
-            self._client.subscribe_topic(_OF_ALL, self._watch_workers)
             workers = [*self._client.scheduler_info(n_workers=-1)["workers"]]
             count = self._count or len(workers) or 1
             for number in range(count):
@@ -292,7 +282,6 @@ class DaskRunners(_Runners):
         with suppress(Exception):  # the scheduler may be gone, and the run is recorded
             if self._client:
                 if self._tasks:
-                    self._client.unsubscribe_topic(_OF_ALL)  # else its end is told to itself
                     self._client.cancel(self._tasks, force=True)
                 self._client.close(timeout=_CONNECT_SECONDS)
         with suppress(Exception):
@@ -336,8 +325,6 @@ class DaskRunners(_Runners):
                     self._show(f"hint: {problem['hint']}")
         elif task.status == "error":
             error = task.exception()
-            if type(error).__name__ == _KILLED:
-                return  # the loss of each of its workers was told
             self._show(f"a worker could not take part: {_first_line(error)}")
             if isinstance(error, ImportError):
                 self._show("hint: install the same version of evalstore on all workers")
@@ -349,15 +336,6 @@ class DaskRunners(_Runners):
 
     def _show_event(self, event: tuple[float, Any]) -> None:
         self._show(str(event[1]))
-
-    def _watch_workers(self, event: tuple[float, Any]) -> None:
-        """Show that a worker is gone which took part."""
-        happened = event[1]
-        own = {task.key for task in self._tasks}
-        if not own.isdisjoint(happened.get("processing-tasks", ())):
-            end = "has left" if happened["expected"] else "was lost"
-            worker = happened["worker"]
-            self._show(f"a worker of dask {end} ({worker}): the other runners do its work")
 
 
 @contextmanager

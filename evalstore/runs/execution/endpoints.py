@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from evalstore.core.clock import today
 from evalstore.core.display import shorten
 from evalstore.files.atomic_write import default_place
 from evalstore.files.processes.application import Application
-from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.participants import find
-from evalstore.planning.project import Project
 from evalstore.providers import Provider, open_provider
 from evalstore.runs.execution.key_access import (
     KeyAccess,
-    ProviderAccess,
-    collect_refused,
-    combine_refusals,
     find_missing_key,
+    find_refusal,
     find_variables,
     named_variables,
     read_environment,
@@ -26,7 +22,7 @@ from evalstore.runs.execution.key_access import (
 )
 from evalstore.runs.execution.limits.rate_limiter import Account
 from evalstore.runs.execution.model_calls import Endpoint
-from evalstore.workspace.model_files import Model, Part, ProviderFile
+from evalstore.workspace.model_files import Model, Part
 from evalstore.workspace.reader import Reading
 from evalstore.workspace.trust import TrustList
 
@@ -43,14 +39,23 @@ class ProviderPool:
         self.environment = read_environment(root, named)
         self.notes: list[str] = [*self.environment.warnings]
         """Notes for the user before the first call."""
-        self._keys = KeyAccess(self.environment, agrees)
+        self.keys = KeyAccess(self.environment, agrees)
         self._currencies = reading.currencies
         self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
+
+    def require_keys(self, models: Collection[Model]) -> None:
+        """Raise an error with all keys that may not be sent to their hosts, or that are not set.
+
+        The former is a `KeyNotAllowedError`. A key that may not be needed does not count.
+        """
+        if refused := find_refusal(self.keys, models):
+            raise refused
+        require_set(models, self.environment)
 
     def endpoint(self, model: Model, part: Part, temperature: float | None) -> Endpoint:
         """Return the endpoint of a model; raises `EvalstoreError` when it cannot be called."""
         provider = model.provider
-        access = self.find_access(provider)
+        access = self.keys.find(provider)
         missing = find_missing_key(provider, self.environment)
         if missing and missing.variable:
             self._note(f"{missing.message}, so '{model.id}' is called without a key")
@@ -119,10 +124,6 @@ class ProviderPool:
             return None
         return f"{shorten(application.code)} is not trusted on this machine"
 
-    def find_access(self, provider: ProviderFile) -> ProviderAccess:
-        """Return the address and key of a provider; raises `KeyNotAllowedError`."""
-        return self._keys.find(provider)
-
     def _note(self, note: str) -> None:
         self.notes += [] if note in self.notes else [note]
 
@@ -130,43 +131,3 @@ class ProviderPool:
         """Close every provider that was opened."""
         for provider, _ in self._open.values():
             await provider.close()
-
-
-class EndpointPool(ProviderPool):
-    """Opens the endpoints that a plan needs."""
-
-    def __init__(self, project: Project, agrees: Callable[[str], bool]) -> None:
-        folder = project.location.keys_folder or project.workspace.root
-        super().__init__(folder, project.reading, agrees)
-        self.project = project
-
-    def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
-        """Raise an error with all keys that may not be sent to their hosts, or that are not set.
-
-        The former is a `KeyNotAllowedError`. A key that may not be needed does not count.
-        """
-        ids = [
-            *(candidate.id for candidate in used.values()),
-            *(judge.id for judge in judges.values()),
-        ]
-        models = [self.project.find_model(id, "models") for id in dict.fromkeys(ids)]
-        if refused := collect_refused(self._keys, models):
-            raise combine_refusals(refused)
-        require_set(models, self.environment)
-
-    def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:
-        """Return the endpoints of candidates by display id."""
-        return {
-            id: self.endpoint(
-                self.project.find_model(candidate.id, "candidates"), "candidate", None
-            )
-            for id, candidate in used.items()
-        }
-
-    def judges(self, used: Mapping[str, Judge]) -> dict[str, Endpoint]:
-        """Return the endpoints of judges by evaluator id."""
-        endpoints = {}
-        for id, judge in used.items():
-            model = self.project.find_model(judge.id, "evaluators")
-            endpoints[id] = self.endpoint(model, "evaluator", judge.temperature)
-        return endpoints

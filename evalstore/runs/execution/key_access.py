@@ -21,7 +21,6 @@ from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, 
 from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
 from evalstore.workspace.folder import read_env_files
 from evalstore.workspace.model_files import Model, ProviderFile
-from evalstore.workspace.reader import Reading
 from evalstore.workspace.trust import ALLOWED_VARIABLES, Grant, TrustList, read_allowed
 
 _KEY_ENDS = ("_KEY", "_TOKEN")
@@ -374,38 +373,19 @@ def _join_names(words: Sequence[str]) -> str:
 # --- variables that a command would send to hosts that are not allowed
 
 
-def find_refused_keys(
-    root: Path, reading: Reading, models: Iterable[Model]
-) -> list[KeyNotAllowedError]:
-    """Return the refused keys of these models, each once, without asking the user."""
-    called = [model for model in models if model.provider.type != SCRIPTED]
-    if not called:
-        return []
-    try:
-        named = named_variables((*reading.models.values(), *called))
-        keys = KeyAccess(read_environment(root, named))
-    except EvalstoreError:  # the run reports errors in files of keys
-        return []
-    return collect_refused(keys, called)
-
-
-def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllowedError]:
-    """Return the refused keys of these models, each once."""
-    refused: dict[tuple[str, str], KeyNotAllowedError] = {}
+def find_refusal(keys: KeyAccess, models: Iterable[Model]) -> KeyNotAllowedError | None:
+    """Return an error about the refused keys of these models, whose hint allows all of them."""
+    found: dict[tuple[str, str], KeyNotAllowedError] = {}
     for model in models:
         try:
             keys.find(model.provider)
         except KeyNotAllowedError as error:
-            refused.setdefault((error.variable, error.host), error)
+            found.setdefault((error.variable, error.host), error)
         except EvalstoreError:  # opening the provider reports the error
             continue
-    return list(refused.values())
-
-
-def combine_refusals(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
-    """Combine all refusals into one error, whose hint allows all of them."""
-    if len(refused) == 1:
-        return refused[0]
+    refused = [*found.values()]
+    if len(refused) <= 1:
+        return refused[0] if refused else None
     listed = ", ".join(
         f"{error.variable} to {error.host} (provider '{error.provider}')" for error in refused
     )

@@ -15,7 +15,6 @@ from collections.abc import (
     Container,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
     Set,
 )
@@ -26,9 +25,9 @@ from itertools import chain
 from evalstore.core import hashing
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import clip, plural
+from evalstore.core.errors import EvalstoreError
 from evalstore.core.hashing import subject_of
-from evalstore.core.results import Session
-from evalstore.core.values import RECORDED, Case, OutgoingMessage, Question
+from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, batches, is_short
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
@@ -56,8 +55,8 @@ from evalstore.planning.status_report import (
     Status,
     find_stored_outcomes,
 )
-from evalstore.providers.base import SCRIPTED, ProviderError
-from evalstore.providers.script import ScriptEntry, read_entry
+from evalstore.providers.base import SCRIPTED
+from evalstore.providers.script import read_entry
 from evalstore.results.edits.edited_files import FileChanges, FileItems
 from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.judgement_changes import (
@@ -67,9 +66,8 @@ from evalstore.results.judgement_changes import (
 from evalstore.results.labels import NewLabels, PersonLabel, read_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
-from evalstore.store import Store
 from evalstore.store.driver import note_reached
-from evalstore.store.results import RowResults, iterate_entries, read_cells
+from evalstore.store.results import RowResults, read_cells
 from evalstore.store.shared_runs import find_runs_in_progress
 from evalstore.store.trees.tree_nodes import RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
@@ -82,88 +80,26 @@ _SHOWN = 30
 
 
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
-    """Warn of the models in use whose scripts were edited and whose earlier answers count.
+    """Warn of the models in use whose scripts lack entries that they had when they were called.
 
-    Not if all are asked again. The answers of a judge are not looked for: each edit counts there.
+    Not if all are asked again. An entry that was added is no edit.
     """
     scripted = {} if selection.refresh else _find_scripted(project, selection)
     noted = _read(project.workspace) if scripted else {}
-    judges = {each.model for each in project.judges(selection)} if noted else set()
-    edited = dict[str, Model]()
     for version, model in scripted.items():
-        now = _hash_script(model)
-        others = noted.get(version, set()) - {now}
-        if version in judges:  # adding an entry is not an edit
-            others = {it for it in others if not set(it.split()) <= set(now.split())}
-        if others:
-            edited[version] = model
-    asked = {version: model for version, model in edited.items() if version not in judges}
-    outdated = judges | (_find_outdated(project.store, asked) if asked else set())
-    for model in (model for version, model in edited.items() if version in outdated):
-        project.warn(
-            f"the 'responses' of '{model.id}' have changed since its stored answers; "
-            f"'extraIdentifier: {_next_identifier(model)}' in "
-            f"{project.reading.model_files.get(model.id, 'its file')} asks again"
-        )
-
-
-def _find_outdated(store: Store, models: Mapping[str, Model]) -> set[str]:
-    """Return the versions of models with a stored answer that they would not give now.
-
-    The answers are those of the runs since the last whole one.
-    """
-    from evalstore.runs.execution.content_cache import ContentCache
-    from evalstore.runs.execution.request_builder import build_request, next_request
-
-    scripts = {version: [*_read_answers(model)] for version, model in models.items()}
-    contents, found = ContentCache(store), set[str]()
-    for session in _sessions_since_whole_run(store):
-        version, turns = session.question.model, session.turns
-        if version not in scripts.keys() - found:
-            continue
-        request = build_request(contents, session.question, "", None, {})
-        for number, text in enumerate((turn.text or "").strip() for turn in turns):
-            shown = next_request(request, turns[:number])[0].messages
-            try:
-                given = [*_answers_to(shown, scripts[version])]
-            except ProviderError:  # a condition takes too long, and may for each answer
-                return found
-            is_cut = session.limit is not None
-            if text not in given and not (is_cut and any(it.startswith(text) for it in given)):
-                found.add(version)
-        if len(found) == len(scripts):
-            break
-    return found
-
-
-def _answers_to(shown: Sequence[OutgoingMessage], script: Iterable[ScriptEntry]) -> Iterator[str]:
-    """Yield the answers that a script may give to a conversation; those used up come first."""
-    for entry in script:
-        if entry.matches(shown):
-            yield (entry.answer or "").strip()
-            if entry.times is None:
-                return
-
-
-def _read_answers(model: Model) -> Iterator[ScriptEntry]:
-    """Yield the entries of a scripted model that answer; errors are not stored."""
-    yield from (read_entry(it) for it in model.responses if "error" not in it)
-
-
-def _sessions_since_whole_run(store: Store) -> Iterator[Session]:
-    """Yield the sessions of the results in the runs since the last whole one."""
-    others = _OF_OTHER_ANSWERS
-    for run in find_runs_since(
-        store, leaves_out=lambda run: is_partial(run) or not others.isdisjoint(run.selection)
-    ):
-        for batch in iterate_entries(store, read_tree(run.results, store.load_nodes)):
-            ids = {id for result, _ in batch for id in result.sessions}
-            yield from store.load_sessions(ids).values()
+        now = set(_hash_script(model).split())
+        if not all(now.issuperset(script.split()) for script in noted.get(version, ())):
+            project.warn(
+                f"the 'responses' of '{model.id}' have changed since its stored answers; "
+                f"'extraIdentifier: {_next_identifier(model)}' in "
+                f"{project.reading.model_files.get(model.id, 'its file')} asks again"
+            )
 
 
 def _hash_script(model: Model) -> str:
-    """Return the hashes of the entries that answer, in their order."""
-    return " ".join(hashing.hash_bytes(repr(it).encode()) for it in _read_answers(model))
+    """Return the hashes of the entries that answer, in their order; errors are not stored."""
+    entries = (read_entry(it) for it in model.responses if "error" not in it)
+    return " ".join(hashing.hash_bytes(repr(entry).encode()) for entry in entries)
 
 
 def _next_identifier(model: Model) -> str:
@@ -324,13 +260,19 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
     models = [model for model in models if model.provider.type != SCRIPTED]
     if not models:
         return []
-    from evalstore.runs.execution.key_access import combine_refusals, find_refused_keys
+    from evalstore.runs.execution.key_access import (
+        KeyAccess,
+        find_refusal,
+        named_variables,
+        read_environment,
+    )
 
-    refused = find_refused_keys(project.workspace.root, project.reading, models)
-    if not refused:
+    try:
+        named = named_variables((*project.reading.models.values(), *models))
+        error = find_refusal(KeyAccess(read_environment(project.workspace.root, named)), models)
+    except EvalstoreError:  # the run reports errors in files of keys
         return []
-    error = combine_refusals(refused)
-    return [f"{error}; {error.hint}"]
+    return [f"{error}; {error.hint}"] if error else []
 
 
 # --- finds the labels that no longer count because of an edit since the last run

@@ -64,9 +64,8 @@ def _find_key_problems(
     """Yield warnings about keys that are not set, and keys that a run would not send."""
     from evalstore.runs.execution.key_access import (
         KeyAccess,
-        collect_refused,
-        combine_refusals,
         find_missing_key,
+        find_refusal,
         named_variables,
         read_environment,
     )
@@ -78,8 +77,7 @@ def _find_key_problems(
         )
     except EvalstoreError:  # the run reports errors in files of keys
         return
-    if refused := collect_refused(KeyAccess(environment), models):
-        error = combine_refusals(refused)
+    if error := find_refusal(KeyAccess(environment), models):
         yield Problem(name, str(error), severity="warning", hint=error.hint)
     for model in models:
         if missing := find_missing_key(model.provider, environment):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -190,7 +189,7 @@ async def _call(
     model, provider = target.model, target.model.provider
     try:
         endpoint = providers.endpoint(model, target.part, target.temperature)
-        access = providers.find_access(provider)
+        access = providers.keys.find(provider)
         checkup.key_origin = providers.environment.origin(
             provider.key_variable or "", access.api_key
         )
@@ -346,43 +345,11 @@ def doctor(
 def _versions() -> Iterator[DoctorFinding]:
     yield DoctorFinding("python", "ok", platform.python_version())
     yield DoctorFinding("evalstore", "ok", __version__)
-    bounds = litellm_bounds()
-    supported = f"; evalstore supports {bounds}" if bounds else ""
     try:
-        installed = version("litellm")
+        yield DoctorFinding("litellm", "ok", version("litellm"))
     except PackageNotFoundError:
-        hint = f"pip install 'litellm{bounds}'"
+        hint = "pip install --force-reinstall evalstore"
         yield DoctorFinding("litellm", "fail", "it is not installed", hint)
-        return
-    if is_within(installed, bounds):
-        yield DoctorFinding("litellm", "ok", installed + supported)
-    else:
-        hint = f"pip install 'litellm{bounds}'"
-        yield DoctorFinding("litellm", "warn", installed + supported, hint)
-
-
-def litellm_bounds() -> str:
-    """Return the supported versions of litellm, as `>=1.2,<1.5`; empty when they are not known."""
-    try:
-        required = requires("evalstore") or []
-    except PackageNotFoundError:
-        return ""
-    matches = (re.match(r"litellm\b([^;]*)", requirement) for requirement in required)
-    bounds = next((match[1] for match in matches if match), "")
-    return ",".join(sorted((part.strip() for part in bounds.split(",")), reverse=True))
-
-
-def is_within(installed: str, bounds: str) -> bool:
-    """Return whether a version is within bounds of the form `>=1.2,<1.5`."""
-
-    def numbers(text: str) -> tuple[int, ...]:
-        return tuple(int(digits) for digits in re.findall(r"\d+", text))
-
-    for part in filter(None, bounds.split(",")):
-        least = part.startswith(">=")
-        if (numbers(installed) >= numbers(part)) != least:
-            return False
-    return True
 
 
 def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:

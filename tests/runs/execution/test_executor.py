@@ -927,7 +927,7 @@ def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
         executor.halt()
         await asyncio.get_running_loop().create_future()
 
-    calls = executor._resources.calls
+    calls = executor.calls
     calls._environment = replace(calls._environment, sleep=forever)
     lab.act = failing(busy(100.0))
     outcome = asyncio.run(lab.execute(executor))

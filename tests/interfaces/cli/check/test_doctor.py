@@ -15,7 +15,6 @@ import jsonschema
 import pytest
 
 from evalstore.planning import participants
-from evalstore.runs.workspace_checks.doctor import is_within, litellm_bounds
 from tests import endpoint
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -389,18 +388,6 @@ def test_a_script_has_nobody_to_ask(workspace: Path, evalstore: Evalstore) -> No
     ran = evalstore("doctor")
     assert ran.exit_code == 0
     assert lines(ran.stdout)[-1] == "no model was called"
-
-
-@pytest.mark.parametrize(
-    ("version", "within"),
-    [("1.102", True), ("1.105.9", True), ("1.101.9", False), ("1.106.0", False), ("2.0", False)],
-)
-def test_versions_are_compared_by_their_numbers(version: str, within: bool) -> None:
-    assert is_within(version, ">=1.102,<1.106") is within
-
-
-def test_the_bounds_are_those_of_the_package() -> None:
-    assert re.fullmatch(r">=[\d.]+,<[\d.]+", litellm_bounds())
 
 
 @pytest.mark.parametrize("fault", [None, "401", "429", "hang"])

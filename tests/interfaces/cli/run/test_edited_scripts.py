@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import tree
-from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
+from tests.interfaces.cli.conftest import JUDGE, ONE, Evalstore
 from tests.interfaces.cli.status.test_explained_cases import section
 
 WARM = ONE.replace("answer: Cold.", "answer: Warm!")
@@ -16,8 +16,6 @@ EDITED = (
     "warning: the 'responses' of 'scripted/one' have changed since its stored answers; "
     "'extraIdentifier: v2' in models/one.yaml asks again\n"
 )
-BARI = ONE.replace("responses:\n", "responses:\n  - {when: Bari, answer: Sunny.}\n")
-"""A model with an entry that no question of the workspace meets."""
 
 
 @pytest.mark.parametrize("command", ["status", "run"])
@@ -34,58 +32,6 @@ def test_edited_entries_of_a_judge_are_warned_of(workspace: Path, evalstore: Eva
     evalstore("run", "-q")
     tree(workspace, {"models/judge.yaml": JUDGE.replace("It is cold", "Cold it is")})
     assert "the 'responses' of 'scripted/judge' have changed" in evalstore("status").stderr
-
-
-def test_an_answer_with_blanks_at_its_ends_is_warned_of(
-    workspace: Path, evalstore: Evalstore
-) -> None:
-    block = ONE.replace("answer: Cold.", 'answer: " Cold.\\n"')
-    tree(workspace, {"models/one.yaml": block})
-    evalstore("run", "-q")
-    tree(workspace, {"models/one.yaml": block.replace("Cold.", "Icy.")})
-    assert EDITED in evalstore("status").stderr
-
-
-@pytest.mark.parametrize("left", [ONE, BARI.replace("Sunny", "Wet")])
-def test_an_entry_that_never_answered_may_change(
-    workspace: Path, evalstore: Evalstore, left: str
-) -> None:
-    tree(workspace, {"models/one.yaml": BARI})
-    evalstore("run", "-q")
-    tree(workspace, {"models/one.yaml": left})
-    for command in ("status", "run"):
-        assert "warning" not in evalstore(command).stderr
-
-
-def test_an_entry_that_answered_only_later_is_warned_of(
-    workspace: Path, evalstore: Evalstore
-) -> None:
-    tree(workspace, {"models/one.yaml": BARI})
-    evalstore("run", "-q")
-    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
-    tree(workspace, {"tests/weather.md": cities})
-    evalstore("run", "-q")
-    tree(workspace, {"models/one.yaml": ONE})
-    assert EDITED in evalstore("status").stderr
-
-
-def test_an_entry_none_of_whose_answers_count_is_not_warned_of(
-    workspace: Path, evalstore: Evalstore
-) -> None:
-    other = "# 👤\n\nHow is Bari?\n\n---\n\nThe answer must be warm.\n"
-    tree(workspace, {"tests/bari.md": other})
-    evalstore("run", "-q")
-    tree(workspace, {"models/one.yaml": WARM})
-    asked = WEATHER.replace("How is", "Is it warm today? How is")
-    tree(workspace, {"tests/weather.md": asked})
-    assert EDITED in evalstore("status").stderr, "the answer counts in the last run"
-    evalstore("run", "-q", "tests/weather.md::Rome")
-    assert EDITED in evalstore("status").stderr
-    evalstore("run", "-q")
-    for command in ("status", "run"):
-        assert "warning" not in evalstore(command).stderr, "that of Bari is older, but not its own"
-    tree(workspace, {"models/one.yaml": ONE})
-    assert EDITED in evalstore("status").stderr, "the new entry is the one that answered last"
 
 
 def test_a_refreshed_answer_does_not_hide_the_older_one_that_counts(
@@ -166,32 +112,3 @@ def test_the_identifier_that_asks_again_is_another_one(
         f"'extraIdentifier: {following}' in models/one.yaml asks again"
         in evalstore("status").stderr
     )
-
-
-def test_an_answer_of_another_entry_with_the_same_text_is_not_warned_of(
-    workspace: Path, evalstore: Evalstore
-) -> None:
-    both = BARI.replace("Sunny.", "Cold.")
-    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
-    tree(workspace, {"models/one.yaml": both, "tests/weather.md": cities})
-    evalstore("run", "-q")
-    tree(workspace, {"tests/weather.md": WEATHER})
-    evalstore("run", "-q")
-    tree(workspace, {"models/one.yaml": both.replace("Bari, answer: Cold.", "Bari, answer: Hot.")})
-    assert "warning" not in evalstore("status").stderr, "that of Oslo is the only cold one"
-    tree(workspace, {"tests/weather.md": cities})
-    evalstore("run", "-q")
-    assert EDITED in evalstore("status").stderr
-
-
-def test_an_answer_that_a_later_entry_still_gives_is_not_warned_of(
-    workspace: Path, evalstore: Evalstore
-) -> None:
-    entry = "  - {answer: Cold., times: 1}\n"
-    head = ONE.partition("responses:\n")[0]
-    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry}{entry}"})
-    evalstore("run", "-q", "-j", "1")
-    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry.replace('Cold', 'Hot')}{entry}"})
-    assert "warning" not in evalstore("status").stderr
-    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry.replace('Cold', 'Hot') * 2}"})
-    assert EDITED in evalstore("status").stderr

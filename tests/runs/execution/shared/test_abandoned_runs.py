@@ -162,7 +162,7 @@ def test_who_joins_the_newest_run_does_not_get_it_but_by_its_id_it_goes_on(
     assert "error: no run is in progress in the store" in err
     assert f"hint: '--join {shared[:8]}' continues an abandoned run" in err
     joined = team.start("run", "--join", "x")
-    assert f"hint: abandoned runs are {shared[:8]}\n" in joined.communicate()[1]
+    assert f"hint: those that can be joined are {shared[:8]}\n" in joined.communicate()[1]
     joined = team.start("run", "--join", shared[:8], "--json")
     out, err = joined.communicate(timeout=SECONDS)
     assert (joined.returncode, json.loads(out)["status"]) == (0, "complete"), err

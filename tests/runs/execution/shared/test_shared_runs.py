@@ -270,7 +270,7 @@ def test_status_names_a_run_in_progress_and_how_far_it_is(team: Team, start: Sta
     assert f", in 2 programs: {so_far}; " in words
     assert f"'evalstore run --join {shared.id[:8]}' takes part." in words
     wrong = start("--store", team.url, "run", "--join", "x", folder=team.workspace).finish()
-    assert f"hint: runs in progress are {shared.id[:8]}\n" in wrong[2]
+    assert f"hint: those that can be joined are {shared.id[:8]}\n" in wrong[2]
     (run,) = json.loads(start(*command, "--json", folder=team.workspace).finish()[1])["inProgress"]
     assert (run["run"], run["programs"], run["joinable"]) == (shared.id, 2, True)
     jsonschema.validate([run], SCHEMA["$defs"]["status"]["properties"]["inProgress"])
