@@ -82,7 +82,7 @@ _SHOWN = 30
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
     """Warn of the models in use whose scripts lack entries that they had when they were called.
 
-    Not if all are asked again. An entry that was added is no edit.
+    Not if all are asked again. An added entry does not count as an edit.
     """
     scripted = {} if selection.refresh else _find_scripted(project, selection)
     noted = _read(project.workspace) if scripted else {}
