@@ -93,7 +93,7 @@ def init(
         else:
             place = locate_store(open_workspace(location), location)
         if isinstance(place, DatabaseAddress):
-            warn_before_opening(directory, warn, is_database=True)
+            warn_before_opening(directory, warn)
             Store.open(place, create=True).close()
     if address:  # the user has named it on the command line
         AllowedPaths().add(os.path.realpath(directory), [str(address)])

@@ -6,97 +6,57 @@ Modules that only a project needs are imported when one is opened, to keep other
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from evalstore.core.errors import EvalstoreError, NoWorkspaceError, StoreError
+from evalstore.core.errors import EvalstoreError, NoWorkspaceError, Problem, StoreError
 from evalstore.files.access import normal_path
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder, mentions, read_env_files
-from evalstore.workspace.settings import remote_names
 from evalstore.workspace.settings.settings import find_root
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
 
-HINT = "set it in your environment: the files of a checkout may be someone else's"
-_OF_DATABASE = re.compile(
-    r"PG(APPNAME|CHANNELBINDING|CONNECT_TIMEOUT|DATABASE|HOST|HOSTADDR|OPTIONS|PASSFILE|PASSWORD"
-    r"|PORT|SERVICE|SERVICEFILE|SSL\w+|TARGETSESSIONATTRS|USER)"
-)
-"""The variables of libpq; they count only where the store or a remote is in PostgreSQL."""
+_HINT = "set it in your environment: the files of a checkout may be someone else's"
 _OURS = "EVALSTORE_"
 """How the variables of this program begin."""
-_said: set[tuple[str, str]] = set()
-"""The folders and places of which this process has warned."""
-_looked: set[tuple[str, bool]] = set()
+_looked: set[Path] = set()
 """The folders whose files this process has looked into when it opened a store."""
 
 
-class IgnoredVariable(NamedTuple):
-    """A variable of a `.env` file that is not read."""
+def find_ignored_variables(root: Path) -> Iterator[Problem]:
+    """Yield warnings of variables in `.env` files that are read from the environment only.
 
-    file: str
-    line: int
-    name: str
-
-    @property
-    def words(self) -> str:
-        """Return what is said of it, without its place."""
-        return f"{self.name} has no effect in this file: it is read from the environment only"
-
-    @property
-    def is_of_database(self) -> bool:
-        """Return whether it is a variable of libpq."""
-        return _OF_DATABASE.fullmatch(self.name) is not None
-
-
-def find_in_files(root: Path) -> Iterator[IgnoredVariable]:
-    """Yield the variables in the `.env` files of a workspace that are read elsewhere only.
-
-    Those that are set in the environment, too, are left out. Raises `EvalstoreError` for a file
-    that cannot be read.
+    Those that are set in the environment, too, are left out, and files that cannot be read, as
+    others report them.
     """
-    if not mentions(root, (_OURS, "PG")):  # which is quicker than to parse them
-        return
-    for file, read in read_env_files(root).items():
-        for name, line in read.lines.items():
-            ignored = IgnoredVariable(file, line, name)
-            is_meant = name.startswith(_OURS) or ignored.is_of_database
-            if is_meant and not os.environ.get(name):
-                yield ignored
+    with suppress(EvalstoreError):
+        if not mentions(root, _OURS):  # which is quicker than to parse them
+            return
+        for file, read in read_env_files(root).items():
+            for name, line in read.lines.items():
+                if name.startswith(_OURS) and not os.environ.get(name):
+                    words = "has no effect in this file: it is read from the environment only"
+                    yield Problem(file, f"{name} {words}", line, severity="warning", hint=_HINT)
 
 
-def warn_before_opening(root: Path, warn: Callable[[str], None], *, is_database: bool) -> None:
-    """Warn of them before a store or a remote is opened, of each once in this process.
+def warn_before_opening(directory: Path, warn: Callable[[str], None]) -> None:
+    """Warn of them before a store or a remote is opened, once in this process.
 
-    It may be another one than is meant.
-    """
-    if (str(root), is_database) in _looked:
-        return
-    _looked.add((str(root), is_database))
-    with suppress(EvalstoreError):  # others report it
-        for each in find_in_files(root):
-            place = str(root), f"{each.file}:{each.line}"
-            if place not in _said and (is_database or not each.is_of_database):
-                _said.add(place)
-                warn(f"{place[1]}: {each.words} ({HINT})")
-
-
-def warn_outside(directory: Path, warn: Callable[[str], None], *, is_database: bool) -> None:
-    """Warn of them for a command that needs no workspace: of those in this one, or in the folder.
-
-    `directory` is where the command is called.
+    It may be another one than is meant. `directory` is in the workspace, or in none.
     """
     with suppress(NoWorkspaceError):
         directory = find_root(directory)
-    warn_before_opening(directory, warn, is_database=is_database)
+    if directory not in _looked:
+        _looked.add(directory)
+        for each in find_ignored_variables(directory):
+            warn(f"{each.file}:{each.line}: {each.message} ({each.hint})")
 
 
 @contextmanager
@@ -152,10 +112,9 @@ def _open(
 ) -> Store:
     path = locate_store(workspace, location)
     require_store(path, location)
-    is_database = isinstance(path, DatabaseAddress)
-    warn_before_opening(workspace.root, location.warn, is_database=is_database)
+    warn_before_opening(workspace.root, location.warn)
     may_create = create or not location.store
-    if is_database and not location.store:
+    if isinstance(path, DatabaseAddress) and not location.store:
         # A misspelt address must not begin an empty store, in which all is asked and paid again.
         may_create = False
     store = Store.open(path, create=may_create, inspect=inspect)
@@ -208,26 +167,3 @@ def locate_store(workspace: WorkspaceFolder, location: Location) -> StoreLocatio
     if is_url(location.store):
         return read_address(location.store)
     return normal_path(location.directory, location.store)
-
-
-# --- variables in `.env` that have no effect there, for the store and remotes in use
-
-
-def find_ignored_variables(
-    location: Location, workspace: WorkspaceFolder
-) -> Iterator[IgnoredVariable]:
-    """Yield the variables of the files that this program reads from the environment only.
-
-    Those of databases count where the store or a remote is one. Files that cannot be read are left
-    out, as others report them.
-    """
-    with suppress(EvalstoreError):
-        found = [*find_in_files(workspace.root)]
-        has_database = bool(found) and (
-            any(
-                remote_names.is_database(each.address)
-                for each in workspace.settings.remotes.values()
-            )
-            or isinstance(locate_store(workspace, location), DatabaseAddress)
-        )
-        yield from (each for each in found if has_database or not each.is_of_database)

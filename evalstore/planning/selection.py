@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from heapq import nsmallest
 from itertools import compress, count, repeat
 from pathlib import Path
 from types import MappingProxyType
@@ -27,10 +27,6 @@ from evalstore.workspace.folder import WorkspaceFolder
 _MOST_WORDS = 200
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
-
-_LOT_BITS = 64
-"""The number of bits of a lot that only decide between cases that are equal in the others."""
-
 
 Load = Callable[[str, Iterable[str]], Mapping[str, Json]]
 """Returns the contents of versions by their kind and ids."""
@@ -144,53 +140,32 @@ class Subset:
     def choose(self, read: Callable[[], Iterable[Placed]]) -> bytearray:
         """Return 1 for each case of the subset and 0 for each other one, in their order.
 
-        `read` returns the cases, which are read up to three times; few are in memory meanwhile.
+        `read` returns the cases, which are read up to twice; few are in memory meanwhile.
         """
         chosen = bytearray()
         if self.sample is not None:
             chosen = self._draw(self.sample, read)
         if self.shard is not None:
-            number, count = self.shard
+            number, shards = self.shard
             chosen = bytearray(
-                is_drawn and _hash(*case.tests) % count == number - 1
+                is_drawn and _hash(*case.tests) % shards == number - 1
                 for is_drawn, (_, case) in zip(chosen or repeat(1), read(), strict=False)
             )
         elif self.sample is None:
             chosen = bytearray(1 for _ in read())
         if self.limit is not None:
-            _keep_first(chosen, self.limit)
+            left = count()
+            chosen = bytearray(each and next(left) < self.limit for each in chosen)
         return chosen
 
-    def _draw(self, count: int, read: Callable[[], Iterable[Placed]]) -> bytearray:
-        """Return 1 for each case whose lot is one of the first `count`."""
-        lots = array("Q", (self._lot(path, case) >> _LOT_BITS for path, case in read()))
-        if len(lots) <= count:
-            return bytearray(b"\1" * len(lots))
-        last = sorted(lots)[count - 1]
-        drawn = bytearray(lot < last for lot in lots)
-        tied = [number for number, lot in enumerate(lots) if lot == last]
-        left = count - sum(drawn)
-        if len(tied) > left:
-            among = compress(read(), (lot == last for lot in lots))
-            ranks = [(self._lot(path, case), path, case.row) for path, case in among]
-            tied = [number for _, number in sorted(zip(ranks, tied, strict=True))]
-        for number in tied[:left]:
-            drawn[number] = 1
-        return drawn
-
-    def _lot(self, path: str, case: Case) -> int:
-        """Return the lot of a draw; with it a new case replaces at most one other."""
-        return _hash(str(self.seed), path, case.key)
-
-
-def _keep_first(chosen: bytearray, count: int) -> None:
-    """Set all numbers after the first `count` that are 1 to 0."""
-    place = -1
-    for _ in range(count):
-        place = chosen.find(1, place + 1)
-        if place < 0:
-            return
-    chosen[place + 1 :] = bytes(len(chosen) - place - 1)
+    def _draw(self, size: int, read: Callable[[], Iterable[Placed]]) -> bytearray:
+        """Return 1 for each case with one of the smallest lots; a new one replaces one at most."""
+        seed, numbers = str(self.seed), count()
+        lots = (
+            (_hash(seed, path, case.key), path, case.row, next(numbers)) for path, case in read()
+        )
+        drawn = {number for *_, number in nsmallest(size, lots)}
+        return bytearray(number in drawn for number in range(next(numbers)))
 
 
 def _hash(*texts: str) -> int:
@@ -271,31 +246,17 @@ def label_matcher(name: str) -> Callable[[str], bool]:
     name = " ".join(name.split()).casefold()
 
     def matches(label: str) -> bool:
-        if CUT not in label:
-            return False
-        values = (ROW_NUMBER.sub("", label) if "#" in label else label).casefold()
-        column, has_value, _ = values.partition("=")
-        first, *others = values.split(CUT)
-        return (name.startswith(first) and _has_between(name, len(first), others)) or (
-            bool(has_value)
-            and (named := f"{column}={name}").startswith(first)
-            and _has_between(named, len(first), others)
-        )
+        values = ROW_NUMBER.sub("", label).casefold() if CUT in label else ""
+        for full in (values, values.partition("=")[2]):
+            first, *others = full.split(CUT)
+            if others and name.startswith(first):
+                *middle, last = map(re.escape, others)
+                places = "".join(f"(?>.+?{part})" for part in middle)  # one try, not all
+                if re.fullmatch(f"{re.escape(first)}{places}.+{last}", name):
+                    return True
+        return False
 
     return matches
-
-
-def _has_between(name: str, start: int, parts: Sequence[str]) -> bool:
-    """Return whether a name has these parts from a place on, each behind at least one character.
-
-    The last part is the end of the name.
-    """
-    *middle, last = parts
-    for part in middle:
-        if (place := name.find(part, start + 1)) < 0:
-            return False
-        start = place + len(part)
-    return name.endswith(last) and start < len(name) - len(last)
 
 
 def complete_label(label: str, text: str) -> str:

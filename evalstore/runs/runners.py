@@ -25,7 +25,7 @@ from evalstore.core.display import status_word
 from evalstore.core.errors import INTERRUPTED, OK, EvalstoreError, NoWorkspaceError, RevisionError
 from evalstore.core.runs import ProgressListener, Run
 from evalstore.files.access import normal_path
-from evalstore.planning.open_project import locate_store, open_workspace, warn_outside
+from evalstore.planning.open_project import locate_store, open_workspace, warn_before_opening
 from evalstore.planning.options import Location, RunOptions
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import SharedWork
@@ -100,7 +100,7 @@ def _find_store(location: Location) -> StoreLocation:
     Warns of what has no effect in `.env`, also where that is why no store is named.
     """
     if location.keys_folder is None:  # the program that has started others has warned of it
-        warn_outside(location.directory, location.warn, is_database=is_url(location.store or ""))
+        warn_before_opening(location.directory, location.warn)
     if location.store:
         if is_url(location.store):
             return read_address(location.store)
@@ -110,10 +110,7 @@ def _find_store(location: Location) -> StoreLocation:
     except NoWorkspaceError as error:
         hint = "'--store' or EVALSTORE_STORE names the store of the run; then none is needed"
         raise NoWorkspaceError(str(error), hint=hint) from error
-    place = locate_store(workspace, location)
-    if isinstance(place, DatabaseAddress):
-        warn_outside(location.directory, location.warn, is_database=True)
-    return place
+    return locate_store(workspace, location)
 
 
 def _find(store: Store, name: str) -> SharedRun | Run:

@@ -220,13 +220,12 @@ def variables_of(root: Path) -> list[tuple[str, str]]:
     return [item for file in read_env_files(root).values() for item in file.values.items()]
 
 
-def mentions(root: Path, names: Sequence[str]) -> bool:
+def mentions(root: Path, name: str) -> bool:
     """Return whether a file may set a variable whose name begins so.
 
     Raises `EvalstoreError` for a file that cannot be read.
     """
-    files = (_read_bytes(root, name) or b"" for name in NAMES)
-    return any(name.encode() in data for data in files for name in names)
+    return any(name.encode() in (_read_bytes(root, file) or b"") for file in NAMES)
 
 
 def parse_env_file(data: bytes, name: str) -> EnvFile:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,6 @@ from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.hashing import canonical_json
 from evalstore.core.values import Case
-from evalstore.planning import selection as selection_module
 from evalstore.planning.selection import (
     Placed,
     Selection,
@@ -250,19 +247,16 @@ def test_a_sample_has_so_many_cases_in_their_order(
     assert drawn == [chosen for chosen in cases if chosen in drawn]
 
 
-@given(placed, st.integers(1, 12), st.integers(), st.integers(0, 64))
+@given(placed, st.integers(1, 12), st.integers())
 def test_a_sample_has_the_cases_of_the_smallest_lots(
-    cases: list[Placed], size: int, seed: int, bits: int
+    cases: list[Placed], size: int, seed: int
 ) -> None:
     def lot(drawn: Placed) -> tuple[int, str, str]:
         path, of_row = drawn
         texts = canonical_json((str(seed), path, of_row.key))
         return int(hashing.hash_content(texts), 16), path, of_row.row
 
-    with mock.patch.object(
-        selection_module, "_LOT_BITS", 128 - bits
-    ):  # few bits: many are equal in them
-        drawn = Subset(sample=size, seed=seed).take(cases)
+    drawn = Subset(sample=size, seed=seed).take(cases)
     assert sorted(drawn, key=lot) == sorted(cases, key=lot)[:size]
 
 

@@ -72,7 +72,7 @@ def open_remote(
     """
     workspace = open_workspace(location)
     name, remote = find_remote(workspace, name)
-    warn_before_opening(workspace.root, location.warn, is_database=False)
+    warn_before_opening(workspace.root, location.warn)
     files = open_files(workspace, name, remote.address)
     rules = acceptance_of(workspace, name, remote)
     sign = signing_key_of(workspace, name, remote) if to_push else None
@@ -178,8 +178,6 @@ def open_other_store(location: Location, name: str, *, create: bool) -> Iterator
             hint=f"'evalstore remote add NAME {quote(name)}' makes it a remote with a name",
         )
     place = read_address(name) if is_url(name) else normal_path(location.directory, name)
-    if isinstance(place, DatabaseAddress):
-        warn_before_opening(open_workspace(location).root, location.warn, is_database=True)
     with open_store(location, create=create) as store:
         if _is_same(place, store.path):
             raise EvalstoreError(f"'{place}' is the store of this workspace")
@@ -216,7 +214,7 @@ def open_files_or_database(
         with open_remote(location, name, create=create, to_push=to_push) as opened:
             yield opened
         return
-    warn_before_opening(workspace.root, location.warn, is_database=True)
+    warn_before_opening(workspace.root, location.warn)
     address = locate_database(workspace, name, remote.address)
     _refuse_rules(name, remote)
     with open_store(location, create=create) as store:

@@ -35,7 +35,12 @@ from evalstore.exchange.sync.remotes import allow_address, typed_address
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, choose_runs
-from evalstore.planning.open_project import open_project, open_store, open_workspace, warn_outside
+from evalstore.planning.open_project import (
+    open_project,
+    open_store,
+    open_workspace,
+    warn_before_opening,
+)
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
@@ -223,7 +228,7 @@ def clone(
     is_used = any(target.iterdir()) if target.is_dir() else target.exists()
     if target.is_symlink() or is_used:
         raise _exists_already(target, directory, address, bundle)
-    warn_outside(location.directory, location.warn, is_database=database is not None)
+    warn_before_opening(location.directory, location.warn)
     files = None if bundle or database else open_typed(address)
     if files:
         require_remote(files)

@@ -12,7 +12,6 @@ from evalstore.core.errors import EvalstoreError, OutsideError, Problem, Workspa
 from evalstore.files.fields import suggest
 from evalstore.planning import participants
 from evalstore.planning.open_project import (
-    HINT,
     find_ignored_variables,
     locate_store,
     open_workspace,
@@ -165,10 +164,7 @@ def _check(
         for name in file.evaluators or ()
         if judges and name not in judges
     ]
-    problems += [
-        Problem(ignored.file, ignored.words, ignored.line, severity="warning", hint=HINT)
-        for ignored in find_ignored_variables(location, workspace)
-    ]
+    problems += find_ignored_variables(workspace.root)
     problems += find_unknown_prices(reading, today())
     problems += find_model_problems(workspace, reading)
     problems += find_untrusted(location, workspace, store, reading)

@@ -24,7 +24,6 @@ from evalstore.core.errors import (
 )
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text
 from evalstore.planning.open_project import (
-    HINT,
     find_ignored_variables,
     locate_store,
     open_workspace,
@@ -329,7 +328,7 @@ def doctor(
     except EvalstoreError as error:
         diagnosis.findings.append(DoctorFinding("environment", "fail", str(error), error.hint))
         return diagnosis
-    diagnosis.findings += [*_environment(location, workspace, providers), *_currencies(reading)]
+    diagnosis.findings += [*_environment(workspace, providers), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
     if retirement := describe_retirement(reading, (target.id for target in targets)):
         diagnosis.findings.append(DoctorFinding("models", "warn", retirement))
@@ -420,9 +419,7 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
     )
 
 
-def _environment(
-    location: Location, workspace: WorkspaceFolder, providers: ProviderPool
-) -> Iterator[DoctorFinding]:
+def _environment(workspace: WorkspaceFolder, providers: ProviderPool) -> Iterator[DoctorFinding]:
     names = [name for name in NAMES if (workspace.root / name).is_file()]
     yield DoctorFinding("environment", "ok", " and ".join(names) or "no .env file (none is needed)")
     for kind, base in OPENAI_COMPATIBLE.items():
@@ -431,9 +428,9 @@ def _environment(
                 message = f"{name} has no effect: '{kind}' is called at {base}"
                 hint = "write a provider file with 'baseURL' to call another place"
                 yield DoctorFinding("environment", "warn", message, hint)
-    for ignored in find_ignored_variables(location, workspace):
-        message = f"{ignored.file}:{ignored.line}: {ignored.words}"
-        yield DoctorFinding("environment", "warn", message, HINT)
+    for ignored in find_ignored_variables(workspace.root):
+        message = f"{ignored.file}:{ignored.line}: {ignored.message}"
+        yield DoctorFinding("environment", "warn", message, ignored.hint)
     for warning in providers.environment.warnings:
         yield DoctorFinding("environment", "warn", warning)
 
