@@ -43,6 +43,8 @@ from evalstore.comparison.statistics import (
 from evalstore.comparison.version_diff import number_change
 from evalstore.core.results import Result
 from evalstore.core.values import Case, CaseFile
+from evalstore.store.trees.case_chunks import find_same, is_tree
+from evalstore.workspace.folder import default_id
 
 if TYPE_CHECKING:
     pass
@@ -401,57 +403,50 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
 
 Leaves = Mapping[str, str]
 """From the paths of test files to the leaves of their cases."""
-Ids = Callable[[Leaves], Mapping[str, str]]
-"""From leaves of files to the ids of the files, by path."""
-
-Same = Callable[[str, Collection[str]], str | None]
-"""From a leaf of the newer tree to one of these older leaves that has the same content."""
-
-Alike = Callable[[Leaves, Leaves], Mapping[str, str]]
-"""From older and newer leaves without partners to the older paths of similar files, by path."""
+Load = Callable[[Collection[str]], Mapping[str, CaseFile]]
+"""Returns the cases of test files by leaf; may return others, too."""
 
 
 def pair_files(
-    was: Leaves,
-    now: Leaves,
-    ids_was: Ids,
-    ids_now: Ids,
-    same: Same = lambda _leaf, _others: None,
-    alike: Alike = lambda _was, _now: {},
+    was: Leaves, now: Leaves, folder: str, load_was: Load, load_now: Load
 ) -> dict[str, str]:
     """Return the earlier path of each test file, by its current path; new files are left out.
 
-    Files that are equal at the same path are not read. `same` is called for leaves that only one
-    side has: under another scheme of nodes they may have the same content. `alike` is called for
-    the files that are left.
+    Files that are equal at the same path are not read. `folder` is that of the test files.
     """
     pairs = {path: path for path, leaf in now.items() if was.get(path) == leaf}
     old = {path: leaf for path, leaf in was.items() if path not in pairs}
     new = {path: leaf for path, leaf in now.items() if path not in pairs}
     if not old or not new:
         return pairs
-    if old.keys() != new.keys() or len(new) > 1:
-        before = _by_id(ids_was(old))
-        for id, path in _by_id(ids_now(new)).items():
-            if id in before:
-                pairs[path] = before[id]
-                del old[before[id]], new[path]
+    if old.keys() == new.keys() and len(new) == 1:
+        return pairs | {path: path for path in new}
+    files_was, files_now = load_was([*old.values()]), load_now([*new.values()])
+    before = _by_id(old, files_was, folder)
+    for id, path in _by_id(new, files_now, folder).items():
+        if id in before:
+            pairs[path] = before[id]
+            del old[before[id]], new[path]
     for path in [path for path in new if path in old]:
         pairs[path] = path
         del old[path], new[path]
     by_leaf = {leaf: path for path, leaf in reversed(old.items())}
     for path, leaf in new.items():
-        match = leaf if leaf in by_leaf else same(leaf, by_leaf)
+        match = leaf if leaf in by_leaf else None
+        if match is None and is_tree(files_now[leaf]):  # of an old store, it has another id
+            trees = {id: files_was[id] for id in by_leaf if is_tree(files_was[id])}
+            match = find_same(leaf, files_now[leaf], trees)
         if match is not None:
             pairs[path] = by_leaf.pop(match)
     used = set(pairs.values())
     old = {path: leaf for path, leaf in old.items() if path not in used}
     new = {path: leaf for path, leaf in new.items() if path not in pairs}
-    return {**pairs, **alike(old, new)} if old and new else pairs
+    return {**pairs, **pair_alike(files_was, files_now, old, new)} if old and new else pairs
 
 
-def _by_id(ids: Mapping[str, str]) -> dict[str, str]:
+def _by_id(leaves: Leaves, files: Mapping[str, CaseFile], folder: str) -> dict[str, str]:
     """Return the paths of files by their ids; an id of several files is left out."""
+    ids = {path: files[leaf].id or default_id(path, folder) for path, leaf in leaves.items()}
     counts = Counter(ids.values())
     return {id: path for path, id in ids.items() if counts[id] == 1}
 

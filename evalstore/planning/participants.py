@@ -168,15 +168,6 @@ def require_tag(tags: Iterable[str], known: Collection[str]) -> None:
             raise NothingSelectedError(f"no case has the tag '{tag}'", hint=hint)
 
 
-def unknown_tags(tags: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return a warning about each of these tags that no case has."""
-    return [
-        f"no case has the tag '{tag}'" + (f": {hint}" if (hint := nearest(tag, known)) else "")
-        for tag in tags
-        if tag not in known
-    ]
-
-
 def suggest_word(expression: str, files: Mapping[str, CaseFile]) -> str | None:
     """Suggest the nearest word for the first of `-k` that no file or row has; None without one.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from evalstore.comparison.comparison import former_prompts, pair_alike, pair_files
+from evalstore.comparison.comparison import former_prompts, pair_files
 from evalstore.comparison.version_diff import Difference, Name, in_place
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, UnsuitedError
@@ -24,34 +24,8 @@ from evalstore.planning.project import Project
 from evalstore.planning.selection import Placed, Subset, read_shard
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
-from evalstore.store.trees.case_chunks import find_same, is_tree
 from evalstore.store.trees.tree_nodes import find_entry, read_tree, read_trees
-from evalstore.workspace.folder import default_id
 from evalstore.workspace.settings.settings import AGE_HINT, Settings, read_age
-
-
-def known_ids(
-    files: Mapping[str, CaseFile], folder: str, leaves: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the ids of these test files by path; `files` are all leaves by id."""
-    return {path: files[leaf].id or default_id(path, folder) for path, leaf in leaves.items()}
-
-
-def stored_ids(
-    store: Store, folder: str, files: dict[str, CaseFile], leaves: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the ids of the test files of a snapshot by path; leaves are added to `files`."""
-    files |= store.load_case_files(set(leaves.values()) - files.keys())
-    return known_ids(files, folder, leaves)
-
-
-def same_leaf(
-    was: Mapping[str, CaseFile], now: Mapping[str, CaseFile], leaf: str, others: Iterable[str]
-) -> str | None:
-    """Return the first of other leaves with the same cases as a leaf; None if there is none."""
-    if not is_tree(now[leaf]):
-        return None
-    return find_same(leaf, now[leaf], {id: was[id] for id in others if is_tree(was[id])})
 
 
 def pair_with_workspace(
@@ -61,17 +35,10 @@ def pair_with_workspace(
 
     Leaves of the snapshot that are read are put into `files`.
     """
-    folder, nodes = project.settings.paths["tests"], project.reading.nodes
-    read = {} if files is None else files
+    nodes, folder = project.reading.nodes, project.settings.paths["tests"]
     fresh = {leaf: project.reading.files[path] for path, leaf in nodes.items()}
-    return pair_files(
-        was,
-        nodes,
-        partial(stored_ids, project.store, folder, read),
-        partial(known_ids, fresh, folder),
-        partial(same_leaf, read, fresh),
-        partial(pair_alike, read, fresh),
-    )
+    load = partial(_load, project.store, {} if files is None else files)
+    return pair_files(was, nodes, folder, load, lambda _leaves: fresh)
 
 
 def pair_in_store(
@@ -85,10 +52,14 @@ def pair_in_store(
 
     Leaves that are read are put into `files`.
     """
-    read = {} if files is None else files
-    ids = partial(stored_ids, store, folder, read)
-    same, alike = partial(same_leaf, read, read), partial(pair_alike, read, read)
-    return pair_files(was, now, ids, ids, same, alike)
+    load = partial(_load, store, {} if files is None else files)
+    return pair_files(was, now, folder, load, load)
+
+
+def _load(store: Store, files: dict[str, CaseFile], leaves: Collection[str]) -> dict[str, CaseFile]:
+    """Return `files` with the cases of these leaves, which are added to them."""
+    files |= store.load_case_files({*leaves} - files.keys())
+    return files
 
 
 def name_in_newest_run(project: Project, file: str) -> str:

@@ -18,6 +18,7 @@ from evalstore.core.errors import EvalstoreError, NothingSelectedError, Workspac
 from evalstore.core.hashing import digest_of
 from evalstore.core.results import Result
 from evalstore.core.values import RECORDED, Case, Verdict
+from evalstore.files.fields import nearest
 from evalstore.planning import failed_work, participants, path_history
 from evalstore.planning.cells import (
     Candidate,
@@ -143,8 +144,10 @@ def resolve_scope(
         known = participants.tags_of(files_of(project.reading).values())
         if not cells and not cells.skipped:
             participants.require_tag(selection.tags, known)
-        for warning in participants.unknown_tags((*selection.tags, *selection.exclude_tags), known):
-            project.warn(warning)
+        for tag in (*selection.tags, *selection.exclude_tags):
+            if tag not in known:
+                near = nearest(tag, known)
+                project.warn(f"no case has the tag '{tag}'" + (f": {near}" if near else ""))
     if not cells and not cells.skipped and not settled:
         files = files_of(project.reading)
         raise NothingSelectedError(

@@ -52,13 +52,14 @@ from evalstore.planning.project import Project
 from evalstore.planning.results import digest_told
 from evalstore.store.events import Place
 
+_CODE = "the judge's code changed"
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
     *("recorded answer", "conversation ", "order of ", "judged by"),
     *("judge prompt ", "judge model ", "judge temperature"),
     *NUMBERS,
     CODE_CHANGED,
-    "the judge's code changed",
+    _CODE,
 )
 """Beginnings of differences that are shown as they are."""
 
@@ -147,16 +148,10 @@ def _other_model(was: Json, now: Json) -> Reason | None:
     if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
         return None
     differences = [
-        replace(each, subject=_of_evaluator(each.subject)) for each in differ_models(was, now)
+        replace(each, subject=f"judge {each.subject}".replace(f"judge {CODE_CHANGED}", _CODE, 1))
+        for each in differ_models(was, now)
     ]
     return reason_of(differences, "judge") if differences else None
-
-
-def _of_evaluator(subject: str) -> str:
-    """Return what differs between two models as a difference between two evaluators."""
-    if subject.startswith(CODE_CHANGED):
-        return subject.replace(CODE_CHANGED, "the judge's code changed", 1)
-    return f"judge {subject}"
 
 
 def reason_of(edits: list[Difference], subject: str = "", relative: str | None = None) -> Reason:

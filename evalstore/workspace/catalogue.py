@@ -14,7 +14,7 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.fields import is_json, suggest
 from evalstore.files.yaml12 import read_yaml
 from evalstore.providers.base import EXAMPLE
-from evalstore.providers.price_table import is_known_provider
+from evalstore.providers.price_table import is_known_provider, provider_of
 from evalstore.workspace import model_files
 from evalstore.workspace.file_references import References
 from evalstore.workspace.folder import WorkspaceFolder, default_id
@@ -166,20 +166,13 @@ def _nearest(id: str, models: list[str]) -> str | None:
     codes = {model.rpartition("/")[2]: model for model in reversed(models)}
     if id in codes:
         return codes[id]
-    if "/" not in id and (name := _with_provider(id)):
-        return name
+    provider = provider_of(id) if "/" not in id else None
+    if provider and is_known_provider(provider):
+        return f"{provider}/{id}"
     if near := get_close_matches(id, models, n=1):
         return near[0]
     near = [] if "/" in id else get_close_matches(id, codes, n=1)
     return codes[near[0]] if near else None
-
-
-def _with_provider(code: str) -> str | None:
-    """Return the name of a model of litellm's table with its provider in front."""
-    from evalstore.providers.price_table import provider_of  # reads a large table
-
-    provider = provider_of(code)
-    return f"{provider}/{code}" if provider and is_known_provider(provider) else None
 
 
 _SERVICES = {

@@ -100,7 +100,12 @@ class References:
         name = os.path.join(self._root, "" if rooted else os.path.dirname(file), named)
         path = os.path.realpath(name)
         inside = os.path.relpath(path, self._root).split(os.sep)
-        folder = self._root_folder(named) if rooted else path
+        fitting = [
+            root for root in self._roots.values() if named.startswith(f"{root.rstrip('/')}/")
+        ]
+        folder = path
+        if rooted:  # that of `datasetRoots`
+            folder = os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
         if not (self._boundary.contains(folder) and self._boundary.contains(path)):
             hint = f"copy the data into the workspace, or allow '{folder}' with '{FLAG}'"
             raise spec.problem("path", f"'{spec.path}' is outside the workspace", hint)
@@ -138,13 +143,6 @@ class References:
             entry = IndexEntry(now, is_settled(now, read_at), "", digest)
             self._index.put(key, entry)
         return path, entry.node
-
-    def _root_folder(self, named: str) -> str:
-        """Return the real path of the folder of `datasetRoots` that a path begins with."""
-        fitting = [
-            root for root in self._roots.values() if named.startswith(f"{root.rstrip('/')}/")
-        ]
-        return os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
 
     def locate(self, mentioned: str, file: str) -> str:
         """Return the path of a mentioned file relative to the workspace; raises `FileProblem`."""

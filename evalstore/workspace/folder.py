@@ -52,7 +52,7 @@ class WorkspaceFolder:
         self._has_warned = False
         self.root = root
         self.config = config or root / FILE
-        self._private_files: PrivateFiles | None = None
+        self._private_files = PrivateFiles(os.path.realpath(root))
         self.boundary = WorkspaceBoundary(root, allow_all=allow_outside, tell=tell)
         self.settings = self._read_settings(is_own=config is None)
         self.boundary.require(self.private, self.private.name)
@@ -165,14 +165,9 @@ class WorkspaceFolder:
             words = getattr(error, "strerror", None) or error
             raise FileProblem(f"cannot be read: {words}") from error
         is_linked = status.st_nlink > 1 or Path(path).is_symlink()
-        if is_linked and self._is_private(Path(path), status):
+        if is_linked and self._private_files.holds(os.path.realpath(path), status):
             raise FileProblem("is private, so it is not read: it holds keys")
         return self.boundary.read(path, largest)
-
-    def _is_private(self, path: Path, status: os.stat_result) -> bool:
-        if self._private_files is None:
-            self._private_files = PrivateFiles(os.path.realpath(self.root))
-        return self._private_files.holds(os.path.realpath(path), status)
 
 
 def default_id(path: str, folder: str | None = None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -11,17 +10,20 @@ from hypothesis import strategies as st
 
 from evalstore.comparison.comparison import pair_alike, pair_files
 from evalstore.core.values import Case, CaseFile
+from evalstore.store.trees import case_chunks
 
 Files = Mapping[str, tuple[str | None, str]]
 """From paths to the id of the frontmatter and the leaf."""
 
 
 def pairs(was: Files, now: Files) -> dict[str, str]:
-    def ids(side: Files, leaves: Mapping[str, str]) -> dict[str, str]:
-        return {path: side[path][0] or f"default {path}" for path in leaves}
+    def load(leaves: Collection[str]) -> dict[str, CaseFile]:
+        return {leaf: CaseFile((), id=leaf.partition(" ")[0] or None) for leaf in leaves}
 
-    old, new = ({path: leaf for path, (_, leaf) in side.items()} for side in (was, now))
-    return pair_files(old, new, partial(ids, was), partial(ids, now))
+    old, new = (
+        {path: f"{id or ''} {leaf}" for path, (id, leaf) in side.items()} for side in (was, now)
+    )
+    return pair_files(old, new, "", load, load)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def pairs(was: Files, now: Files) -> dict[str, str]:
         ),
         ({"a": ("x", "1"), "b": ("x", "2")}, {"c": ("x", "3")}, {}),
         ({"a": (None, "1"), "b": (None, "1")}, {"c": (None, "1")}, {"c": "a"}),
-        ({"a": (None, "1")}, {"b": ("default a", "2")}, {"b": "a"}),
+        ({"a": (None, "1")}, {"b": ("a", "2")}, {"b": "a"}),
     ],
     ids=[
         *("same", "edited", "renamed", "another file", "renamed and edited", "another id"),
@@ -71,16 +73,14 @@ def test_each_file_has_one_partner_and_the_pairs_are_the_same_from_both_sides(
     assert unpaired[0].isdisjoint(unpaired[1])
 
 
-def test_files_with_the_same_content_in_other_leaves_are_paired() -> None:
-    contents = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
-
-    def same(leaf: str, others: Collection[str]) -> str | None:
-        return next((other for other in others if contents[other] == contents[leaf]), None)
-
-    ids = dict[str, str]
-    paths = pair_files(
-        {"a": "1", "b": "2", "c": "5"}, {"d": "4", "e": "3", "c": "5"}, ids, ids, same
-    )
+def test_files_with_the_same_content_in_other_leaves_are_paired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(case_chunks, "MAX_UNDIVIDED", 1)
+    contents = {"1": "xx", "2": "yy", "3": "xx", "4": "yy", "5": "zz"}
+    files = {leaf: CaseFile([case(test) for test in tests]) for leaf, tests in contents.items()}
+    was, now = {"a": "1", "b": "2", "c": "5"}, {"d": "4", "e": "3", "c": "5"}
+    paths = pair_files(was, now, "", lambda _: files, lambda _: files)
     assert paths == {"c": "c", "d": "b", "e": "a"}
 
 

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby, takewhile
 from typing import Any
 
-from evalstore.comparison.comparison import EqualPart, pair_alike, pair_files, pair_results
+from evalstore.comparison.comparison import EqualPart, pair_files, pair_results
 from evalstore.comparison.pair_groups import Pairing, PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
@@ -32,7 +31,7 @@ from evalstore.planning.options import (
     is_partial,
 )
 from evalstore.planning.participants import match_models
-from evalstore.planning.path_history import PathHistory, known_ids, same_leaf
+from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
 from evalstore.planning.selection import (
@@ -297,12 +296,9 @@ def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
         former = {path: history.name(path) for path in now.nodes}
         pairs = {path: name for path, name in former.items() if name and name != path}
         pairs = {path: name for path, name in pairs.items() if name in was.nodes}
-    ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
-    same = partial(same_leaf, was.files, now.files)
-    alike = partial(pair_alike, was.files, now.files)
     old = {path: node for path, node in was.nodes.items() if path not in pairs.values()}
     new = {path: node for path, node in now.nodes.items() if path not in pairs}
-    pairs |= pair_files(old, new, ids_was, ids_now, same, alike)
+    pairs |= pair_files(old, new, folder, lambda _: was.files, lambda _: now.files)
     if all(old == new for new, old in pairs.items()):
         return was
     names = {path: f"{path}{OTHER}" if path in now.nodes else path for path in was.nodes}

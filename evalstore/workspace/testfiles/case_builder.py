@@ -499,7 +499,12 @@ class _CheckTemplate:
         if self._deferred:
             check = self._defer(row)
         elif matches_all(check):
-            project.result.add_once([_matching_all(project.path, self._line)])
+            message = (
+                "a pattern of this check matches the empty text, so it is found in every answer"
+            )
+            hint = "say what must be there, as in '[0-9]+' instead of '[0-9]*'"
+            where = project.path, message, self._line
+            project.result.add_once([Problem(*where, severity="warning", hint=hint)])
         if self._deferred or code or "expression" in check:
             check = {**check, **code, **self._references(check, row, shapes)}
         if self.is_fixed:
@@ -596,16 +601,6 @@ class _CheckTemplate:
 
 def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[tuple[Place, Json]]:
     return [(place, template.value(row.lookup, row.typed)) for place, template in texts]
-
-
-def _matching_all(path: str, line: int) -> Problem:
-    return Problem(
-        path,
-        "a pattern of this check matches the empty text, so it is found in every answer",
-        line,
-        severity="warning",
-        hint="say what must be there, as in '[0-9]+' instead of '[0-9]*'",
-    )
 
 
 def _used_of_item(expression: str) -> frozenset[str]:

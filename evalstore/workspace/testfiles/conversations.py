@@ -406,16 +406,6 @@ def _refuse_fixed_end(turns: tuple[Turn, ...]) -> None:
         )
 
 
-def _refuse_filled_start(turns: tuple[Turn, ...]) -> None:
-    """Raise when the candidate fills a turn before the first user message."""
-    if turns and turns[0].name is not None:
-        raise FileProblem(
-            "the conversation begins with a turn that the candidate fills",
-            turns[0].section.first,
-            hint="begin it with a message of the role 'user'",
-        )
-
-
 def only_system(turns: tuple[Turn, ...], lines: list[SourceLine]) -> None:
     """Raise unless these are the turns of a system prompt."""
     for turn in turns:
@@ -477,7 +467,12 @@ def read_messages_field(document: Document, repetitions: int | None) -> Repeated
     turns, last = _take_last(turns)
     if all(turn.role == "system" for turn in turns):
         raise FileProblem("'messages' has no message of the role 'user'", line)
-    _refuse_filled_start(turns)
+    if turns[0].name is not None:
+        raise FileProblem(
+            "the conversation begins with a turn that the candidate fills",
+            turns[0].section.first,
+            hint="begin it with a message of the role 'user'",
+        )
     _refuse_fixed_end(turns)
     return RepeatedConversation(turns, count=count, last_turn=last)
 

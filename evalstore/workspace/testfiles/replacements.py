@@ -243,12 +243,9 @@ class RowDifferences:
         """Return a labeller that uses the fewest columns that distinguish the rows."""
         if max(map(len, self.digests.values()), default=self._count) < 2:
             return Labeller([])
-        return Labeller(self._find_used(), self._row_id, self._find_repeated_ids())
-
-    def _find_repeated_ids(self) -> set[int]:
-        """Return the digests of the ids that several rows have."""
         ids = sorted(self.digests.get(self._row_id, ())) if self._row_id else []
-        return {id for id, following in itertools.pairwise(ids) if id == following}
+        repeated = {id for id, following in itertools.pairwise(ids) if id == following}
+        return Labeller(self._find_used(), self._row_id, repeated)
 
     def _count_distinct(self, by: list[str]) -> int:
         columns = [self.digests[name] for name in by]
@@ -256,16 +253,13 @@ class RowDifferences:
             return count_distinct(columns[0])
         return count_distinct(hash(values) % _2_64 for values in zip(*columns, strict=True))
 
-    def _differ(self, name: str) -> bool:
-        column = self.digests[name]
-        return any(number != column[0] for number in column)
-
     def _find_used(self) -> list[str]:
         names = list(self.digests)
         distinct = self._count_distinct(names) if names else 1  # equal rows get numbers
         used: list[str] = []
         for name in names:
-            if self._differ(name):
+            column = self.digests[name]
+            if any(number != column[0] for number in column):
                 used.append(name)
                 if self._count_distinct(used) == distinct:
                     break

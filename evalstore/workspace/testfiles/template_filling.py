@@ -6,7 +6,6 @@ import marshal
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -173,10 +172,6 @@ class RuntimeRow(RowValues):
         return super().typed(name)
 
 
-def _same_line(line: int, _offset: int) -> int:
-    return line
-
-
 class TemplateSet:
     """Compiles the texts of one file once, and reports undefined and unused names."""
 
@@ -231,21 +226,19 @@ class TemplateSet:
         for item in replacements:
             for name, values in item.items():
                 for written in values:
-                    self.values[name, written.text] = self._compile(
-                        written.text, partial(_same_line, written.line)
-                    )
+                    section = Section(written.text, (), written.line)
+                    self.values[name, written.text] = self._compile(section)
 
     def _report(self, message: str, line: int, **more: Any) -> None:
         self.problems.append(Problem(self.path, message, line, **more))
 
-    def _compile(
-        self, text: str, line_at: Callable[[int], int], later: Collection[str] = ()
-    ) -> Template:
+    def _compile(self, section: Section, later: Collection[str] = ()) -> Template:
+        text = section.text
         if self.as_is:
             return plain(text)
         names = [*self.known, *RUNTIME_NAMES] if self.runtime else [*self.known, *self.data, *later]
         try:
-            template = compile_text(text, names, line_at, strict_reserved=self.runtime)
+            template = compile_text(text, names, section.line_at, strict_reserved=self.runtime)
         except FileProblem as problem:
             self.problems.append(problem.at(self.path))
             return plain(text)
@@ -264,7 +257,7 @@ class TemplateSet:
 
         Those of `later` get their values only when an answer is judged.
         """
-        template = self._compile(section.text, section.line_at, later)
+        template = self._compile(section, later)
         for name, line in template.names.items():
             self.need(name, line, later)
         return template
@@ -445,9 +438,8 @@ class ConversationTemplate:
     def fill(self, row: RowValues, project: FillContext) -> tuple[tuple[Message, ...], AnswerNames]:
         """Fill the messages for a row; returns also the answers' names, raises `FileProblem`."""
         if self._template is None:
-            turns = self._turns
             shown = [
-                _message(turn, template, image, row, project) for turn, template, image in turns
+                fill_turn(turn, template, row, project, im) for turn, template, im in self._turns
             ]
             return tuple(shown), self._shape
         assert self.run.template is not None
@@ -456,20 +448,20 @@ class ConversationTemplate:
         return messages, AnswerNames(self.run.name, (*[None] * filled, LAST))
 
 
-def fill_turn(turn: Turn, template: Template, row: RowValues, project: FillContext) -> Message:
-    """Fill one turn without an image with a row."""
-    return _message(turn, template, None, row, project)
-
-
 def _image(turn: Turn, filler: TemplateSet) -> Template | None:
     if turn.image is None:
         return None
     return filler.compile(Section(turn.image, (turn.section.first,), turn.section.first))
 
 
-def _message(
-    turn: Turn, template: Template, image: Template | None, row: RowValues, project: FillContext
+def fill_turn(
+    turn: Turn,
+    template: Template,
+    row: RowValues,
+    project: FillContext,
+    image: Template | None = None,
 ) -> Message:
+    """Fill one turn with a row; raises `FileProblem`."""
     if turn.name is not None:
         return Message(turn.role, (), filled=True)
     filled = template.fill(row.lookup, row.typed)
@@ -478,19 +470,14 @@ def _message(
         path = "".join(str(piece) for piece in image.fill(row.lookup, row.typed))
         shown = project.keep_address(path) if _ADDRESS.match(path) else None
         parts = (*parts, shown or _file(path, turn.section.first, project))
-    if turn.role != "user":
-        _only_text(parts, turn)
-    return Message(turn.role, parts, name=turn.speaker)
-
-
-def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
-    for part in parts:
+    for part in parts if turn.role != "user" else ():
         if isinstance(part, FileRef) and not is_text(part.media_type):
             raise FileProblem(
                 f"'{part.path}' ({part.media_type}) can only be shown in a user message",
                 turn.section.first,
                 hint=f"in a message of the role '{turn.role}' only text files are allowed",
             )
+    return Message(turn.role, parts, name=turn.speaker)
 
 
 def fill_instructions(
