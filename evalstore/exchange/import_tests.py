@@ -32,7 +32,7 @@ from evalstore.exchange.imports.file_writer import (
     write_files,
     write_models,
 )
-from evalstore.exchange.imports.matching import place
+from evalstore.exchange.imports.matching import MatchedAnswers
 from evalstore.exchange.imports.records import ImportSummary, store_history
 from evalstore.files.fields import suggest_beside
 from evalstore.planning.open_project import open_project, open_workspace
@@ -119,8 +119,9 @@ def import_files(
         )
     files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
     history = None
-    if answers := imported.recorded or imported.conversed:
-        history = ImportSummary(len(answers))
+    if imported.recorded or imported.conversed:
+        recorded = sum(len(answer.answers) for answer in imported.recorded)
+        history = ImportSummary(recorded or len(imported.conversed))
         if not dry_run:
             with open_project(location, create=True) as project:
                 history = _add_history(project, format, imported, files, str(paths[0]))
@@ -178,17 +179,13 @@ def _add_history(
     listed = imported.settings.get("candidates", ())
     suggested = [candidate for candidate in listed if isinstance(candidate, dict)]
     places = {**files.written, **files.unchanged}
-    placed = place(project, format, imported.recorded, places, suggested)
-    kept = store_history(project, placed.history)
-    imported.left += placed.left
-    imported.warnings += placed.warnings
-    for model, temperatures in placed.temperatures.items():
-        candidates = imported.settings.setdefault("candidates", [])
-        same = next(
-            (candidate for candidate in candidates if candidate["id"] == model), {"id": model}
-        )
-        candidates += [{**same, "temperature": temperature} for temperature in sorted(temperatures)]
-    return kept
+    matched = MatchedAnswers(project, format, places, suggested)
+    for answer in imported.recorded:
+        matched.add(answer)
+    matched.finish()
+    imported.left += matched.left
+    imported.warnings += matched.warnings
+    return store_history(project, matched.history)
 
 
 def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:

@@ -96,7 +96,7 @@ class ShownMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer recorded by another tool, with its verdict."""
+    """The answers to a row, recorded by another tool, with their verdict."""
 
     file: str
     """The path of its test file in `Imported.files`."""
@@ -104,22 +104,22 @@ class JudgedAnswer:
     """The values of its row by name."""
     model: str
     """A display id, such as `openai/gpt-5.5`."""
-    answers: tuple[str, ...]
-    """One text per turn that the candidate fills."""
+    answers: tuple[tuple[str, ...], ...]
+    """By conversation, with one text per turn that the candidate fills."""
     started: int
     """Microseconds since 1970."""
-    run: int = 0
-    """The index of the conversation among those of the row."""
-    verdict: Verdict | None = None
-    feedback: str = ""
+    verdict: Verdict
     temperature: float | None = None
     judge: str = ""
     """What gave the verdict, such as `RefuseChecker`."""
     source: str = ""
-    """The file it comes from; entries with the same source and line are the answers to one row."""
+    """The file it comes from."""
     line: int | None = None
-    messages: tuple[ShownMessage, ...] | None = None
-    """The messages shown to the model, without the last answer; None if they equal the test's."""
+    messages: tuple[tuple[ShownMessage, ...], ...] | None = None
+    """What the model was shown in each conversation, without the last answer.
+
+    None if this equals the messages of the test.
+    """
 
 
 @dataclass(frozen=True, slots=True)

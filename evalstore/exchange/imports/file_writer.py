@@ -423,19 +423,16 @@ class _Adopter:
     def _session(self, answer: RecordedAnswer) -> str:
         model = self._model(answer.by, "candidate")
         prompt = PromptVersion((Message("system", _text(answer.prompt)),))
-        try:
-            question = Question(
-                self.history.keep("test", hashing.describe_test(self._test(answer))),
-                self.history.keep("prompt", hashing.describe_prompt(prompt)),
-                model,
-                answer.temperature,
-            )
-            started = self._time("session", hashing.question_id(question), answer.started)
-            return self.history.add_session(
-                Session(question, (answer.reply,), started, self.history.system, origin=IMPORTED)
-            )
-        except UnicodeEncodeError:
-            raise NotTakenError("a text holds half a surrogate pair") from None
+        question = Question(
+            self.history.keep("test", hashing.describe_test(self._test(answer))),
+            self.history.keep("prompt", hashing.describe_prompt(prompt)),
+            model,
+            answer.temperature,
+        )
+        started = self._time("session", hashing.question_id(question), answer.started)
+        return self.history.add_session(
+            Session(question, (answer.reply,), started, self.history.system, origin=IMPORTED)
+        )
 
     def _test(self, answer: RecordedAnswer) -> TestVersion:
         return TestVersion(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from evalstore.checks.aggregation import combine_votes
 from evalstore.core import hashing
-from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_test
 from evalstore.core.display import as_text, plural
 from evalstore.core.errors import EvalstoreError
@@ -46,207 +46,218 @@ class _Place(NamedTuple):
 
     file: str
     number: int
+    """The index of the case in its file; -1 if it is of an older version."""
+    older: tuple[str, tuple[str, ...]]
+    """The key and the tests of a case of an older version; else empty."""
     candidate: Candidate
 
 
 class _Attempt(NamedTuple):
-    """The sessions of one attempt at a row, with their verdict."""
+    """The answers to all conversations of a case, with their verdict."""
 
+    started: int
     sessions: tuple[str, ...]
-    verdict: Verdict | None
-    evaluations: tuple[str, ...]
-
-
-def place(
-    project: Project,
-    system: str,
-    recorded: Sequence[JudgedAnswer],
-    files: Mapping[str, str],
-    suggested: Sequence[Mapping[str, Json]] = (),
-) -> MatchedAnswers:
-    """Return the history of these answers; `files` maps imported test files to written ones.
-
-    An answer keeps its recorded temperature even if the settings have another one.
-    `suggested` are the candidates that the import suggests for the settings.
-    """
-    placed = MatchedAnswers(project, system, files, suggested)
-    for entries in _together(recorded):
-        placed.add(entries)
-    placed.finish()
-    return placed
-
-
-def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
-    """Yield groups of consecutive answers to one row, numbered by their runs."""
-    group: list[JudgedAnswer] = []
-    for answer in recorded:
-        if group and (answer.run != len(group) or _origin(answer) != _origin(group[0])):
-            yield group
-            group = []
-        group.append(answer)
-    if group:
-        yield group
-
-
-def _origin(answer: JudgedAnswer) -> tuple[Json, ...]:
-    return answer.file, answer.source, answer.line, answer.model, answer.values
+    verdict: Verdict
+    evaluation: str
+    """The id of the verdict."""
 
 
 class MatchedAnswers:
-    """The recorded answers that were matched, and those that were not."""
+    """The recorded answers that were matched, and those that were not.
+
+    An answer keeps its recorded temperature even if the settings have another one.
+    """
 
     def __init__(
         self,
         project: Project,
         system: str,
         files: Mapping[str, str],
-        suggested: Sequence[Mapping[str, Json]],
+        suggested: Sequence[Mapping[str, Json]] = (),
     ) -> None:
+        """`files` maps imported test files to written ones.
+
+        `suggested` are the candidates that the import suggests for the settings.
+        """
         self.history = ImportedHistory(system)
         self.left: list[SkippedItem] = []
         self.warnings: list[SkippedItem] = []
-        self.temperatures: dict[str, list[float]] = {}
-        """Model -> temperatures of answers to current tests that no candidate has."""
         self._project = project
         self._files = files
-        self._candidates = CandidateFinder(project, suggested, self.temperatures)
+        self._suggested = suggested
+        self._candidates: dict[str, list[Candidate] | str] = {}
         self._rows: dict[str, Rows] = {}
-        self._turns: dict[str, int] = {}
-        """Test version -> how many answers its conversation has."""
         self._times: Counter[tuple[str, str, str, int]] = Counter()
-        self._older = OlderVersions(project, self.history)
-        self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._older_cases: dict[_Place, Case] = {}
         """Places of answers to an older version of a test, with its case."""
-        self._sources: dict[str, tuple[str, int | None]] = {}
-        """Session -> its file and line."""
-        self._repeated: dict[str, list[int | None]] = {}
-        """File -> lines that repeat an answer of another file."""
         self._attempts: dict[_Place, list[_Attempt]] = {}
         self._evaluation_ids: dict[_Place, str] = {}
         self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
         """File and reason -> the first line, and how many answers."""
 
-    def add(self, entries: list[JudgedAnswer]) -> None:
+    def add(self, answer: JudgedAnswer) -> None:
         """Match the answers to all conversations of a row, or record why they have no place."""
-        first = entries[0]
         try:
-            self._add(first, entries)
+            self._add(answer)
         except NotTakenError as problem:
-            place = (first.source or first.file, str(problem))
-            line, count = self._left.get(place, (first.line, 0))
-            self._left[place] = (line, count + len(entries))
+            place = (answer.source or answer.file, str(problem))
+            line, count = self._left.get(place, (answer.line, 0))
+            self._left[place] = (line, count + len(answer.answers))
 
-    def _add(self, first: JudgedAnswer, entries: list[JudgedAnswer]) -> None:
-        file = self._files.get(first.file)
+    def _add(self, answer: JudgedAnswer) -> None:
+        file = self._files.get(answer.file)
         if file is None:
             raise NotTakenError("the test file was edited since the import, or was not written")
-        rows = self._rows_of(file)
-        if first.messages is None:
-            indexes = rows.find(first.values)
-            case = rows.cases[indexes[0]]
+        if file not in self._rows:
+            self._rows[file] = read_test_rows(self._project, file)
+        rows = self._rows[file]
+        older: tuple[str, tuple[str, ...]] = ("", ())
+        if answer.messages is None:
+            numbers = rows.find(answer.values)
+            case = rows.cases[numbers[0]]
         else:
-            case = self._older.case(rows, entries)
-            number = self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
-            indexes = [-1 - number]
-        candidate = self._candidates.find(first, case)
-        if None not in case.prompts:
-            raise NotTakenError(
-                "the test has a system prompt, which the recorded conversation did not have"
-            )
-        if len(entries) != len(case.tests):
-            raise NotTakenError(
-                f"it has answers of {plural(len(entries), 'conversation')}, "
-                f"the test has {len(case.tests)}"
-            )
-        sessions = self._sessions(file, first, entries, case, candidate)
-        if first.messages is not None:
-            self.history.older_sessions |= set(sessions)
-        evaluation = self.history.evaluation_of(first.judge)
-        evaluations = self._evaluations(first, sessions, evaluation)
-        for index in indexes:
-            place = _Place(file, index, candidate)
-            if index < 0:
+            case = self._older_case(rows, answer)
+            numbers, older = [-1], (case.key, case.tests)
+        candidate = self._find_candidate(answer, case)
+        attempt, evaluation = self._attempt(file, answer, case, candidate)
+        for number in numbers:
+            place = _Place(file, number, older, candidate)
+            if number < 0:
                 self._older_cases[place] = case
+                self.history.older_sessions |= set(attempt.sessions)
             self._evaluation_ids[place] = evaluation
-            self._attempts.setdefault(place, []).append(
-                _Attempt(sessions, first.verdict, evaluations)
-            )
+            self._attempts.setdefault(place, []).append(attempt)
 
-    def _sessions(
-        self,
-        file: str,
-        first: JudgedAnswer,
-        entries: list[JudgedAnswer],
-        case: Case,
-        candidate: Candidate,
-    ) -> tuple[str, ...]:
-        for entry, test in zip(entries, case.tests, strict=True):
-            if test not in self._turns:  # of a test as it was before
-                self._turns[test] = _count_turns(json.loads(self.history.contents[test][1]))
-            turns = self._turns[test]
-            if len(entry.answers) != turns:
-                raise NotTakenError(
-                    f"it has {plural(len(entry.answers), 'answer')} of a conversation "
-                    f"that asks for {turns}"
-                )
+    def _attempt(
+        self, file: str, answer: JudgedAnswer, case: Case, candidate: Candidate
+    ) -> tuple[_Attempt, str]:
+        """Keep the answers and their verdict; returns the evaluation version's id with them."""
+        history = self.history
         # The order of answers is that of their times: runs of one row must differ in them.
-        moment = (file, case.key, candidate.id, first.started)
-        began = first.started + self._times[moment] * len(entries)
+        moment = (file, case.key, candidate.id, answer.started)
+        began = answer.started + self._times[moment] * len(answer.answers)
         self._times[moment] += 1
-        temperature = first.temperature
+        temperature = answer.temperature
         if temperature is None:
             temperature = asks_at(candidate, case)
-        try:
-            sessions = tuple(
-                self.history.add_session(
+        sessions = tuple(
+            [
+                history.add_session(
                     Session(
                         Question(test, None, candidate.model, temperature, case.seed),
-                        tuple([Reply(answer) for answer in entry.answers]),
+                        tuple(map(Reply, turns)),
                         began + number,
-                        f"{self.history.system} {number}",
+                        f"{history.system} {number}",
                         origin=IMPORTED,
                     )
                 )
-                for number, (entry, test) in enumerate(zip(entries, case.tests, strict=True))
-            )
-        except UnicodeEncodeError:
-            raise NotTakenError("the answer holds half a surrogate pair") from None
-        source = first.source, first.line
-        if self._sources.setdefault(sessions[0], source) != source:
-            self._repeated.setdefault(first.source, []).append(first.line)
-        return sessions
-
-    def _evaluations(
-        self, first: JudgedAnswer, sessions: tuple[str, ...], evaluation_id: str
-    ) -> tuple[str, ...]:
-        history = self.history
-        if first.verdict is None:
-            return ()
-        words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
-        evaluation = Evaluation(
+                for number, (turns, test) in enumerate(zip(answer.answers, case.tests, strict=True))
+            ]
+        )
+        evaluation = history.evaluation_of(answer.judge)
+        verdict = Evaluation(
             sessions,
-            evaluation_id,
+            evaluation,
             history.evaluator(),
-            first.verdict,
-            first.started,
+            answer.verdict,
+            answer.started,
             history.system,
-            feedback=f"{words}: {first.feedback}" if first.feedback else words,
+            feedback=f"recorded by {history.system}"
+            + (f" ({answer.judge})" if answer.judge else ""),
             origin=IMPORTED,
         )
-        return (history.add_evaluation(evaluation),)
+        id = history.add_evaluation(verdict)
+        return _Attempt(began, sessions, answer.verdict, id), evaluation
 
-    # --- rows
+    # --- candidates
 
-    def _rows_of(self, file: str) -> Rows:
-        if file not in self._rows:
-            self._rows[file] = rows = read_test_rows(self._project, file)
-            for batch in in_batches(
-                dict.fromkeys(test for case in rows.cases for test in case.tests)
-            ):
-                for test, content in self._project.versions.require("test", batch).items():
-                    self._turns[test] = _count_turns(content)
-        return self._rows[file]
+    def _find_candidate(self, answer: JudgedAnswer, case: Case) -> Candidate:
+        """Return the candidate with the model and the temperature, else a new one.
+
+        So a later run asks the same one.
+        """
+        model = answer.model
+        if model not in self._candidates:
+            try:
+                self._candidates[model] = self._candidates_of(model)
+            except EvalstoreError as problem:
+                self._candidates[model] = f"{problem}; write a model file with this id"
+        candidates = self._candidates[model]
+        if isinstance(candidates, str):
+            raise NotTakenError(candidates)
+        fitting = [
+            candidate
+            for candidate in candidates
+            if answer.temperature is None or asks_at(candidate, case) == answer.temperature
+        ]
+        meant = [
+            candidate
+            for candidate in fitting
+            if suits(case, candidate.required_tags, candidate.prohibited_tags)
+        ] or fitting
+        if meant:
+            return meant[0]
+        name = name_at(model, answer.temperature)
+        return Candidate(name, candidates[0].model, answer.temperature)
+
+    def _candidates_of(self, model: str) -> list[Candidate]:
+        """Return the candidates with a model: of the settings, else suggested by the import."""
+        settings = self._project.settings
+        candidates = self._project.candidates(SelectionOptions(models=(model,)))
+        if any(candidate.id == model for candidate in settings.candidates):
+            return candidates
+        suggested = [
+            Candidate(
+                model,
+                candidates[0].model,
+                None if value is None else float(value),
+                required_tags=tuple(suggestion.get("requiredTags", ())),
+                prohibited_tags=tuple(suggestion.get("prohibitedTags", ())),
+            )
+            for suggestion in self._suggested
+            if suggestion["id"] == model
+            for value in [suggestion.get("temperature", settings.candidates_temperature)]
+        ]
+        others = [
+            candidate._replace(id=name_at(model, candidate.temperature))
+            for candidate in suggested[1:]
+        ]
+        return [*suggested[:1], *others] or candidates
+
+    # --- older versions of a test, from the messages recorded with their answers
+
+    def _older_case(self, rows: Rows, answer: JudgedAnswer) -> Case:
+        """Return the case of these answers, with all its conversations.
+
+        Everything else is taken from the current test, because only the messages are recorded. A
+        row that the test has no more is labelled with the recorded values.
+        """
+        try:
+            base = rows.cases[rows.find(answer.values)[0]]
+        except NotTakenError:
+            texts = {name: as_text(value) for name, value in answer.values.items()}
+            label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
+            key = hashing.row_key(dict(answer.values))
+            base = rows.cases[0]._replace(row=label, key=key)
+        tests = []
+        for number, messages in enumerate(answer.messages or ()):
+            now = base.tests[min(number, len(base.tests) - 1)]
+            content = self._project.versions.require("test", [now])[now]
+            shown = tuple([self._message(message) for message in messages])
+            version = replace(restore_test(content), messages=shown)
+            tests.append(self.history.keep("test", hashing.describe_test(version)))
+        return base._replace(tests=tuple(tests))
+
+    def _message(self, message: ShownMessage) -> Message:
+        if message.text is None:
+            return Message(message.role, (), filled=True)
+        parts: list[Part] = [Text(message.text)] if message.text else []
+        if message.image:
+            version = FileVersion(access.ADDRESS, message.image.encode())
+            id, _ = hashing.identify(hashing.describe_file(version))
+            self._project.reading.blobs[id] = version
+            parts.append(FileRef(message.image, access.ADDRESS, id))
+        return Message(message.role, tuple(parts))
 
     # --- result
 
@@ -256,21 +267,24 @@ class MatchedAnswers:
         more: Counter[tuple[str, int]] = Counter()
         older: list[tuple[ImportedCase, Case, int]] = []
         for place, recorded in self._attempts.items():
-            file = self._project.reading.files[place.file]
-            attempts = file.attempts or settings.attempts
-            counted = sorted(recorded, key=self._began)[:attempts]
-            cell = self._imported_case(place, counted)
+            attempts = self._project.reading.files[place.file].attempts or settings.attempts
+            counted = sorted(recorded, key=attrgetter("started"))[:attempts]
+            votes = [(attempt.verdict, None) for attempt in counted]
+            cell = ImportedCase(
+                place.file,
+                place.number,
+                place.candidate,
+                self._evaluation_ids[place],
+                tuple(id for attempt in counted for id in attempt.sessions),
+                tuple(attempt.evaluation for attempt in counted),
+                combine_votes(votes, settings.verdict).verdict,
+            )
             more[place.file, attempts] += len(recorded) > attempts
             if case := self._older_cases.get(place):
-                older.append((cell, case, self._began(counted[0])))
+                older.append((cell, case, counted[0].started))
             else:
                 self.history.cells.append(cell)
         self.history.older = by_age(older, self._project)
-        self._project.reading.blobs |= self._older.files
-        for path, lines in self._repeated.items():
-            words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
-            reason = f"{words} an answer of another test or file: each answer is stored once"
-            self.warnings.append(SkippedItem(path, reason, lines[0]))
         for (source, reason), (line, count) in self._left.items():
             words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
             self.left.append(SkippedItem(source, words, line))
@@ -280,110 +294,6 @@ class MatchedAnswers:
                 words = f"{plural(count, 'row')} {has} more recorded answers than are judged"
                 hint = f"'attempts: {attempts}' takes the oldest"
                 self.warnings.append(SkippedItem(name, f"{words}: {hint}"))
-
-    def _imported_case(self, place: _Place, counted: Sequence[_Attempt]) -> ImportedCase:
-        """Return the cell of a place, with the recorded verdict of the answers that count."""
-        verdicts = [(attempt.verdict, None) for attempt in counted if attempt.verdict]
-        is_judged = len(verdicts) == len(counted)
-        judged = combine_votes(verdicts, self._project.settings.verdict) if is_judged else None
-        return ImportedCase(
-            place.file,
-            place.number,
-            place.candidate,
-            self._evaluation_ids[place],
-            tuple(id for attempt in counted for id in attempt.sessions),
-            tuple(id for attempt in counted for id in attempt.evaluations),
-            judged.verdict if judged else None,
-            required_answers=sum(len(attempt.sessions) for attempt in counted),
-        )
-
-    def _began(self, attempt: _Attempt) -> int:
-        return self.history.sessions[attempt.sessions[0]][0].started
-
-
-def _count_turns(test: Json) -> int:
-    """Return how many answers a conversation has."""
-    return 1 + sum("filled" in message for message in test["messages"])
-
-
-# --- finds the candidate of a recorded answer, so that a later run asks the same one
-
-
-class CandidateFinder:
-    """Finds the candidates of recorded answers by model and temperature."""
-
-    def __init__(
-        self,
-        project: Project,
-        suggested: Sequence[Mapping[str, Json]],
-        temperatures: dict[str, list[float]],
-    ) -> None:
-        """Collect in `temperatures` those that no candidate has, by model."""
-        self._project = project
-        self._suggested = suggested
-        self._temperatures = temperatures
-        self._candidates: dict[str, list[Candidate] | str] = {}
-
-    def find(self, first: JudgedAnswer, case: Case) -> Candidate:
-        """Return the candidate with the model and the temperature, else a new one."""
-        if first.model not in self._candidates:
-            try:
-                self._candidates[first.model] = self._candidates_of(first.model)
-            except EvalstoreError as problem:
-                self._candidates[first.model] = f"{problem}; write a model file with this id"
-        candidates = self._candidates[first.model]
-        if isinstance(candidates, str):
-            raise NotTakenError(candidates)
-        fitting = [
-            candidate
-            for candidate in candidates
-            if first.temperature is None or asks_at(candidate, case) == first.temperature
-        ]
-        meant = [
-            candidate
-            for candidate in fitting
-            if suits(case, candidate.required_tags, candidate.prohibited_tags)
-        ] or fitting
-        if meant:
-            return meant[0]
-        assert first.temperature is not None
-        is_suggested = any(
-            (suggestion["id"], self._temperature_of(suggestion)) == (first.model, first.temperature)
-            for suggestion in self._suggested
-        )
-        counts = first.messages is None and case.temperature is None
-        if counts and not is_suggested:
-            listed = self._temperatures.setdefault(first.model, [])
-            if first.temperature not in listed:
-                listed.append(first.temperature)
-        name = name_at(first.model, first.temperature)
-        return Candidate(name, candidates[0].model, first.temperature)
-
-    def _candidates_of(self, model: str) -> list[Candidate]:
-        """Return the candidates with a model: of the settings, else suggested by the import."""
-        candidates = self._project.candidates(SelectionOptions(models=(model,)))
-        suggested = [suggestion for suggestion in self._suggested if suggestion["id"] == model]
-        if not suggested or any(
-            candidate.id == model for candidate in self._project.settings.candidates
-        ):
-            return candidates
-        temperatures = [self._temperature_of(suggestion) for suggestion in suggested]
-        return [
-            Candidate(
-                name_at(model, temperature) if number else model,
-                candidates[0].model,
-                temperature,
-                required_tags=tuple(suggestion.get("requiredTags", ())),
-                prohibited_tags=tuple(suggestion.get("prohibitedTags", ())),
-            )
-            for number, (suggestion, temperature) in enumerate(
-                zip(suggested, temperatures, strict=True)
-            )
-        ]
-
-    def _temperature_of(self, suggested: Mapping[str, Json]) -> float | None:
-        value = suggested.get("temperature", self._project.settings.candidates_temperature)
-        return None if value is None else float(value)
 
 
 def asks_at(candidate: Candidate, case: Case) -> float | None:
@@ -436,63 +346,6 @@ def read_test_rows(project: Project, file: str) -> Rows:
     return Rows(case_file.cases, numbers, tuple(filler.used_columns), frozenset(filler.known))
 
 
-# --- cases of older versions of a test, from the messages recorded with their answers
-
-
-class OlderVersions:
-    """Creates the test versions of answers to older versions of a test."""
-
-    def __init__(self, project: Project, history: ImportedHistory) -> None:
-        self._project = project
-        self._history = history
-        self.files: dict[str, FileVersion] = {}
-        """Pictures by the ids of their addresses."""
-
-    def case(self, rows: Rows, entries: Sequence[JudgedAnswer]) -> Case:
-        """Return the case of these answers, with all its conversations.
-
-        Everything else is taken from the current test, because only the messages are recorded.
-        """
-        base = _base(rows, entries[0])
-        tests = [
-            self._test(base.tests[min(number, len(base.tests) - 1)], entry.messages or ())
-            for number, entry in enumerate(entries)
-        ]
-        return base._replace(tests=tuple(tests))
-
-    def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
-        """Return the id of a test version with these messages, kept in the history."""
-        content = self._project.versions.require("test", [now])[now]
-        version = replace(
-            restore_test(content), messages=tuple([self._message(message) for message in messages])
-        )
-        try:
-            return self._history.keep("test", hashing.describe_test(version))
-        except UnicodeEncodeError:
-            raise NotTakenError("a message holds half a surrogate pair") from None
-
-    def _message(self, message: ShownMessage) -> Message:
-        if message.text is None:
-            return Message(message.role, (), filled=True)
-        parts: list[Part] = [Text(message.text)] if message.text else []
-        if message.image:
-            version = FileVersion(access.ADDRESS, message.image.encode())
-            id, _ = hashing.identify(hashing.describe_file(version))
-            self.files[id] = version
-            parts.append(FileRef(message.image, access.ADDRESS, id))
-        return Message(message.role, tuple(parts))
-
-
-def _base(rows: Rows, answer: JudgedAnswer) -> Case:
-    """Return the case of the same row; else the first one, labelled with the recorded values."""
-    try:
-        return rows.cases[rows.find(answer.values)[0]]
-    except NotTakenError:
-        texts = {name: as_text(value) for name, value in answer.values.items()}
-        label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
-        return rows.cases[0]._replace(row=label, key=hashing.row_key(dict(answer.values)))
-
-
 def by_age(
     imported: Iterable[tuple[ImportedCase, Case, int]], project: Project
 ) -> list[OlderCases]:
@@ -505,34 +358,26 @@ def by_age(
     for cell, case, began in entries:
         history.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
     changes: list[OlderCases] = []
-    gathered: dict[tuple[int, str], _Gathered] = {}
+    cases: dict[tuple[int, str], dict[tuple[str, tuple[str, ...]], Case]] = {}
+    labels: set[tuple[int, str, str]] = set()
+    indexes: dict[tuple[int, str, str, tuple[str, ...]], int] = {}
     for cell, case, _ in entries:
         versions = list(history[cell.file, case.key])
         age = len(versions) - 1 - versions.index(case.tests)
         while len(changes) <= age:
             changes.append(OlderCases())
-        index = gathered.setdefault((age, cell.file), _Gathered()).add(case)
-        changes[age].cells.append(replace(cell, index=index))
-    for (age, file), cases in gathered.items():
-        changes[age].files[file] = replace(project.reading.files[file], cases=tuple(cases.cases))
-    return changes
-
-
-class _Gathered:
-    """The older cases of a file, each with a unique label."""
-
-    def __init__(self) -> None:
-        self.cases: list[Case] = []
-        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._labels: set[str] = set()
-
-    def add(self, case: Case) -> int:
-        """Add a case unless it is there; returns its index."""
-        place = self._places.setdefault((case.key, case.tests), len(self.cases))
-        if place == len(self.cases):
+        gathered = cases.setdefault((age, cell.file), {})
+        place = case.key, case.tests
+        if place not in gathered:
             label = case.row
-            while label in self._labels:
+            while (age, cell.file, label) in labels:
                 label += "'"
-            self._labels.add(label)
-            self.cases.append(case._replace(row=label))
-        return place
+            labels.add((age, cell.file, label))
+            indexes[age, cell.file, *place] = len(gathered)
+            gathered[place] = case._replace(row=label)
+        index = indexes[age, cell.file, *place]
+        changes[age].cells.append(replace(cell, index=index))
+    for (age, file), gathered in cases.items():
+        found = tuple(gathered.values())
+        changes[age].files[file] = replace(project.reading.files[file], cases=found)
+    return changes

@@ -24,6 +24,7 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.planning.cells import Candidate
 from evalstore.planning.project import Project
 from evalstore.store import Store
@@ -47,10 +48,7 @@ class ImportedCase:
     """Id of the evaluation version that names the source of the verdict."""
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
-    verdict: Verdict | None
-    score: float | None = None
-    required_answers: int = 1
-    prompt: str | None = None
+    verdict: Verdict
 
 
 @dataclass
@@ -102,7 +100,7 @@ class ImportedHistory:
 
     def keep(self, kind: str, description: hashing.Description) -> str:
         """Add the content of a version; returns its id."""
-        id, content = hashing.identify(description)
+        id, content = _identify(description)
         self.contents[id] = (kind, content)
         return id
 
@@ -118,15 +116,23 @@ class ImportedHistory:
 
     def add_session(self, session: Session) -> str:
         """Add a session; returns its id."""
-        id, content = hashing.identify(hashing.describe_session(session))
+        id, content = _identify(hashing.describe_session(session))
         self.sessions[id] = (session, content)
         return id
 
     def add_evaluation(self, evaluation: Evaluation) -> str:
         """Add an evaluation; returns its id."""
-        id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
+        id, content = _identify(hashing.describe_evaluation_result(evaluation))
         self.evaluations[id] = (evaluation, content)
         return id
+
+
+def _identify(description: hashing.Description) -> tuple[str, str]:
+    """Return the id and the content of a description; raises `NotTakenError`."""
+    try:
+        return hashing.identify(description)
+    except UnicodeEncodeError:
+        raise NotTakenError("a text holds half a surrogate pair") from None
 
 
 def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
@@ -223,17 +229,15 @@ def _make_run(
         file: [
             describe_cell(
                 cell.index,
-                case_file.cases[cell.index].prompts.index(cell.prompt),
+                case_file.cases[cell.index].prompts.index(None),
                 cell.candidate.id,
-                cell.required_answers,
+                len(cell.sessions),
                 cell.verdict,
-                cell.score,
+                None,
                 cell.sessions,
                 cell.evaluations,
             )
-            for cell in sorted(
-                by_file[file], key=lambda cell: (cell.index, cell.prompt or "", cell.candidate.id)
-            )
+            for cell in sorted(by_file[file], key=lambda cell: (cell.index, cell.candidate.id))
         ]
         for file, case_file in judged_files.items()
     }
@@ -245,7 +249,7 @@ def _make_run(
     snapshot, trees = build_tree(nodes)
     results, more = build_tree(leaves)
     history.contents |= {**trees, **more}
-    words: Counter[str] = Counter(cell.verdict or "pending" for cell in cells)
+    words: Counter[str] = Counter(cell.verdict for cell in cells)
     candidates = {cell.candidate.id: cell.candidate for cell in cells}
     message = f"imported from {history.system}"
     settings = project.settings

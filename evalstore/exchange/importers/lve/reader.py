@@ -319,27 +319,29 @@ def record(
     file: str,
 ) -> None:
     """Add the answers and verdicts of a test's instances, or the reasons why they are skipped."""
-    for line in _distinct_lines(imported, lines):
+    seen: set[str] = set()
+    for line in lines:
+        if line.text in seen:  # each answer is stored once
+            continue
+        seen.add(line.text)
         with skipping(imported.left, line.path, line.number):
             older_messages = _older_messages(conversations, line)
             answers = answers_of(line.response, _turn_names(conversations, older_messages))
-            imported.recorded += [
+            imported.recorded.append(
                 JudgedAnswer(
                     file=file,
                     values={names[parameter]: value for parameter, value in line.row.items()},
                     model=definition.model,
-                    answers=turns,
+                    answers=tuple(answers),
                     started=line.started,
-                    run=run,
                     verdict="pass" if line.passed else "fail",
                     temperature=temperature_of(definition, line),
                     judge=definition.checker,
                     source=str(line.path),
                     line=line.number,
-                    messages=older_messages[run] if older_messages else None,
+                    messages=older_messages,
                 )
-                for run, turns in enumerate(answers)
-            ]
+            )
 
 
 def matches_current_prompt(conversations: tuple[LveConversation, ...], line: RecordedLine) -> bool:
@@ -404,22 +406,6 @@ def _turn_names(
                 f"it was recorded with {count} turns to be filled, the test has {len(known)}"
             )
     return tuple(names)
-
-
-def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
-    """Yield each distinct line once, and warn about repeated lines."""
-    seen: set[str] = set()
-    repeated: dict[Path, list[int]] = {}
-    for line in lines:
-        if line.text in seen:
-            repeated.setdefault(line.path, []).append(line.number)
-            continue
-        seen.add(line.text)
-        yield line
-    for path, numbers in repeated.items():
-        subject = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
-        reason = f"{subject} one before word for word: each answer is stored once"
-        imported.warn(path, reason, numbers[0])
 
 
 # --- recorded instances: the arguments, the answer and the verdict

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 from evalstore.core.values import Json
-from evalstore.exchange import import_tests
-from evalstore.exchange.importers.base import Imported, ImportOptions
-from evalstore.exchange.importers.lve.reader import read
 from evalstore.exchange.imports import file_writer
 from evalstore.planning.options import Location
 from evalstore.results.flips.result_changes import SHOWN
@@ -326,20 +323,6 @@ def test_temperatures_of_older_prompts_are_not_asked_for(
     assert (done["history"]["sessions"], plan["ask"], plan["reuse"]) == (2, 0, 1)
 
 
-def test_an_importer_without_candidates_gets_their_temperatures(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def without_settings(paths: list[Path], options: ImportOptions) -> Imported:
-        imported = read(paths, options)
-        imported.settings.clear()
-        return imported
-
-    monkeypatch.setattr(import_tests, "find_importer", lambda _format: without_settings)
-    add_temperatures(repository)
-    listed = repository.bring()["settings"]["candidates"]
-    assert listed == [{"id": GPT, "temperature": number} for number in (0, 0.2, 0.7)]
-
-
 # --- models that nobody can call ----------------------------------------------------------
 
 
@@ -443,18 +426,12 @@ def test_models_with_like_names_have_files_of_their_own(repository: Repository) 
 # --- one line in two tests ----------------------------------------------------------------
 
 
-def test_lines_that_two_tests_share_are_one_answer_and_counted(repository: Repository) -> None:
+def test_lines_that_two_tests_share_are_one_answer(repository: Repository) -> None:
     lines = [river("Peru"), river("Chad"), river("Togo")]
     repository.add(ASKED, *lines)
     repository.add(ASKED, *lines[:2], river("Mali"), place="geo/streams/m")
     done = repository.bring()
     assert done["history"]["sessions"] == 4
-    (warning,) = [item for item in done["warnings"] if "repeat" in item["reason"]]
-    assert Path(warning["file"]).parts[-4] == "streams"
-    assert (warning["line"], warning["reason"]) == (
-        1,
-        "2 lines repeat an answer of another test or file: each answer is stored once",
-    )
 
 
 def test_equal_lines_of_tests_that_ask_other_things_are_several_answers(

@@ -273,7 +273,7 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_reported(
     from evalstore.exchange.importers import evalsone
     from evalstore.exchange.importers.base import Imported, JudgedAnswer
 
-    answer = JudgedAnswer("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
+    answer = JudgedAnswer("tests/a.md", {}, "openai/gpt-4", (("Hi",),), 0, "pass")
     monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
     (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
     assert left["reason"] == "the test file was edited since the import, or was not written"
