@@ -66,11 +66,6 @@ class PlacedFiles(NamedTuple):
     gone: tuple[str, ...] = ()
     """Files of earlier imports into the same folder that the source no longer has."""
 
-    def without(self, places: Collection[str]) -> PlacedFiles:
-        """Return the files without those that were written and removed again."""
-        written = {name: path for name, path in self.written.items() if path not in places}
-        return self._replace(written=written)
-
 
 def write_files(
     workspace: WorkspaceFolder, folder: str, imported: Imported, *, force: bool, dry_run: bool
@@ -87,19 +82,29 @@ def write_files(
     new = {name: content for name, content in imported.files.items() if places[name] not in taken}
     tests = import_path_of(workspace, folder, "tests/")
     workspace.boundary.require(workspace.root / tests, tests)
-    record = ImportRecord.load(workspace.root / tests)
-    files = _write(workspace, new, places, record, force=force, dry_run=dry_run)
-    gone = sorted(record.places() - set(places.values()))
+    record = workspace.root / tests / NAME
+    before = _load_record(record)
+    digests = dict(before)
+    files = _write(workspace, new, places, digests, force=force, dry_run=dry_run)
+    gone = sorted(before.keys() - set(places.values()))
     files = files._replace(gone=tuple(place for place in gone if (workspace.root / place).exists()))
     if dry_run:
         return files
     refused = take_refused_back(workspace, files.written.values(), files.replaced)
     imported.left += refused
-    for item in refused:
-        record.take_back(item.file)
-    with _writing(tests):
-        record.save()
-    return files.without({item.file for item in refused})
+    removed = {item.file for item in refused}
+    for place in removed:
+        digests.pop(place, None)
+    digests |= {place: before[place] for place in removed & before.keys()}
+    if digests != before:
+        document = {"format": _FORMAT, "files": dict(sorted(digests.items()))}
+        with _writing(tests):
+            record.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(
+                record, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+            )
+    kept = {name: path for name, path in files.written.items() if path not in removed}
+    return files._replace(written=kept)
 
 
 def import_path_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
@@ -112,27 +117,30 @@ def _write(
     workspace: WorkspaceFolder,
     files: Mapping[str, bytes],
     places: Mapping[str, str],
-    record: ImportRecord,
+    digests: dict[str, str],
     *,
     force: bool,
     dry_run: bool,
 ) -> PlacedFiles:
-    """Write files that would not replace others, and note them in the record without saving it."""
+    """Write files that would not replace others, and set their digests in the record of imports."""
     placed_files = PlacedFiles({}, {}, {}, {})
     for name, content in sorted(files.items()):
         place = places[name]
         path = workspace.root / place
         workspace.boundary.require(path.parent, posixpath.dirname(place))
-        if not path.is_symlink() and path.is_file() and _has(path, content):
+        digest = hashing.hash_bytes(content)
+        found = None if path.is_symlink() else _digest_of(path)
+        if found == digest:
             placed_files.unchanged[name] = place
-            record.note(place, content)
+            digests[place] = digest
             continue
-        replaces = (force and path.is_file()) or record.is_untouched(place, path)
+        is_untouched = found is not None and found == digests.get(place)
+        replaces = (force and path.is_file()) or is_untouched
         if os.path.lexists(path) and not replaces:
             placed_files.kept[name] = place
             continue
         placed_files.written[name] = place
-        record.note(place, content)
+        digests[place] = digest
         if not dry_run:
             if replaces:
                 placed_files.replaced[place] = read_older(path, place)
@@ -156,11 +164,12 @@ def _writing(place: str) -> Iterator[None]:
         raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
-def _has(path: Path, content: bytes) -> bool:
+def _digest_of(path: Path) -> str | None:
+    """Return the digest of a file; None if it is no file, or cannot be read."""
     try:
-        return read_file(path, LARGEST_SOURCE) == content
-    except FileProblem:
-        return False
+        return hashing.hash_bytes(read_file(path, LARGEST_SOURCE))
+    except (FileProblem, OSError):
+        return None
 
 
 # --- removes imported files that `check` refuses, so that an import never breaks a workspace
@@ -242,65 +251,24 @@ NAME = ".imported.json"
 _FORMAT = 1
 
 
-class ImportRecord:
-    """The digests of the files that imports into one folder have written, by path."""
+def _load_record(path: Path) -> dict[str, str]:
+    """Return the digests of files that imports into a folder have written, by path.
 
-    def __init__(self, path: Path, digests: Mapping[str, str]) -> None:
-        self._path = path
-        self._digests = dict(digests)
-        self._read = dict(digests)
-
-    @classmethod
-    def load(cls, folder: Path) -> ImportRecord:
-        """Return the record of a folder; raises `EvalstoreError` when it cannot be read."""
-        path = folder / NAME
-        if not path.exists():
-            return cls(path, {})
-        try:
-            document = json.loads(read_file(path, LARGEST_SOURCE))
-            files = document["files"] if document["format"] == _FORMAT else None
-        except (FileProblem, ValueError, TypeError, KeyError):
-            files = None
-        if not isinstance(files, dict):
-            raise EvalstoreError(
-                f"{path}: the record of imports cannot be read",
-                hint="remove it: existing files are then kept, as edited files are",
-            )
-        return cls(path, files)
-
-    def is_untouched(self, place: str, path: Path) -> bool:
-        """Return whether a file has not changed since an import wrote it; `place` is its path."""
-        if place not in self._digests or path.is_symlink() or not path.is_file():
-            return False
-        try:
-            return hashing.hash_bytes(read_file(path, LARGEST_SOURCE)) == self._digests[place]
-        except FileProblem:
-            return False
-
-    def places(self) -> frozenset[str]:
-        """Return the paths of the files in the record."""
-        return frozenset(self._digests)
-
-    def note(self, place: str, content: bytes) -> None:
-        """Record the content that a file is written with."""
-        self._digests[place] = hashing.hash_bytes(content)
-
-    def take_back(self, place: str) -> None:
-        """Restore the previous record of a file that was restored."""
-        if place in self._read:
-            self._digests[place] = self._read[place]
-        else:
-            self._digests.pop(place, None)
-
-    def save(self) -> None:
-        """Write the record if it has changed; raises `OSError`."""
-        if self._digests == self._read:
-            return
-        document = {"format": _FORMAT, "files": dict(sorted(self._digests.items()))}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(
-            self._path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+    Raises `EvalstoreError` when the record cannot be read.
+    """
+    if not path.exists():
+        return {}
+    try:
+        document = json.loads(read_file(path, LARGEST_SOURCE))
+        files = document["files"] if document["format"] == _FORMAT else None
+    except (FileProblem, ValueError, TypeError, KeyError):
+        files = None
+    if not isinstance(files, dict):
+        raise EvalstoreError(
+            f"{path}: the record of imports cannot be read",
+            hint="remove it: existing files are then kept, as edited files are",
         )
+    return files
 
 
 # --- model files for models of recorded answers that cannot be called
