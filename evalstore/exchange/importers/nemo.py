@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,16 @@ from evalstore.exchange.importers.json_lines import find_sources, json_as_yaml
 from evalstore.exchange.importers.nemo_metrics import (
     GRADED,
     METRICS,
+    NemoConfig,
     NemoJudge,
     TaskData,
     convert_template,
+    find_config,
     find_data,
     is_message,
     lone_expression,
     read_judges,
     shown_column,
-    tasks_of,
     template_value,
     tool_call,
 )
@@ -57,7 +59,6 @@ from evalstore.exchange.importers.template_writer import (
 )
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetColumns
-from evalstore.files.fields import Collector, Fields
 from evalstore.files.jinja_sandbox import evaluate_expression, run
 from evalstore.files.yaml12 import Document, read_yaml, write_yaml
 
@@ -85,95 +86,62 @@ class _Job:
 
     path: Path
     document: Mapping[str, Any]
-    config: Mapping[str, Any]
+    config: NemoConfig
     places: Document | None
     """The same document with line numbers."""
-    prefix: tuple[str, ...] = field(default=())
-    """The path of the configuration in the document."""
 
     def line(self, *steps: str) -> int | None:
         """Return the line of a part of the configuration."""
         if self.places is None:
             return None
-        if "tasks" not in self.places.at(*self.prefix).value:  # a job without tasks
+        if not self.config.has_tasks:
             steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
-        return self.places.line(*self.prefix, *steps)
+        return self.places.line(*self.config.prefix, *steps)
 
     def write(self, sources: list[Path], options: ImportOptions, imported: Imported) -> None:
-        several = len(self.config["tasks"]) > 1
-        for name, task in self.config["tasks"].items():
+        tasks = self.config.content["tasks"]
+        for name, content in tasks.items():
             line = self.line("tasks", name)
-            if not isinstance(task, dict):
-                imported.skip(self.path, f"the task '{name}': a task must be a mapping", line)
-                continue
-            stem = name if several or self.path.stem in ("job", "config") else self.path.stem
-            job_task = Task(
-                name=stem,
-                task=task,
-                config=self.config,
-                dataset=self._dataset(task),
-                file=self.path,
-                sources=sources,
-                prefix=options.name,
-                line=lambda *steps, name=name: self.line("tasks", name, *steps),
-            )
             with skipping(imported.left, self.path, line, f"the task '{name}': "):
-                write_task(job_task, imported)
+                require(isinstance(content, dict), "a task must be a mapping")
+                is_named = len(tasks) > 1 or self.path.stem in ("job", "config")
+                title = name if is_named else self.path.stem
+                _Task(self, name, title, content, options.name, imported).write(sources)
         if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
             imported.skip(self.path, reason, line)
-        add_participants(self.document, self.config, str(self.path), options.name, imported)
-
-    def _dataset(self, task: Mapping[str, Any]) -> Any:
-        """Return the data of a task, from the task itself, the configuration or the target."""
-        target = as_mapping(self.document.get("target"))
-        candidates = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
-        if isinstance(target.get("rows"), list):
-            candidates.append({"rows": target["rows"]})
-        return next((candidate for candidate in candidates if candidate), None)
+        add_participants(self.document, self.config.content, str(self.path), options.name, imported)
 
 
 def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
+    """Return the job in a file; else None, and a file that is meant as one is reported."""
+    places: Document | None = None
+    text = ""
     try:
         text = normalise(read_unpacked(path))
+        is_json = path.suffix == ".json"
+        value = parse_json(text) if is_json else None
+        with suppress(*((FileProblem,) if is_json else ())):
+            places = read_yaml(json_as_yaml(text) if is_json else text)
+        document = value if is_json or places is None else places.value
     except FileProblem as problem:
-        imported.skip(path, reason_of(problem), problem.line)
-        return None
-    try:
-        places, document = _read_text(path, text)
-    except FileProblem as problem:
-        if only or "tasks" in text:
-            place = problem.line, problem.column
-            imported.skip(path, f"is not YAML: {problem.message}", *place)
+        if not text:
+            imported.skip(path, reason_of(problem), problem.line)
+        elif only or "tasks" in text:
+            imported.skip(path, f"is not YAML: {problem.message}", problem.line, problem.column)
         return None
     except ValueError as error:
         if only or '"tasks"' in text:
             place = (getattr(error, "lineno", None), getattr(error, "colno", None))
             imported.skip(path, f"is not JSON: {error}", *place)
         return None
-    config = tasks_of(document)
-    if config is None:
-        if isinstance(document, dict) and isinstance(document.get("tasks"), list):
-            line = places.line("tasks") if places else None
-            reason = "its 'tasks' are a list, as in early versions: give each a name"
-            imported.skip(path, reason, line)
-        return None
-    wrappers = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
-    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (wrappers[0],)
-    return _Job(path, document, config, places, prefix)
-
-
-def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
-    """Return a document with line numbers, and its value; raises `ValueError` or `FileProblem`."""
-    if path.suffix != ".json":
-        places = read_yaml(text)
-        return places, places.value
-    value = parse_json(text)
-    try:
-        return read_yaml(json_as_yaml(text)), value
-    except FileProblem:
-        return None, value
+    config = find_config(document)
+    if config is None and isinstance(as_mapping(document).get("tasks"), list):
+        line = places.line("tasks") if places else None
+        reason = "its 'tasks' are a list, as in early versions: give each a name"
+        imported.skip(path, reason, line)
+    return config and _Job(path, as_mapping(document), config, places)
 
 
 # --- model and provider files for the candidates and judges of a job
@@ -244,217 +212,204 @@ _REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
 """Names of columns that contain references, not answers."""
 
 
-@dataclass
-class Task:
-    """One task of a job and its location."""
+class _Task:
+    """One task of a job, and its tests: one per distinct list of tools and per judge."""
 
-    name: str
-    task: Mapping[str, Any]
-    config: Mapping[str, Any]
-    dataset: Any
-    """The dataset of the task or of the job."""
-    file: Path
-    sources: list[Path]
-    prefix: str
-    line: Callable[..., int | None]
+    def __init__(
+        self,
+        job: _Job,
+        name: str,
+        title: str,
+        content: Mapping[str, Any],
+        prefix: str,
+        imported: Imported,
+    ) -> None:
+        """`title` names the files, and `prefix` is the folder of the import."""
+        self._job, self._name, self._title = job, name, title
+        self._content, self._prefix, self._imported = content, prefix, imported
+        self._params = as_mapping(content.get("params"))
+        self._general = as_mapping(job.config.content.get("params"))
+        self._metrics = content.get("metrics")
 
+    def write(self, sources: list[Path]) -> None:
+        """Add the tests; raises `NotTakenError`."""
+        imported = self._imported
+        limit = self._params.get("limit_samples", self._general.get("limit_samples"))
+        data = find_data(self._dataset(), limit, self._job.path, sources, imported.left)
+        stem = f"tests/{safe_file_name(self._title)}"
+        name = unique(stem, (file[:-3] for file in imported.files))[6:]
+        tools_by_row = read_tools(as_mapping(self._params.get("template")).get("tools"), data)
+        keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
+        if len(set(keys)) <= 1:
+            self._write(data, tools_by_row[0] if tools_by_row else [], name, name)
+            return
+        for number, (first_row, part) in enumerate(data.split(keys), 1):
+            self._write(part, tools_by_row[first_row], f"{name}-{number}", name)
 
-@dataclass
-class _Parts:
-    """The parts of a task's tests."""
+    def _warn(self, reason: str, *steps: str) -> None:
+        self._imported.warn(self._job.path, reason, self._line(*steps))
 
-    data: TaskData
-    front: dict[str, Json] = field(default_factory=dict)
-    turns: list[tuple[str, str]] = field(default_factory=list)
-    checks: list[Json] = field(default_factory=list)
-    judges: list[NemoJudge] = field(default_factory=list)
-    answer: str | None = None
-    """The column of recorded answers."""
+    def _line(self, *steps: str) -> int | None:
+        return self._job.line("tasks", self._name, *steps)
 
+    def _dataset(self) -> Any:
+        """Return the data of the task, from itself, the configuration or the target."""
+        target = as_mapping(self._job.document.get("target"))
+        owners = (self._content, self._job.config.content, target)
+        candidates = [owner.get("dataset") for owner in owners]
+        if isinstance(target.get("rows"), list):
+            candidates.append({"rows": target["rows"]})
+        return next((candidate for candidate in candidates if candidate), None)
 
-def write_task(task: Task, imported: Imported) -> None:
-    """Write the tests of a task: one per distinct list of tools and per judge."""
-    params, general = as_mapping(task.task.get("params")), as_mapping(task.config.get("params"))
-    limit = params.get("limit_samples", general.get("limit_samples"))
-    data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
-    name = unique(f"tests/{safe_file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
-    tools_by_row = read_tools(as_mapping(params.get("template")).get("tools"), data)
-    keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
-    if len(set(keys)) <= 1:
-        _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
-        return
-    for number, (first_row, part) in enumerate(data.split(keys), 1):
-        _write_tests(task, part, tools_by_row[first_row], f"{name}-{number}", name, imported)
+    def _write(self, data: TaskData, tools: list[Json], name: str, base: str) -> None:
+        """Write the tests of rows with the same tools; `base` is the name of shared prompts."""
+        imported = self._imported
+        answer = self._find_answer(data) if self._params.get("template") is None else None
+        front, turns = self._conversation(data, answer)
+        if tools:
+            front["availableTools"] = write_tools(tools, self._prefix, imported)
+        all_checks, judges = self._read_metrics(data, answer)
+        require(all_checks or judges, "none of its metrics can be imported")
+        front = {"dataset": self._copy_data(data, name), **front}
+        imported.rows += len(data.rows)
+        for number, judge in enumerate(judges or [None]):
+            checks = [*all_checks] if number == 0 else []
+            title, instructions = name, ""
+            if judge is not None:
+                file = f"{base}.{safe_file_name(judge.name)}"
+                title = f"{name}.{safe_file_name(judge.name)}" if number else name
+                id = f"{self._prefix}/{file}".lstrip("/")
+                grading = split_prompt(id, judge.messages)
+                imported.files[f"prompts/{file}.md"] = grading.prompt
+                instructions = grading.instructions
+                checks.append({"judge": {"prompt": id, **judge.check}})
+                if grading.differs:
+                    reason = (
+                        f"the prompt of the judge '{judge.name}' has its parts in another order"
+                    )
+                    imported.warn(self._job.path, reason, judge.line)
+            imported.files[f"tests/{title}.md"] = write_test(
+                front, turns, instructions=instructions, checks=checks
+            )
 
-
-def _write_tests(
-    task: Task, data: TaskData, tools: list[Json], name: str, base: str, imported: Imported
-) -> None:
-    """Write the tests of rows with the same tools; `base` is the name of shared prompts."""
-    parts = _Parts(data)
-    _read_conversation(task, parts, imported)
-    if tools:
-        parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
-    _read_metrics(task, parts, imported)
-    require(parts.checks or parts.judges, "none of its metrics can be imported")
-    front = {"dataset": _dataset(data, name, task, imported), **parts.front}
-    imported.rows += len(data.rows)
-    judges: list[NemoJudge | None] = [*parts.judges]
-    for number, judge in enumerate(judges or [None]):
-        checks = [*parts.checks] if number == 0 else []
-        title = name if judge is None or number == 0 else f"{name}.{safe_file_name(judge.name)}"
-        instructions = ""
-        if judge is not None:
-            id = f"{task.prefix}/{base}.{safe_file_name(judge.name)}".lstrip("/")
-            grading = split_prompt(id, judge.messages)
-            imported.files[f"prompts/{base}.{safe_file_name(judge.name)}.md"] = grading.prompt
-            instructions = grading.instructions
-            checks.append({"judge": {"prompt": id, **judge.check}})
-            if grading.differs:
-                reason = f"the prompt of the judge '{judge.name}' has its parts in another order"
-                imported.warn(task.file, reason, judge.line)
-        imported.files[f"tests/{title}.md"] = write_test(
-            front, parts.turns, instructions=instructions, checks=checks
-        )
-
-
-def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
-    """Return the field `dataset`, and add the copy of the data."""
-    if data.url:
-        reason = f"the data were not found: say in 'datasetRoots' where '{data.url}' is"
-        imported.warn(task.file, reason, task.line("dataset"))
+    def _copy_data(self, data: TaskData, name: str) -> Json:
+        """Return the field `dataset`, and add the copy of the data."""
         path = data.url
-    else:
-        require(data.rows, "its data have no row that can be used")
-        path = data.name
-        if imported.files.setdefault(f"tests/{path}", data.content) != data.content:
-            path = f"{name}.{data.name}"
-            imported.files[f"tests/{path}"] = data.content
-    return {"path": path, **data.spec} if data.spec else path
+        if data.url:
+            self._warn(
+                f"the data were not found: say in 'datasetRoots' where '{data.url}' is", "dataset"
+            )
+        else:
+            require(data.rows, "its data have no row that can be used")
+            path = data.name
+            if self._imported.files.setdefault(f"tests/{path}", data.content) != data.content:
+                path = f"{name}.{data.name}"
+                self._imported.files[f"tests/{path}"] = data.content
+        return {"path": path, **data.spec} if data.spec else path
 
+    # --- messages of the candidate
 
-# --- messages of the candidate ------------------------------------------------------------
+    def _conversation(
+        self, data: TaskData, answer: str | None
+    ) -> tuple[dict[str, Json], list[tuple[str, str]]]:
+        """Return fields of the test, and its body unless they have the messages."""
+        template = self._params.get("template")
+        if answer is not None:
+            front: dict[str, Json] = {"answer": f"{{{{ item.{answer} | default(none) }}}}"}
+            columns = (name for name in _QUESTIONS if data.has_column(name) and name != answer)
+            question = next(columns, None)
+            if question == "messages":
+                return {**front, "messages": "{{ item.messages }}"}, []
+            text = f"{{{{ item.{question} }}}}" if question else "(The question was not recorded.)"
+            return front, [("user", text)]
+        fields = as_mapping(template)
+        owners = (fields, self._params, self._general)
+        options = {
+            name: value
+            for nemo_name, name in OPTION_NAMES.items()
+            for value in [next((it[nemo_name] for it in owners if nemo_name in it), None)]
+            if value is not None
+        }
+        front = {"options": options} if options else {}
+        messages = fields.get("messages")
+        if isinstance(template, str) or "prompt" in fields:
+            prompt = template if isinstance(template, str) else fields["prompt"]
+            return front, [("user", convert_template(str(prompt)))]
+        if isinstance(messages, str):
+            return {**front, "messages": template_value(messages)}, []
+        if not isinstance(messages, list) or not messages or not all(map(is_message, messages)):
+            raise NotTakenError("its template has no 'messages' that can be read")
+        turns = [(message["role"], convert_template(message["content"])) for message in messages]
+        roles = [role for role, _ in turns]
+        if takes_turns(roles) and roles[-1] == "user":
+            return front, turns
+        listed = [{"role": role, "content": text} for role, text in turns]
+        return {**front, "messages": listed}, []
 
+    def _find_answer(self, data: TaskData) -> str:
+        """Return the column of recorded answers, for a task without a template."""
+        judged = [name for name in self._judged_columns() if not _REFERENCE.search(name)]
+        known = [name for name in judged if name in _ANSWERS]
+        candidates = filter(data.has_column, [*known, *_ANSWERS, *judged, "answer"])
+        answer = next(candidates, None)
+        if answer is None:
+            raise NotTakenError("it has no template, and its data have no column 'output'")
+        return answer
 
-def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
-    params = as_mapping(task.task.get("params"))
-    template = params.get("template")
-    general = as_mapping(task.config.get("params"))
-    template_fields = as_mapping(template)
-    options = {
-        name: value
-        for nemo_name, name in OPTION_NAMES.items()
-        if (value := template_fields.get(nemo_name, params.get(nemo_name, general.get(nemo_name))))
-        is not None
-    }
-    if template is None:
-        _use_recorded_answers(task, parts)
-        return
-    for nemo_name, name in OPTION_NAMES.items():
-        if name in options and not _is_option(name, options[name]):
-            value = as_text(options.pop(name))
-            reason = f"'{nemo_name}' is not imported: {value} is not a value for it"
-            imported.warn(task.file, reason, task.line())
-    if options:
-        parts.front["options"] = options
-    messages = template_fields.get("messages")
-    if isinstance(template, str) or "prompt" in template_fields:
-        prompt = template if isinstance(template, str) else template_fields["prompt"]
-        parts.turns = [("user", convert_template(str(prompt)))]
-    elif isinstance(messages, str):
-        parts.front["messages"] = template_value(messages)
-    elif isinstance(messages, list) and messages and all(map(is_message, messages)):
-        parts.turns = [
-            (message["role"], convert_template(message["content"])) for message in messages
-        ]
-        roles = [role for role, _ in parts.turns]
-        if not takes_turns(roles) or roles[-1] != "user":
-            parts.front["messages"] = [
-                {"role": role, "content": text} for role, text in parts.turns
-            ]
-            parts.turns = []
-    else:
-        raise NotTakenError("its template has no 'messages' that can be read")
+    def _judged_columns(self) -> Iterator[str]:
+        """Yield the columns that metrics judge, in their order."""
+        for metric in as_mapping(self._metrics).values():
+            params = as_mapping(as_mapping(metric).get("params") or metric)
+            check = params.get("check")
+            left = check[0] if isinstance(check, list) and check else params.get("left_template")
+            for candidate in (left, params.get("candidate"), params.get("prediction")):
+                if (name := shown_column(candidate)) is not None:
+                    yield name
 
+    # --- judging of the answer
 
-def _is_option(name: str, value: Json) -> bool:
-    """Return whether this is a valid option of a test."""
-    collector = Collector()
-    document = read_yaml(write_yaml({"options": {name: value}}))
-    Fields(document, ("options",), collector=collector).options()
-    return not collector.problems
+    def _read_metrics(
+        self, data: TaskData, answer: str | None
+    ) -> tuple[list[Json], list[NemoJudge]]:
+        """Return the checks and the judges; what is not imported is reported."""
+        if not isinstance(self._metrics, dict):
+            raise NotTakenError("it has no 'metrics'")
+        checks: list[Json] = []
+        judges: list[NemoJudge] = []
+        for name, metric in self._metrics.items():
+            line = self._line("metrics", name)
+            subject = f"the metric '{name}': "
+            with skipping(self._imported.left, self._job.path, line, subject):
+                require(
+                    not isinstance(metric, str),
+                    "only its name is given: the service has its definition",
+                )
+                require(isinstance(metric, dict), "it must be a mapping with a 'type'")
+                kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
+                if kind != "llm-judge":
+                    checks.append(self._check(name, kind, params, data))
+                    continue
+                for judge in read_judges(name, params, line, answer):
+                    judges.append(judge)
+                    for warning in judge.warnings:
+                        self._warn(warning, "metrics", name)
+        return checks, judges
 
-
-def _use_recorded_answers(task: Task, parts: _Parts) -> None:
-    """Use the answers in the rows, for a task without a template."""
-    judged_columns = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
-    known = [name for name in judged_columns if name in _ANSWERS]
-    candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
-    answer = next((candidate for candidate in candidates if parts.data.has_column(candidate)), None)
-    require(answer is not None, "it has no template, and its data have no column 'output'")
-    parts.answer = answer
-    question = next(
-        (name for name in _QUESTIONS if parts.data.has_column(name) and name != answer), None
-    )
-    parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
-    if question == "messages":
-        parts.front["messages"] = "{{ item.messages }}"
-    else:
-        text = f"{{{{ item.{question} }}}}" if question else "(The question was not recorded.)"
-        parts.turns = [("user", text)]
-
-
-def _judged_columns(task: Task) -> Iterator[str]:
-    """Yield the columns that metrics judge, in their order."""
-    for metric in as_mapping(task.task.get("metrics")).values():
-        params = as_mapping(as_mapping(metric).get("params") or metric)
-        check = params.get("check")
-        left = check[0] if isinstance(check, list) and check else params.get("left_template")
-        for candidate in (left, params.get("candidate"), params.get("prediction")):
-            if (name := shown_column(candidate)) is not None:
-                yield name
-
-
-# --- judging of the answer ----------------------------------------------------------------
-
-
-def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
-    metrics = task.task.get("metrics")
-    if not isinstance(metrics, dict):
-        raise NotTakenError("it has no 'metrics'")
-    for name, metric in metrics.items():
-        line = task.line("metrics", name)
-        with skipping(imported.left, task.file, line, f"the metric '{name}': "):
-            _read_metric(name, metric, line, task, parts, imported)
-
-
-def _read_metric(
-    name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
-) -> None:
-    require(not isinstance(metric, str), "only its name is given: the service has its definition")
-    require(isinstance(metric, dict), "it must be a mapping with a 'type'")
-    kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
-    if kind == "llm-judge":
-        for judge in read_judges(name, params, line, parts.answer):
-            parts.judges.append(judge)
-            for warning in judge.warnings:
-                imported.warn(task.file, warning, line)
-        return
-    if kind == "tool-calling":
-        parts.checks.append(_tool_calling(params, parts.data))
-        return
-    require(kind in METRICS, f"no check matches the type '{kind}'")
-    check = METRICS[kind](params)
-    if kind == "number-check":
-        check = with_numbers(check, parts.data, imported.left)
-    if kind in GRADED:
-        reason = f"the metric '{name}' has no threshold: in evalstore a score passes from 0.5 up"
-        if kind == "rouge":
-            reason += "; the variant is rougeL"
-        imported.warn(task.file, reason, line)
-    elif kind != "number-check" and parts.data.has_empty(str(check)):
-        check["allowEmpty"] = True
-    parts.checks.append(check)
+    def _check(self, name: str, kind: str, params: Mapping[str, Any], data: TaskData) -> Json:
+        if kind == "tool-calling":
+            return _tool_calling(params, data)
+        require(kind in METRICS, f"no check matches the type '{kind}'")
+        check = METRICS[kind](params)
+        if kind == "number-check":
+            return with_numbers(check, data, self._imported.left)
+        if kind in GRADED:
+            reason = (
+                f"the metric '{name}' has no threshold: in evalstore a score passes from 0.5 up"
+            )
+            self._warn(reason + "; the variant is rougeL" * (kind == "rouge"), "metrics", name)
+        elif data.has_empty(str(check)):
+            check["allowEmpty"] = True
+        return check
 
 
 def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:

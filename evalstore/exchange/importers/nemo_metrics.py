@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
@@ -495,35 +495,8 @@ def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
             with taking(f"'{url}' "):
                 require_readable(local)
             return local
-    for file in files:
-        if name in (file.name, file.stem):
-            return file
-    data = [file for file in files if not is_job(file)]
-    return data[0] if len(data) == 1 else None
-
-
-def is_job(path: Path) -> bool:
-    """Return whether a file is a JSON document with tasks."""
-    if path.suffix != ".json":
-        return False
-    try:
-        document = parse_json(read_unpacked(path))
-    except (ValueError, FileProblem):
-        return False
-    return tasks_of(document) is not None
-
-
-def tasks_of(document: Any) -> dict[str, Any] | None:
-    """Return the configuration in a document, which is a job or a configuration; else None."""
-    if not isinstance(document, dict):
-        return None
-    for candidate in (document, document.get("config"), document.get("spec")):
-        if isinstance(candidate, dict) and isinstance(candidate.get("tasks"), dict):
-            return candidate
-    for candidate in (document, document.get("spec")):
-        if isinstance(candidate, dict) and (config := as_tasks(candidate)) is not None:
-            return config
-    return None
+    only = files[0] if len(files) == 1 else None
+    return next((file for file in files if name in (file.name, file.stem)), only)
 
 
 def _read_data(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskData:
@@ -553,10 +526,34 @@ def _read_data(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> Ta
     return TaskData(str(path), path.name, content, rows, spec)
 
 
-# --- conversion of jobs of newer versions, which have data and metrics, but no tasks
+# --- the configuration in a document, which is a job or a configuration
 
 
-def as_tasks(job: dict[str, Any]) -> dict[str, Any] | None:
+class NemoConfig(NamedTuple):
+    """The configuration in a document."""
+
+    prefix: tuple[str, ...]
+    """Its path in the document."""
+    content: dict[str, Any]
+    """It has `tasks`, which are made of newer jobs without tasks."""
+    has_tasks: bool
+    """Whether the document has them."""
+
+
+def find_config(document: Any) -> NemoConfig | None:
+    """Return the configuration in a document; else None."""
+    fields = as_mapping(document)
+    candidates = [((), fields), *(((it,), as_mapping(fields.get(it))) for it in ("config", "spec"))]
+    for prefix, candidate in candidates:
+        if isinstance(candidate.get("tasks"), dict):
+            return NemoConfig(prefix, candidate, has_tasks=True)
+    for prefix, candidate in candidates:
+        if prefix != ("config",) and (config := _as_tasks(candidate)) is not None:
+            return NemoConfig(prefix, config, has_tasks=False)
+    return None
+
+
+def _as_tasks(job: dict[str, Any]) -> dict[str, Any] | None:
     """Convert a job to one with a single task; None if it has no metrics and data."""
     entries = [job["metric"]] if "metric" in job else as_list(job.get("metrics"))
     if not entries or not isinstance(job.get("dataset"), dict | str):

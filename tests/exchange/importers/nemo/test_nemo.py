@@ -319,12 +319,3 @@ def test_rouge_compares_stems(tmp_path: Path) -> None:
     pytest.importorskip("rouge_score")
     score = made.checked("tests/qa.md", Reply("a dog runs")).score
     assert score == pytest.approx(0.571428, abs=1e-6)
-
-
-@pytest.mark.parametrize(("option", "value"), [("max_tokens", 0), ("temperature", "hot")])
-def test_an_option_that_is_not_a_value_is_reported(tmp_path: Path, option: str, value: Any) -> None:
-    template = {"messages": MESSAGES, option: value, "top_p": 0.5}
-    made = imported_job(tmp_path, job({"m": CONTAINS}, template), ROW)
-    assert f"'{option}' is not imported: {value} is not a value for it" in made.warnings[0]
-    assert "options: {topP: 0.5}" in made.text("tests/qa.md")
-    made.read()
