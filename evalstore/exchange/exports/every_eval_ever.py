@@ -7,7 +7,7 @@ with a line for each judged answer. Their paths are those of its collection:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -23,9 +23,6 @@ from evalstore.exchange.exports.formats import Export, FileNames, cell_text, mak
 from evalstore.files.atomic_write import temporary_file, write_whole
 from evalstore.planning.options import is_chosen_by_verdict
 from evalstore.planning.participants import sum_usage
-from evalstore.providers.base import OLLAMA, OPENAI_COMPATIBLE
-from evalstore.providers.base_urls import host_of, is_loopback
-from evalstore.providers.credentials import SERVICE_HOSTS
 
 _MICROSECONDS = 1_000_000
 
@@ -66,7 +63,7 @@ class _ModelFiles:
     def __init__(
         self, export: Export, model: str, file: BinaryIO, document: Path, samples: str
     ) -> None:
-        self._run, self._model, self._store = export.run, model, export.project.store
+        self._run, self._model = export.run, model
         self._collection = export.project.workspace.root.resolve().name
         self._retrieved = str(now() // _MICROSECONDS)
         self._id = f"{self._collection}/{model}/{self._retrieved}"
@@ -110,7 +107,11 @@ class _ModelFiles:
                 "additional_details": {"run": self._run.id, "status": self._run.status},
             },
             "eval_library": {"name": "evalstore", "version": self._run.version or __version__},
-            "model_info": describe_eval_model(self._model, self._load_model()),
+            "model_info": {
+                "name": self._model,
+                "id": self._model,
+                "additional_details": {"deployment_type": UNKNOWN, "model_availability": UNKNOWN},
+            },
             "evaluation_results": [
                 self._describe_file(name, *counts) for name, counts in self._counts.items()
             ],
@@ -122,13 +123,6 @@ class _ModelFiles:
                 "total_rows": sum(judged for _, judged in self._counts.values()),
             },
         }
-
-    def _load_model(self) -> dict[str, Json]:
-        """Return the description of the model version; an empty one if the run has none."""
-        candidate = self._run.find_candidate(self._model)
-        if candidate is None:
-            return {}
-        return self._store.load_contents("model", [candidate.model]).get(candidate.model) or {}
 
     def _describe_file(self, name: str, passed: int, judged: int) -> dict[str, Json]:
         """Return the pass rate of a test file, with its 95 % Wilson score interval."""
@@ -169,64 +163,11 @@ class _ModelFiles:
         }
 
 
-def _as_texts(arguments: Json) -> dict[str, str]:
-    named = arguments if isinstance(arguments, dict) else {"arguments": arguments}
-    return {name: cell_text(value) for name, value in named.items()}
-
-
-# --- describes the models of candidates as Every Eval Ever does: who serves them, and from where
-
-
-UNKNOWN = "unknown"
-_ENGINES = {**dict.fromkeys(OLLAMA, "Ollama"), "lm_studio": "LM Studio", "hosted_vllm": "vLLM"}
-"""Maps kinds of providers to the programs that serve their models."""
-_HOSTS = {
-    **{host: kind for kind, host in SERVICE_HOSTS.items()},
-    "api.openai.com": "openai",
-    "openrouter.ai": "openrouter",
-}
-"""Maps the hosts of services to their names."""
-
-
-def describe_eval_model(id: str, content: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the description of a candidate, from that of its model version.
-
-    An address of this machine is a model that is deployed by oneself, and the host of a known
-    service is one that is not; of other addresses nothing is known.
-    """
-    kind = str(content.get("provider"))
-    address = content.get("baseURL") or OPENAI_COMPATIBLE.get(kind)
-    host = _host(address) if isinstance(address, str) else SERVICE_HOSTS.get(kind)
-    service = _HOSTS.get(host or "")
-    deployment = UNKNOWN
-    if host and is_loopback(host):
-        deployment = "self_deployed"
-    elif service:
-        deployment = "externally_managed"
-    return {
-        "name": str(content.get("code") or id),
-        "id": id,
-        **({"inference_platform": service} if service else {}),
-        **({"inference_engine": {"name": _ENGINES[kind]}} if kind in _ENGINES else {}),
-        "additional_details": {
-            "deployment_type": deployment,
-            "model_availability": UNKNOWN,
-            **({"provider": kind} if content else {}),
-        },
-    }
-
-
-def _host(address: str) -> str | None:
-    try:
-        return host_of(address)
-    except ValueError:
-        return None
-
-
 # --- describes judged answers as instances of Every Eval Ever
 
 
 SCHEMA_VERSION = "0.3.0"
+UNKNOWN = "unknown"
 
 
 def describe_sample(
@@ -317,9 +258,12 @@ def _describe_calls(reply: Reply | None, turn: int) -> list[Json] | None:
         {
             "id": f"call_{turn}_{number}",
             "name": call.name,
-            "arguments": _as_texts(call.arguments),
+            "arguments": {name: cell_text(value) for name, value in arguments.items()},
         }
         for number, call in enumerate(reply.tool_calls, 1)
+        for arguments in [
+            call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+        ]
     ]
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from evalstore.exchange.exports.every_eval_ever import describe_eval_model
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED, HOSTILE
 from tests.interfaces.cli.run.test_run import edit
@@ -43,7 +42,7 @@ def test_a_document_has_the_pass_rates_and_names_its_samples(
     assert path.parts[:5] == ("out", "data", "w", "scripted", "one")
     assert details["checksum"] == sha256(path.read_bytes()).hexdigest()
     assert details["total_rows"] == len(samples) == 2
-    assert document["model_info"]["additional_details"]["provider"] == "scripted"
+    assert document["model_info"]["additional_details"]["deployment_type"] == "unknown"
     assert rate["generation_config"] == {"generation_args": {"temperature": 0.0}}
     assert document["model_info"]["id"] == samples[0]["model_id"] == "scripted/one"
     assert {sample["evaluation_id"] for sample in samples} == {document["evaluation_id"]}
@@ -67,42 +66,6 @@ def test_a_sample_has_the_question_the_answer_and_the_verdict(
     assert oslo["sample_hash"] == sha256(b"How is Oslo?").hexdigest()
     assert oslo["token_usage"]["total_tokens"] == 12
     assert oslo["metadata"]["feedback"] == "It is cold there."
-
-
-LOCAL, SERVICE = "self_deployed", "externally_managed"
-
-
-@pytest.mark.parametrize(
-    ("content", "deployment", "platform", "engine"),
-    [
-        ({"provider": "openai"}, SERVICE, "openai", None),
-        ({"provider": "anthropic"}, SERVICE, "anthropic", None),
-        (
-            {"provider": "openai-compatible", "baseURL": "https://api.groq.com/openai/v1"},
-            *(SERVICE, "groq", None),
-        ),
-        ({"provider": "ollama"}, LOCAL, None, {"name": "Ollama"}),
-        ({"provider": "openai-compatible", "baseURL": "http://127.0.0.1:8/v1"}, LOCAL, None, None),
-        (
-            {"provider": "hosted_vllm", "baseURL": "https://models.example.org/v1"},
-            *("unknown", None, {"name": "vLLM"}),
-        ),
-        ({"provider": "openai", "baseURL": "https://proxy.example.org/v1"}, "unknown", None, None),
-        ({"provider": "scripted"}, "unknown", None, None),
-        ({}, "unknown", None, None),
-    ],
-)
-def test_the_address_says_who_deploys_a_model(
-    content: dict[str, Any], deployment: str, platform: str | None, engine: dict[str, str] | None
-) -> None:
-    described = describe_eval_model("a/b", content)
-    assert described["additional_details"]["deployment_type"] == deployment
-    assert described["additional_details"]["model_availability"] == "unknown"
-    assert (described.get("inference_platform"), described.get("inference_engine")) == (
-        platform,
-        engine,
-    )
-    assert described["id"] == "a/b"
 
 
 def test_the_same_model_of_two_providers_keeps_its_name(
