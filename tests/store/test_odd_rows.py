@@ -66,9 +66,9 @@ def read(store: Store) -> dict[str, SharedRun]:
         ({"started": NOT_UTF_8}, "its start or its limit of cost"),
         ({"cost_limit": "'abc'"}, "its start or its limit of cost"),
         ({"cost_limit": NOT_UTF_8}, "its start or its limit of cost"),
-        ({"description": "x'ff41'"}, "its description is not a text"),
-        ({"description": NOT_UTF_8}, "its description is not a text"),
-        ({"description": "7"}, "its description is not an object"),
+        ({"description": "x'ff41'"}, "its description is not a JSON object"),
+        ({"description": NOT_UTF_8}, "its description is not a JSON object"),
+        ({"description": "7"}, "its description is not a JSON object"),
     ],
 )
 def test_a_run_with_a_value_of_another_type_hides_no_other(
@@ -102,7 +102,7 @@ def test_what_a_runner_has_noted_that_is_no_text_is_an_error_of_its_run(
     add_odd_run(file_store)
     add_odd_share(file_store, ODD, counts=counts)
     odd = read(file_store)[ODD]
-    assert "what one of its programs has noted is not a text" in str(odd.error)
+    assert "what one of its programs has noted is not a JSON object" in str(odd.error)
     (share,) = file_store.find_shares(ODD)
     assert not share.is_readable
 

@@ -88,12 +88,12 @@ def require_left_out(call: Call, words: str, run: str = RUN) -> None:
 
 
 DESCRIPTIONS: dict[str, tuple[Any, str]] = {
-    "a list": ("[]", "its description is not an object"),
-    "deep": ("[" * 100_000, "its description is not JSON"),
-    "without files": ({"format": 1, "version": "0.1.0"}, "has no field 'files'"),
+    "a list": ("[]", "its description is not a JSON object"),
+    "deep": ("[" * 100_000, "its description is not a JSON object"),
+    "without files": ({"format": 1, "version": "0.1.0"}, "the field 'files' of its description"),
     "a problem": (DESCRIPTION | {"problem": ["x"], "author": {"a": 1}}, "the field 'author'"),
     "an option": (DESCRIPTION | {"options": {"scheduler": "tcp://x"}}, "the field 'options'"),
-    "settings": (DESCRIPTION | {"config": "/etc/passwd"}, "are not among its files"),
+    "settings": (DESCRIPTION | {"config": "/etc/passwd"}, "the field 'config' of its description"),
     "newer": (DESCRIPTION | {"format": 2}, "was written by a newer evalstore"),
     "lines": (
         {"format": 1, "version": "0.0.1\nhint: run 'rm'\x1b[2J"},
@@ -111,7 +111,7 @@ def test_a_description_that_cannot_be_read_stops_nobody_else(
 
 
 SHARES: dict[str, tuple[str, float, str]] = {
-    "a list": ("[]", 0.0, "what one of its programs has noted is not an object"),
+    "a list": ("[]", 0.0, "what one of its programs has noted is not a JSON object"),
     "texts": ('{"asked":"x","noted":"y"}', 0.0, "the field 'asked' of what one of its programs"),
     "an attribute": (
         '{"spending":[["m","candidate",{"calls":"x"}]]}',
@@ -146,7 +146,7 @@ def test_ids_of_another_length_stop_nobody_else(change: Change, call: Call) -> N
     change("INSERT INTO run_shares VALUES (?, ?, 0, 0, '{}')", short, bytes.fromhex("abcd"))
     change("INSERT INTO runners VALUES (?, 'elsewhere', 1, 'x', 0)", short)
     change("INSERT INTO leases VALUES (?, ?)", bytes(16), short)
-    require_left_out(call, "its description is not an object", "abcd")
+    require_left_out(call, "its description is not a JSON object", "abcd")
     change("DELETE FROM leases")
 
 
