@@ -245,6 +245,12 @@ class Case(NamedTuple):
     code: tuple[str, ...] = ()
     """Ids of the Python files that its checks run; with `+network` what wants the network."""
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Return the ids of the tests, prompts and evaluation that it refers to."""
+        shown = (*self.tests, *self.prompts, *self.judge_prompts, self.evaluation)
+        return tuple(id for id in shown if id)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:

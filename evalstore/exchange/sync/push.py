@@ -5,7 +5,6 @@ What only excluded tags need is imported when there are some, to keep other push
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -56,7 +55,6 @@ from evalstore.store.records import (
     count_by_table,
     count_ids,
     find_missing,
-    iterate_case_references,
     iterate_references,
 )
 from evalstore.store.revisions import TAG, read_tag, resolve_run
@@ -68,14 +66,12 @@ from evalstore.store.schema.table_definitions import (
     SESSIONS,
     VERSIONS,
 )
-from evalstore.store.trees.tree_nodes import iterate_unseen, read_tree
 from evalstore.workspace.folder import variables_of
 from evalstore.workspace.git.status import name_of_writer
 from evalstore.workspace.settings.remote_names import BUNDLE
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
-    from evalstore.planning.project import Project
     from evalstore.store.records import IdSnapshot
 
 
@@ -547,81 +543,30 @@ def find_untagged_rows(
             "'--with-failures' cannot be combined with excluded tags",
             hint="a failed call does not say which test it was about",
         )
+    unwanted = {*tags, *usual_tags}
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
-        versions = find_tagged_versions(project, {*tags, *usual_tags})
-        require_tag(tags, versions.tags)
-        for tag in sorted(set(usual_tags) - versions.tags):
+        store, known = project.store, set(project.store.find_tags())
+        shared = set[str]()
+        references, tests = set[str](), set[str]()  # what cases with the tags refer to, or did
+        for case in (case for file in project.reading.files.values() for case in file.cases):
+            is_tagged = not unwanted.isdisjoint(case.tags)
+            known.update(case.tags)
+            (references if is_tagged else shared).update(case.references)
+            tests.update(case.tests if is_tagged else ())
+        for of_case, about in store.find_tagged_cases(sorted(unwanted)):
+            tests.update(of_case)
+            references.update(of_case, about)
+        require_tag(tags, known)
+        for tag in sorted(set(usual_tags) - known):
             text = f"no case has the tag '{tag}', which the remote excludes"
-            if nearest(tag, versions.tags):  # what should stay here would be pushed
-                raise EvalstoreError(text, hint=suggest(tag, versions.tags, "tags"))
+            if nearest(tag, known):  # what should stay here would be pushed
+                raise EvalstoreError(text, hint=suggest(tag, known, "tags"))
             location.warn(text)
-        return find_shared_rows(project.store, versions.shared, versions.excluded, within)
-
-
-# --- which versions tests without a tag have, for `push --exclude-tag`
-
-
-@dataclass(frozen=True, slots=True)
-class TaggedVersions:
-    """The ids of what test files refer to, by whether the files have some tags."""
-
-    shared: frozenset[bytes]
-    """What the files of the workspace without the tags have now: the versions of their tests,
-    system prompts, evaluations and judge prompts. No test of a case with a tag is among them."""
-    excluded: frozenset[bytes]
-    """What cases with the tags have or had, apart from what is shared."""
-    tags: frozenset[str]
-    """All tags that a case has or had."""
-
-
-def find_tagged_versions(project: Project, tags: Iterable[str]) -> TaggedVersions:
-    """Return the versions that may be shared when cases with one of these tags may not.
-
-    Earlier versions of files are not among them: a case may have come from any of them, under
-    another path or in another file, before it got its tag.
-    """
-    unwanted, known = frozenset(tags), set[str]()
-    shared, tagged, tagged_tests = set[str](), set[str](), set[str]()
-    seen: set[str] = set()
-    """Nodes whose cases were read: versions of a file have most of them in common."""
-    for case in _cases_of(project, project.reading.nodes.values(), seen):
-        is_tagged = not unwanted.isdisjoint(case.get("tags", ()))
-        known.update(case.get("tags", ()))
-        (tagged if is_tagged else shared).update(iterate_case_references(case))
-        if is_tagged:
-            tagged_tests.update(case["tests"])
-    for case in _cases_of(project, _stored_leaves(project), seen):
-        known.update(case.get("tags", ()))
-        if not unwanted.isdisjoint(case.get("tags", ())):
-            tagged.update(iterate_case_references(case))
-            tagged_tests.update(case["tests"])
-    shared -= tagged_tests
-    return TaggedVersions(_as_bytes(shared), _as_bytes(tagged - shared), frozenset(known))
-
-
-def _stored_leaves(project: Project) -> list[str]:
-    """Return the nodes of all versions of test files in runs."""
-    store = project.store
-    leaves: dict[str, None] = {}
-    newer: str | None = None
-    for run in store.find_runs():
-        entries = read_tree(run.snapshot, store.load_nodes, unlike=newer)
-        leaves |= dict.fromkeys(entries.values())
-        newer = run.snapshot
-    return list(leaves)
-
-
-def _cases_of(project: Project, leaves: Iterable[str], seen: set[str]) -> Iterator[Json]:
-    """Yield the cases of nodes, as JSON."""
-    unstored = project.reading.contents
-
-    def load(ids: Iterable[str]) -> Mapping[str, Json]:
-        here = {id: json.loads(unstored[id][1]) for id in ids if id in unstored}
-        return {**here, **project.store.load_cases(id for id in ids if id not in here)}
-
-    for content in iterate_unseen(leaves, load, seen):
-        yield from content["cases"]
+        # Earlier versions of files are not shared: a case may have come from any of them, under
+        # another path or in another file, before it got its tag.
+        shared -= tests
+        return find_shared_rows(store, _as_bytes(shared), _as_bytes(references - shared), within)
 
 
 def _as_bytes(ids: Iterable[str]) -> frozenset[bytes]:

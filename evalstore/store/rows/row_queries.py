@@ -11,7 +11,7 @@ from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.values import URGENCY, VERDICTS, Case, CaseFile, Json, Verdict
-from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, damaged
+from evalstore.store.contents import all_as_bytes, as_bytes, as_digits, damaged, split_ids
 from evalstore.store.rows.row_tables import (
     VERDICT_NUMBERS,
     VERDICT_OF,
@@ -347,6 +347,25 @@ class RowQueries(NodeQueries):
         )
         kinds = {str(content) for (content,) in self._select_each(statement, leaves)}
         return [json.loads(content) for content in sorted(kinds)]
+
+    def find_tags(self) -> set[str]:
+        """Return the tags that a stored case has."""
+        return {str(tag) for (tag,) in self._select("SELECT DISTINCT tag FROM kind_tags")}
+
+    def find_tagged_cases(
+        self, tags: Sequence[str]
+    ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Yield what stored cases with one of these tags refer to: their tests, and the rest."""
+        query = (
+            "SELECT DISTINCT c.tests, c.evaluation, k.content FROM case_rows c "
+            "JOIN kinds k ON k.id = c.kind WHERE c.kind IN "
+            f"(SELECT kind FROM kind_tags WHERE tag IN ({_places(tags)}))"
+        )
+        with self.snapshot() as connection:
+            for tests, evaluation, content in connection.stream(query, tags):
+                kind = json.loads(content)
+                others = [*filter(None, kind.get("prompts", ())), *kind.get("judgePrompts", ())]
+                yield split_ids(tests), [*others, *([as_digits(evaluation)] if evaluation else [])]
 
     def find_named_cases(self, file: CaseFile, names: Collection[str]) -> Iterator[Case]:
         """Yield the cases of a file that have one of these names, in their order.

@@ -215,24 +215,6 @@ def _with_parts(
             yield id, content, [part for _, part in parts]
 
 
-def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[Json]:
-    """Yield the nodes that contain cases, among these nodes and below them, each once.
-
-    Those in `seen` are left out, and all others are added to it.
-    """
-    pending = list(ids)
-    while pending:
-        fresh = [id for id in dict.fromkeys(pending) if id not in seen]
-        seen.update(fresh)
-        pending = []
-        for some in in_small_batches(fresh):
-            for content in load(some).values():
-                if has_parts(content):
-                    pending += content["parts"]
-                else:
-                    yield content
-
-
 def _read_cases(parts: Iterable[Json]) -> tuple[Case, ...]:
     return tuple(case for part in parts for case in deserialize.restore_case_file(part).cases)
 
