@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -48,15 +49,18 @@ from evalstore.remotes.packs import (
     read_index,
 )
 from evalstore.store.records import MissingIds, split_ids
-from evalstore.store.sqlite.connection import file_errors, harden, open_tables, temporary_errors
+from evalstore.store.sqlite.connection import (
+    file_errors,
+    open_cache,
+    open_tables,
+    temporary_errors,
+)
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import CACHES, is_database, is_folder, path_of
 from evalstore.workspace.settings.remotes import find_remote, folder_of, read_database, read_url
 
-_FORMAT = 7
-_BUSY_SECONDS = 10.0
+_FORMAT = 8
 _SCHEMA = """
-CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
 CREATE TABLE indexes (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, writer TEXT NOT NULL,
     created INTEGER NOT NULL, records INTEGER NOT NULL
@@ -86,14 +90,6 @@ CREATE TABLE wanted (
 """
 
 
-class Origin(NamedTuple):
-    """What a cache is a copy of."""
-
-    format: int
-    address: str
-    rules: str
-
-
 class Push(NamedTuple):
     """An index file, which is what a push has written."""
 
@@ -120,12 +116,11 @@ class IndexCache:
         cls, path: Path | None, address: str, rules: Acceptance = ACCEPT_ALL
     ) -> Iterator[Self]:
         """Open the cache at a path for a remote; in a temporary file without one."""
-        origin = Origin(_FORMAT, address, rules.identity)
-        connection = _open_file(path, origin) if path else None
-        if connection is None:
-            connection = sqlite3.connect("", isolation_level=None)
-            _make_tables(connection, origin)
-            path = None
+        with suppress(OSError):
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
+        origin = json.dumps([_FORMAT, address, rules.identity])
+        connection, path = open_cache(path, _SCHEMA, origin)
         with closing(connection), file_errors(path) if path else temporary_errors():
             yield cls(connection, rules)
 
@@ -422,57 +417,6 @@ def _version_of(files: RemoteFiles, signature: ListedFile | None) -> str | None:
     if not version:  # the content must tell
         version = sha256(_read_signature(files, signature) or b"")
     return f"{signature.size}-{version}"
-
-
-# --- the file of a cache, made again where it cannot be used, or left out
-
-
-def _open_file(path: Path, origin: Origin) -> sqlite3.Connection | None:
-    """Open the file of a cache, made again if it cannot be used; None where nothing can be."""
-    for again in (False, True):
-        try:
-            if again:
-                for suffix in ("", "-wal", "-shm", "-journal"):
-                    Path(f"{path}{suffix}").unlink(missing_ok=True)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-        except (OSError, sqlite3.OperationalError):
-            return None
-        try:
-            harden(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            if _is_usable(connection, origin):
-                return connection
-        except sqlite3.OperationalError:  # another program uses it
-            connection.close()
-            return None
-        except sqlite3.DatabaseError:
-            pass
-        with suppress(sqlite3.Error):
-            connection.close()
-    return None
-
-
-def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
-    """Return whether a cache is one of this remote, format and rules; makes an empty file one."""
-    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _make_tables(connection, origin)
-    foreign = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
-    if connection.execute(foreign).fetchone()[0]:
-        return False
-    rows = connection.execute("SELECT * FROM origin").fetchall()
-    return rows == [origin]
-
-
-def _make_tables(connection: sqlite3.Connection, origin: Origin) -> None:
-    """Make the tables of a cache."""
-    for statement in _SCHEMA.split(";"):
-        connection.execute(statement)
-    connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)
 
 
 # --- what is known of a remote without asking it

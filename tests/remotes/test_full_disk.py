@@ -10,9 +10,9 @@ from pkgutil import resolve_name
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import index_cache
 from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
+from evalstore.store.sqlite.connection import SQLiteConnection, open_cache
 from tests.remotes import stores
 
 _SMALL, _FULL = "PRAGMA page_size = 512;", "PRAGMA max_page_count = 1;"
@@ -60,19 +60,15 @@ def test_of_temporary_files_it_is_said_how_they_get_room(
 def test_of_the_copy_of_the_indexes_the_file_is_named(
     team: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    original = index_cache._open_file
-
-    def open_file(path: Path, origin: index_cache.Origin) -> sqlite3.Connection | None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def open_file(path: Path, schema: str, identity: str) -> tuple[SQLiteConnection, Path | None]:
         with closing(sqlite3.connect(path)) as connection:
             connection.executescript(_SMALL + "PRAGMA user_version = 1;")
-        opened = original(path, origin)
-        assert opened
+        opened, place = open_cache(path, schema, identity)
         opened.execute(_FULL)
-        return opened
+        return opened, place
 
     with monkeypatch.context() as patch:
-        patch.setattr(index_cache, "_open_file", open_file)
+        patch.setattr("evalstore.remotes.index_cache.open_cache", open_file)
         capsys.readouterr()
         assert main(["pull", "-n", "--quiet"]) == 6
     error, hint = capsys.readouterr().err.splitlines()

@@ -204,7 +204,8 @@ def test_an_index_of_another_format_is_made_anew(file_store: Store, tmp_path: Pa
     path = tmp_path / "search.db"
     SearchIndex.open(path).update(file_store)
     old = sqlite3.connect(path)
-    old.execute("PRAGMA user_version = 99")
+    old.execute("UPDATE identity SET text = 'search 1'")
+    old.commit()
     old.close()
     index = SearchIndex.open(path)
     assert find(index, "one") == frozenset()

@@ -41,7 +41,13 @@ from evalstore.store.search.texts import (
     searchable_text,
     stored_texts,
 )
-from evalstore.store.sqlite.connection import STEPS, SQLiteConnection, harden, is_interrupt
+from evalstore.store.sqlite.connection import (
+    STEPS,
+    SQLiteConnection,
+    is_interrupt,
+    open_cache,
+    remove_cache,
+)
 from evalstore.store.store import Store
 
 T = TypeVar("T")
@@ -64,15 +70,8 @@ class _EndedError(Exception):
     """Nobody waits any more for what is searched."""
 
 
-def remove_index(path: Path) -> None:
-    """Remove the file of an index."""
-    for name in (f"{path}-wal", f"{path}-shm", path):
-        Path(name).unlink(missing_ok=True)
-
-
-_FORMAT = 2
-"""Increase this number when the format of the index changes."""
-_BUSY_SECONDS = 10.0
+_FORMAT = "search 3"
+"""Change this when the format of the index changes."""
 _BATCH = 10_000
 """Texts in one transaction, for which other writers, and an interruption, wait.
 
@@ -103,9 +102,6 @@ CREATE VIRTUAL TABLE words USING fts5 (
 # left out unless it is a session. `shown` links a document to the sessions that it belongs to; an
 # answer is linked to itself. `reached` has a row of each table of a store: it, and all rows with
 # lower numbers, were read. None is changed or deleted.
-
-_FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
-
 
 _HALF = 8
 """The bytes of half an id."""
@@ -168,7 +164,7 @@ class SearchIndex:
     def __init__(self, connection: SQLiteConnection, path: str) -> None:
         self._connection = connection
         self.path = path
-        """Empty when it is in memory alone, and ends with this object."""
+        """Empty when it is temporary, and ends with this object."""
 
     def close(self) -> None:
         """Close the file."""
@@ -176,55 +172,21 @@ class SearchIndex:
 
     @classmethod
     def open(cls, path: Path | None) -> Self:
-        """Open the index at a path; in memory without one, or where nothing can be written.
+        """Open the index at a path; temporary without one, or where nothing can be written.
 
         Raises `StoreError` when this SQLite cannot search.
         """
-        for again in (False, True):
-            if path is None:
-                break
-            try:
-                if again:
-                    remove_index(path)
-                return cls._open(str(path))
-            except sqlite3.OperationalError as error:
-                if "malformed" not in str(error):
-                    break  # read-only, or locked for a long time
-            except sqlite3.DatabaseError:
-                continue
-            except OSError:
-                break
         try:
-            return cls._open("")
+            connection, opened = open_cache(path, _SCHEMA, _FORMAT)
         except sqlite3.Error as error:
             raise StoreError(
                 f"this SQLite ({sqlite3.sqlite_version}) has no full-text search: {error}",
                 hint="use a Python whose SQLite has FTS5",
             ) from error
-
-    @classmethod
-    def _open(cls, path: str) -> Self:
-        connection = sqlite3.connect(
-            path or ":memory:",
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=SQLiteConnection,
-        )
-        try:
-            harden(connection)
-            if path:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA wal_autocheckpoint = 32000")
-                connection.execute(f"PRAGMA cache_size = -{_SEARCH_CACHE}")
-            connection.execute("BEGIN IMMEDIATE")
-            with connection:
-                _make(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(connection, path)
+        if opened:
+            connection.execute("PRAGMA wal_autocheckpoint = 32000")
+            connection.execute(f"PRAGMA cache_size = -{_SEARCH_CACHE}")
+        return cls(connection, str(opened or ""))
 
     # --- updating
 
@@ -451,27 +413,11 @@ class SearchIndex:
             self.close()
             if self.path and "locked" not in str(error):
                 with suppress(OSError):
-                    remove_index(Path(self.path))
+                    remove_cache(Path(self.path))
             raise StoreError(
                 f"the search index '{self.path}' cannot be used: {error}",
                 hint="search again: the index is built again",
             ) from error
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    """Create the tables, unless they exist and have this format."""
-    (format_number,) = connection.execute("PRAGMA user_version").fetchone()
-    (foreign,) = connection.execute(_FOREIGN).fetchone()
-    if foreign:
-        raise sqlite3.DatabaseError("there are triggers or views in the search index")
-    if format_number == _FORMAT:
-        return
-    tables = ("words", "shown", "reached", "documents")
-    for table in tables:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    for statement in _SCHEMA.split(";\n"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
 def _count_after(connection: Connection, kind: Kind, number: int) -> int:

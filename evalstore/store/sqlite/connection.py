@@ -409,3 +409,72 @@ def file_errors(path: Path) -> Iterator[None]:
         else:
             text, hint = f"'{path}' cannot be used: {error}", "remove it; it is created again"
         raise StoreError(text, hint=hint) from error
+
+
+_BUSY_SECONDS = 10.0
+
+
+def open_cache(
+    path: Path | None, schema: str, identity: str
+) -> tuple[SQLiteConnection, Path | None]:
+    """Open an SQLite file that can be made again, with these tables; returns its path, too.
+
+    One that is damaged, has triggers or views, or another `identity` is made again. Without a
+    path, and where nothing can be written, the tables are in a temporary file, which has no path.
+    """
+    for again in (False, True):
+        try:
+            if path is None:
+                break
+            if again:
+                remove_cache(path)
+            return _open_cache(path, schema, identity), path
+        except sqlite3.OperationalError as error:
+            if "malformed" not in str(error):
+                break  # read-only, or another program uses it
+        except sqlite3.DatabaseError:
+            continue
+        except OSError:
+            break
+    return _open_cache(None, schema, identity), None
+
+
+def _open_cache(path: Path | None, schema: str, identity: str) -> SQLiteConnection:
+    connection = sqlite3.connect(
+        path or "",
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SQLiteConnection,
+    )
+    try:
+        harden(connection)
+        if path:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        query = "SELECT type, name FROM sqlite_master"
+        if not connection.execute(query).fetchall():
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:
+                if not connection.execute(query).fetchall():  # else another program was faster
+                    for statement in schema.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute("CREATE TABLE identity (text TEXT NOT NULL)")
+                    connection.execute("INSERT INTO identity VALUES (?)", (identity,))
+        kinds = {name: kind for kind, name in connection.execute(query)}
+        if (
+            kinds.get("identity") != "table"
+            or {"trigger", "view"} & set(kinds.values())
+            or connection.execute("SELECT text FROM identity").fetchall() != [(identity,)]
+        ):
+            raise sqlite3.DatabaseError("it is another file, or it has triggers or views")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def remove_cache(path: Path) -> None:
+    """Remove a SQLite file that can be made again."""
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
