@@ -9,7 +9,6 @@ same, if no other file is as similar.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -269,21 +268,9 @@ def _rate(side: PlacedResults, numbers: Iterable[int], equal: Iterable[EqualPart
     return rate_of_files(by_file.values())
 
 
-class SortedPairs:
-    """The numbers of pairs, sorted into the groups of a comparison."""
-
-    def __init__(self) -> None:
-        self._groups = {name: (array("l"), array("l")) for name in _GROUPS}
-
-    def add(self, group: str, numbers: Numbers) -> None:
-        """Add a pair, by the numbers of its results, to a group."""
-        for column, number in zip(self._groups[group], numbers, strict=True):
-            column.append(number)
-
-    def finish(self, sides: Sides) -> Comparison:
-        """Return the comparison of these sides."""
-        pairs = (zip(*self._groups[name], strict=True) for name in _GROUPS)
-        return Comparison(sides, *(PairGroup(sides, numbers) for numbers in pairs))
+def empty_groups(sides: Sides) -> dict[str, PairGroup]:
+    """Return the groups of a comparison by name, in its order, without pairs."""
+    return {name: PairGroup(sides) for name in _GROUPS}
 
 
 _GROUPS = ("broke", "fixed", "changed", "same_answer", "new", "gone", "unchanged")
@@ -306,11 +293,11 @@ def pair_results(
 
 def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
     """Return the pairs by how they changed; without `answers`, only other verdicts differ."""
-    pairs = SortedPairs()
+    groups = empty_groups(pairing.sides)
     for batch in pairing.batches():
         for numbers, pair in batch:
-            pairs.add(sort_pair(pair, answers=answers) if pair else "unchanged", numbers)
-    return pairs.finish(pairing.sides)
+            groups[sort_pair(pair, answers=answers) if pair else "unchanged"].append(numbers)
+    return Comparison(pairing.sides, *groups.values())
 
 
 class PlacedCell(NamedTuple):

@@ -298,9 +298,13 @@ class PairGroup(FiledSequence[Pair]):
     def __init__(self, sides: Sides, numbers: Iterable[Numbers] = ()) -> None:
         self.sides = sides
         self._was, self._now = array("l"), array("l")
-        for old, new in numbers:
-            self._was.append(old)
-            self._now.append(new)
+        for both in numbers:
+            self.append(both)
+
+    def append(self, numbers: Numbers) -> None:
+        """Add a pair, by the numbers of its results."""
+        self._was.append(numbers[0])
+        self._now.append(numbers[1])
 
     def __len__(self) -> int:
         return len(self._was)
@@ -340,11 +344,11 @@ class PairGroup(FiledSequence[Pair]):
 
     def split_pending(self) -> tuple[PairGroup, PairGroup]:
         """Return the pairs that are not now pending, and those that are."""
-        flags = list(map(self._is_now_pending, self.numbers()))
-        settled, pending = (
-            self._only(number for number, flag in enumerate(flags) if flag == wanted)
-            for wanted in (False, True)
-        )
+        was, now = self.sides.was, self.sides.now
+        settled, pending = PairGroup(self.sides), PairGroup(self.sides)
+        for both in self.numbers():
+            is_judged = NONE not in both and was.verdict(both[0]) is not None
+            (pending if is_judged and now.missing[both[1]] else settled).append(both)
         return settled, pending
 
     def count_missing(self) -> int:
@@ -378,12 +382,6 @@ class PairGroup(FiledSequence[Pair]):
     def swapped(self) -> PairGroup:
         """Return the same pairs with the sides exchanged."""
         return PairGroup(self.sides.swapped(), zip(self._now, self._was, strict=True))
-
-    def _is_now_pending(self, numbers: Numbers) -> bool:
-        old, new = numbers
-        if NONE in numbers or self.sides.was.verdict(old) is None:
-            return False
-        return bool(self.sides.now.missing[new])
 
     def _only(self, places: Iterable[int]) -> PairGroup:
         return PairGroup(self.sides, ((self._was[place], self._now[place]) for place in places))

@@ -14,7 +14,7 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
+from functools import cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -34,8 +34,6 @@ _BEFORE = 20
 """The number of characters that are shown before the first difference."""
 
 
-_MEASURED = 500
-"""The most texts that are measured."""
 _GAP_AND_WORD = re.compile(r"(?P<gap>\s*)(?P<word>\S+)")
 
 
@@ -277,50 +275,16 @@ def columns_of(text: str) -> int:
     return len(text) - len(others) + sum(map(_columns, others))
 
 
+@cache
 def _columns(character: str) -> int:
-    if character.isascii():
-        return 1
-    return (
-        0
-        if unicodedata.combining(character)
-        else 2
-        if unicodedata.east_asian_width(character) in "WF"
-        else 1
-    )
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def widest(texts: Iterable[str]) -> int:
-    """Return how many columns the widest text takes."""
-    width = Widest()
-    for text in texts:
-        width.add(text)
-    return width.columns
-
-
-class Widest:
-    """Finds how many columns the widest text of many takes.
-
-    Of texts with other than plain letters only the longest are measured, to save time.
-    """
-
-    def __init__(self) -> None:
-        self._plain = 0
-        self._others: list[str] = []
-
-    def add(self, text: str) -> None:
-        """Add a text."""
-        if text.isascii():
-            self._plain = max(self._plain, len(text))
-            return
-        self._others.append(text)
-        if len(self._others) >= 4 * _MEASURED:
-            self._others = nlargest(_MEASURED, self._others, key=len)
-
-    @property
-    def columns(self) -> int:
-        """Return how many columns the widest of the added texts takes; 0 without one."""
-        longest = nlargest(_MEASURED, self._others, key=len)
-        return max([self._plain, *map(columns_of, longest)])
+    """Return how many columns the widest text takes; 0 without one."""
+    return max(map(columns_of, texts), default=0)
 
 
 def pad(text: str, columns: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.comparison.pair_groups import (
@@ -25,7 +26,7 @@ from evalstore.core.display import plural
 from evalstore.core.results import ComparedSession, Decision, Result
 from evalstore.core.runs import RunCandidate
 from evalstore.files.temporary_list import TemporaryMapping
-from evalstore.planning.project import Project
+from evalstore.planning.project import VersionReader
 from evalstore.results.answer.judgements import (
     Attempt,
     Attempts,
@@ -59,7 +60,7 @@ Evaluations = tuple[str | None, str | None]
 class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
-    questions: Mapping[PairIds, str] = field(default_factory=dict)
+    questions: TemporaryMapping[PairIds, str] = field(default_factory=TemporaryMapping)
     """Sessions of both sides -> how their questions differ, apart from test and prompt.
 
     In both directions.
@@ -226,56 +227,53 @@ def _scope(side: Side) -> str:
     return f"{side.selection} ({plural(count, 'result')})"
 
 
-class QuestionChanges:
-    """Describes how the candidates, or the ages of the answers to the same question, differ.
+def describe_questions(
+    versions: VersionReader, pairs: Iterable[Pair], sessions: Mapping[str, ComparedSession]
+) -> Mapping[PairIds, str]:
+    """Return how the candidates, or the ages of the answers to the same question, differ.
 
-    In both directions, as a comparison can be turned around.
+    By the sessions of both sides, in both directions; `sessions` are those of the pairs that have
+    other answers.
     """
-
-    def __init__(self, project: Project) -> None:
-        self.words: TemporaryMapping[PairIds, str] = TemporaryMapping()
-        """By the sessions of both sides."""
-        self._project = project
-        self._of_models: dict[tuple[str, str], str] = {}
-
-    def read(self, pairs: Iterable[Pair], sessions: Mapping[str, ComparedSession]) -> None:
-        """Add the pairs that have other answers, whose sessions are given."""
-        others = [pair for pair in pairs if has_other_sessions(pair)]
-        both = (side for pair in others for side in (pair, pair.swapped()))
-        models = (found.question.model for found in sessions.values() if others)
-        self._project.versions.read_ahead(("model", id) for id in models)
-        self._of_models.clear()
-        found = {sessions_of(side): self._describe(side, sessions) for side in both}
-        self.words.update({ids: change for ids, change in found.items() if change})
-
-    def _describe(self, pair: Pair, sessions: Mapping[str, ComparedSession]) -> str:
-        """Describe how the question, or the age of the answers, differs; empty if neither does."""
-        assert pair.was
-        assert pair.now
-        was, now = (sessions.get(side.sessions[0]) for side in (pair.was, pair.now))
+    others = [pair for pair in pairs if has_other_sessions(pair)]
+    versions.read_ahead(("model", it.question.model) for it in sessions.values() if others)
+    of_models: dict[tuple[str, str], str] = {}
+    words: dict[PairIds, str] = {}
+    for pair in chain(others, (it.swapped() for it in others)):
+        ids = sessions_of(pair)
+        was, now = (sessions.get(side[0]) for side in ids)
         if was is None or now is None:
-            return ""
-        old, new = was.question, now.question
-        if old.model != new.model:
-            models = old.model, new.model
-            if models not in self._of_models:
-                self._of_models[models] = _model_change(self._project, *models)
-            return self._of_models[models]
-        for name in ("temperature", "seed"):
-            if getattr(old, name) != getattr(new, name):
-                return str(number_change(name, getattr(old, name), getattr(new, name)))
-        if not asks_the_same(pair):
-            return ""
-        words = OLDER if age_of_answers(pair, sessions) == OLDER else ""
-        if was.resolved and now.resolved and not {*was.resolved} & {*now.resolved}:
-            names = " -> ".join(", ".join(side.resolved) for side in (was, now))
-            return f"{words or ASKED_AGAIN}: resolved model {names}"
-        return words
+            continue
+        models = was.question.model, now.question.model
+        if models[0] != models[1]:
+            if models not in of_models:
+                of_models[models] = _model_change(versions, *models)
+            words[ids] = of_models[models]
+        elif change := _question_change(pair, was, now, sessions):
+            words[ids] = change
+    return words
 
 
-def _model_change(project: Project, was: str, now: str) -> str:
+def _question_change(
+    pair: Pair, was: ComparedSession, now: ComparedSession, sessions: Mapping[str, ComparedSession]
+) -> str:
+    """Describe how the question, or the age of the answers, differs; empty if neither does."""
+    for name in ("temperature", "seed"):
+        old, new = getattr(was.question, name), getattr(now.question, name)
+        if old != new:
+            return str(number_change(name, old, new))
+    if not asks_the_same(pair):
+        return ""
+    words = OLDER if age_of_answers(pair, sessions) == OLDER else ""
+    if was.resolved and now.resolved and not {*was.resolved} & {*now.resolved}:
+        names = " -> ".join(", ".join(side.resolved) for side in (was, now))
+        return f"{words or ASKED_AGAIN}: resolved model {names}"
+    return words
+
+
+def _model_change(versions: VersionReader, was: str, now: str) -> str:
     """Describe how a model changed: its recorded answer, or the changed file of an application."""
-    old, new = (project.versions.find("model", id) or {} for id in (was, now))
+    old, new = (versions.find("model", id) or {} for id in (was, now))
     first = next(iter(differ_models(old, new)), None)
     is_named = first and first.subject.startswith((CODE_CHANGED, RECORDED_ANSWER))
     return str(first) if is_named else "model changed"

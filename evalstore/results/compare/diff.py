@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from evalstore.comparison.case_edits import differ_results
-from evalstore.comparison.comparison import Comparison, Pair, SortedPairs, sort_pair, sort_pairs
+from evalstore.comparison.comparison import Comparison, Pair, empty_groups, sort_pair, sort_pairs
 from evalstore.comparison.pair_groups import (
     NONE,
     PairGroup,
@@ -42,10 +42,10 @@ from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.change_causes import (
     PairIds,
     PairReasons,
-    QuestionChanges,
     SideAttempts,
     attempts_notes,
     attempts_of,
+    describe_questions,
     selection_notes,
     shown_decisions,
 )
@@ -90,48 +90,44 @@ _EQUAL = "equal"
 _GROUP = {_EQUAL: "unchanged"}
 
 
-class PairDetails:
-    """What is shown of pairs that differ: reasons and attempts."""
-
-    def __init__(self, store: Store, attempts: tuple[SideAttempts, SideAttempts]) -> None:
-        self.feedback = TemporaryMapping[Decision, str]()
-        self.attempts = attempts
-        self._store = store
-
-    def read(self, pairs: Sequence[Pair]) -> None:
-        """Read what is shown of these pairs."""
-        was, now = self.attempts
-        was.read(pair.was for pair in pairs)
-        now.read(pair.now for pair in pairs)
-        decisions = [side.decision for pair in pairs for side in (pair.was, pair.now) if side]
-        for pair in pairs:
-            decisions += shown_decisions(pair, attempts_of(pair, self.attempts))
-        self.feedback.update(find_feedback(self._store, decisions))
+def read_details(
+    store: Store,
+    pairs: Sequence[Pair],
+    attempts: tuple[SideAttempts, SideAttempts],
+    feedback: TemporaryMapping[Decision, str],
+) -> None:
+    """Read what is shown of these pairs: the attempts of both sides, and the reasons."""
+    attempts[0].read(pair.was for pair in pairs)
+    attempts[1].read(pair.now for pair in pairs)
+    decisions = [side.decision for pair in pairs for side in (pair.was, pair.now) if side]
+    for pair in pairs:
+        decisions += shown_decisions(pair, attempts_of(pair, attempts))
+    feedback.update(find_feedback(store, decisions))
 
 
 class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
-    def __init__(self, project: Project, details: PairDetails, filled: Side, since: int) -> None:
+    def __init__(self, project: Project, filled: Side, now: Side, since: int) -> None:
         """`since` is when the run of the first side started, which is `filled` by earlier runs."""
-        self._questions = QuestionChanges(project)
-        self.reasons = PairReasons(questions=self._questions.words)
+        self.reasons = PairReasons(rules=(filled.rule, now.rule), earlier=filled.earlier)
         """What explains the pairs that were sorted."""
-        self._project, self._details = project, details
-        self._filled, self._since = filled, since
-        self._pairs = SortedPairs()
+        self.attempts = SideAttempts(project.store, filled), SideAttempts(project.store, now)
+        self.feedback = TemporaryMapping[Decision, str]()
+        self._project, self._filled, self._since = project, filled, since
 
     def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
         """Return the comparison; `name` returns the name by which a file is shown."""
+        sides = pairing.sides._replace(was=pairing.sides.was.with_names(name))
+        sorted_pairs = empty_groups(sides)
         for batch in pairing.batches():
             groups = iter(self._find_groups([pair for _, pair in batch if pair]))
             listed = [(next(groups) if pair else "unchanged", each) for each, pair in batch]
             # Of one row, what was found to be equal comes after what was not asked anew.
             listed.sort(key=lambda entry: (pairing.key(entry[1]), entry[0] == _EQUAL))
             for group, numbers in listed:
-                self._pairs.add(_GROUP.get(group, group), numbers)
-        was = pairing.sides.was.with_names(name)
-        return self._pairs.finish(pairing.sides._replace(was=was))
+                sorted_pairs[_GROUP.get(group, group)].append(numbers)
+        return Comparison(sides, *sorted_pairs.values())
 
     def _find_groups(self, pairs: Sequence[Pair]) -> list[str]:
         """Return the group of each pair, after reading what explains those that differ."""
@@ -154,7 +150,8 @@ class PairSorter:
         ]
         ids = {side.sessions[0] for side in sides} - sessions.keys()
         sessions |= self._project.store.find_compared(ids)
-        self._questions.read(explained, sessions)
+        questions = describe_questions(self._project.versions, explained, sessions)
+        self.reasons.questions.update(questions)
         same = find_same_answers(self._project.store, explained, sessions)
         self.reasons.same_answers.update(dict.fromkeys(same, True))
         for number, pair in enumerate(pairs):
@@ -175,7 +172,8 @@ class PairSorter:
             )
             self.reasons.judgements.update({ids: words for ids, words in changes.items() if words})
         self.reasons.shown_questions.update(dict.fromkeys(shown, True))
-        self._details.read([*explained, *of_group("new", "gone")])
+        shown_pairs = [*explained, *of_group("new", "gone")]
+        read_details(self._project.store, shown_pairs, self.attempts, self.feedback)
         return groups
 
     def _read_criteria(self, pairs: Iterable[Pair]) -> None:
@@ -270,9 +268,7 @@ def diff(
         was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)
         filled, pairing = compare_sides(store, folder, was, now, selected, candidates)
-        attempts = SideAttempts(store, filled), SideAttempts(store, now)
-        details = PairDetails(store, attempts)
-        sorter = PairSorter(project, details, filled, runs[0].started)
+        sorter = PairSorter(project, filled, now, runs[0].started)
         comparison = sorter.sort(pairing, real_path)
         comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.
@@ -323,7 +319,7 @@ def diff(
             now.name,
             comparison,
             edits,
-            details.feedback,
+            sorter.feedback,
             prompts=prompt_labels(
                 project, chain(places_in(filled.results), places_in(now.results), now.equal.prompts)
             ),
@@ -338,14 +334,12 @@ def diff(
                     if any(changed.values())
                     and not store.find_traits(now.files[node]).default_temperature
                 },
-                rules=(was.rule, now.rule),
-                earlier=filled.earlier,
             ),
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
             sources=listed,
             is_now_partial=now.selection not in ("", was.selection),
-            attempts=attempts,
+            attempts=sorter.attempts,
             runs={run.id: run for run in runs},
         )
         found = found.swapped() if is_reversed else found
@@ -472,22 +466,22 @@ def _of_model(
 
 def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
     """Return a comparison of two candidates, or system prompts, of one side."""
-    attempts = SideAttempts(project.store, side)
-    details = PairDetails(project.store, (attempts, attempts))
+    attempts = (SideAttempts(project.store, side),) * 2
+    feedback = TemporaryMapping[Decision, str]()
     for batch in in_batches(comparison.differing_pairs):
-        details.read(batch)
+        read_details(project.store, batch, attempts, feedback)
     comparison.by_verdict = side.by_verdict
     return Diff(
         side.name,
         side.name,
         comparison,
         {},
-        details.feedback,
+        feedback,
         notes=list(selection_notes(side, side, side)),
         reasons=PairReasons(is_within_run=True),
         models=names,
         is_now_partial=bool(side.selection),
-        attempts=details.attempts,
+        attempts=attempts,
     )
 
 

@@ -16,10 +16,10 @@ from evalstore.core.display import (
     StyledLine,
     StyledSpan,
     TextBlock,
-    Widest,
     break_word,
     shorten_labels,
 )
+from evalstore.core.display import columns_of as width_of
 from evalstore.core.errors import OK, EvalstoreError
 from evalstore.exchange.exports.formats import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
@@ -72,11 +72,9 @@ class Layout:
 
 def fit(table: Table, width: int | None) -> Layout:
     """Lay out a table in so many columns of the terminal; None: as wide as it needs."""
-    widths = [Widest() for _ in table.header]
+    sizes = [0] * len(table.header)
     for row in chain([table.header] if table.has_header else [], table.rows):
-        for column, cell in zip(widths, row, strict=True):
-            column.add(cell)
-    sizes = [column.columns for column in widths]
+        sizes = [max(size, width_of(it)) for size, it in zip(sizes, row, strict=True)]
     least = [
         min(size, table.shortened.get(name, size))
         for name, size in zip(table.header, sizes, strict=True)
