@@ -32,9 +32,6 @@ Rows are paired by their values, else by their label; system prompts by their co
 they were edited, by their number. Those that are left over are paired in their order.
 """
 
-_CELL = 3
-"""The number of the place that names a cell within its run."""
-
 
 class PlacedResults(NumberedSequence[Result]):
     """Results in their order, which are named by their numbers."""
@@ -113,19 +110,6 @@ class PlacedResults(NumberedSequence[Result]):
     def file_name(self, number: int) -> str:
         """Return the test file of the result with a number."""
         return self._names[self.files[number]]
-
-    def cell_digest(self, number: int) -> int:
-        """Return the digest of the cell of the result with a number, as `digest_of_cell` does."""
-        if self._rename is None:
-            return self.places[_CELL][number]
-        return digest_of_cell(self.read_one(number))
-
-    def row_digest(self, number: int) -> int:
-        """Return the digest of file and row of the result with a number."""
-        if self._rename is None:
-            return self.rows[number]
-        result = self.read_one(number)
-        return hash((result.file, result.row))
 
     def verdict(self, number: int) -> Verdict | None:
         """Return the verdict of the result with a number."""
@@ -340,7 +324,7 @@ class PairGroup(FiledSequence[Pair]):
         was, now = self.sides.was, self.sides.now
         for old, new in self.numbers():
             side, number = (was, old) if new == NONE else (now, new)
-            yield side.file_name(number), side.row_digest(number)
+            yield side.file_name(number), side.rows[number]
 
     def split_pending(self) -> tuple[PairGroup, PairGroup]:
         """Return the pairs that are not now pending, and those that are."""

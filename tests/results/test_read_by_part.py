@@ -112,8 +112,7 @@ def test_verdicts_differ_from_the_last_ones_as_in_a_dictionary_of_all(
                 place: word for place, word in read[leaf].items() if place[0] in (labels or place)
             }
             differs = any(known.get(place) != word for place, word in now.items())
-            assert bool(history.find_former(leaf)) == differs
-            history.add(leaf)
+            assert bool(history.step(leaf)) == differs
             known |= now
             expected = Counter((model, word) for (_, _, model), word in now.items())
             assert history.counts(leaf) == expected

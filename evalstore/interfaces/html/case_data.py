@@ -479,7 +479,7 @@ class ChangedPairs:
         self._sides = diff.comparison.sides
         for name in CHANGES[:-1]:
             for numbers in getattr(diff.comparison, name).numbers():
-                self._changes[self._sides.now.cell_digest(numbers[1])] = name, numbers
+                self._changes[self._sides.now.places[-1][numbers[1]]] = name, numbers
 
     def change(self, result: Result) -> str:
         """Return the kind of the change of a result; empty if it has not changed.

@@ -123,9 +123,6 @@ class VerdictChanges:
     more_results: int = 0
     """How many more results the run has than the run before, if both are of all cases, and others
     than new ones that do not pass."""
-    added: int = 0
-    """How many results were not in the run before, if both are of all cases and other
-    numbers do not say it."""
     may_be_edited: bool = False
     """Whether cases without an earlier verdict may be edited rows, which `rowId` would show."""
     older: int = 0
@@ -145,7 +142,7 @@ class VerdictChanges:
         changed = self.changed or self.same_answer
         undecided = self.undecided or self.new_undecided
         flips = self.broke or self.fixed or undecided
-        return bool(flips or changed or self.pending or self.more_results or self.added)
+        return bool(flips or changed or self.pending or self.more_results)
 
     @property
     def outcome(self) -> Outcome:
@@ -233,8 +230,7 @@ class _Comparer:
         self._store, self._folder, self._run, self._recent = store, folder, run, recent
         self._rows = RowResults(store)
         self._changes = VerdictChanges(newest.id, newest.started, newest.id)
-        self._are_whole = not (part or is_partial(run) or is_partial(newest))
-        if self._are_whole:
+        if not (part or is_partial(run) or is_partial(newest)):
             counts = (sum(each.verdicts.values()) for each in (run, newest))
             self._changes.more_results = next(counts) - next(counts)
         load = store.load_nodes
@@ -265,17 +261,13 @@ class _Comparer:
                     break
         for result, _ in self._join(self._waiting):
             self._changes.first_judged += result.verdict is not None
-            self._changes.added += self._are_whole
             if result.verdict == "undecided":
                 self._changes.new_undecided.append(result)
                 self._changes.other_verdicts += 1
             elif result.verdict not in (None, "pass"):
                 self._changes.new.append(result)
-        new = len(self._changes.new) + len(self._changes.new_undecided)
-        if self._changes.added in (new, self._changes.more_results):
-            self._changes.added = 0
-        if self._changes.more_results == new or self._changes.added:
-            self._changes.more_results = min(self._changes.more_results, 0)
+        if self._changes.more_results == len(self._changes.new) + len(self._changes.new_undecided):
+            self._changes.more_results = 0
         self._changes.is_of_several = len(self._compared) > 1
         return self._changes
 
@@ -283,17 +275,9 @@ class _Comparer:
         """Compare these files with their results in an earlier run."""
         waiting = {path: self._waiting.pop(path) for path in entries}
         others = {path: leaf for path, leaf in entries.items() if leaf != self._leaves[path]}
-        is_counted = self._are_whole and earlier.id != self._changes.last
-        if is_counted:  # what only older runs have
-            same = {path: waiting[path] for path in entries.keys() - others.keys()}
-            self._changes.added += sum(1 for _ in self._join(same))
         # Nodes of long files that both have are left out, as their results are unchanged.
         equal = self._store.find_equal_leaves(
-            {
-                path: (self._leaves[path], others[path])
-                for path in others
-                if waiting[path] is None and not is_counted
-            }
+            {path: (self._leaves[path], others[path]) for path in others if waiting[path] is None}
         )
         if equal or len(others) < len(entries):
             self._compared.add(earlier.id)
@@ -309,25 +293,20 @@ class _Comparer:
 
         Judged ones are looked for among the judged ones.
         """
-        is_last = earlier.id == self._changes.last
         for batch in in_batches(listed):
             judged = find_cells(self._rows, before, batch, is_judged)
             everything = judged
-            if (is_last and None in judged) or not all(is_judged(it.result) for it in batch):
+            if not all(is_judged(it.result) for it in batch):
                 everything = find_cells(self._rows, before, batch)
             pairs = []
             for current, *both in zip(batch, judged, everything, strict=True):
                 if was := both[not is_judged(current.result)]:
                     pairs.append(Pair(was[0], current.result))
                 else:
-                    if self._are_whole and is_last and both[1]:
-                        self._changes.added -= 1  # it was pending
                     yield current
             if pairs:
                 self._compared.add(earlier.id)
                 self._sort(pairs, earlier.started)
-                if self._are_whole and not is_last:
-                    self._changes.added += len(pairs)
 
     def _join(
         self,
@@ -470,8 +449,6 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
     add(len(changes.new), plural(len(changes.new), "new failure"), "fail")
     undecided = len(changes.new_undecided)
     add(undecided, f"{undecided:,} new and undecided", "undecided")
-    count = changes.added
-    add(count, f"{plural(count, 'result')} not in {last}")
     more = changes.more_results
     word = "more" if more > 0 else "fewer"
     add(more, f"{plural(abs(more), f'{word} result')} than in {last}")

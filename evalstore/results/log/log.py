@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
-from evalstore.core.batches import SMALL_SIZE
 from evalstore.core.clock import iso, read_moment
 from evalstore.core.display import clip, short
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -45,7 +44,7 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
-from evalstore.store.rows.row_queries import VerdictCounts, VerdictOfRow
+from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import (
@@ -358,7 +357,7 @@ def find_logged_changes(
                     for it in sorted(late & participants.models)
                 )
             judged |= models
-            former = history.find_former(leaf)
+            former = history.step(leaf)
             part = ComparedPart(version.path, version.rows[leaf])
             compared = None
             if last not in ("", leaf) and (has_labels or former):
@@ -387,7 +386,6 @@ def find_logged_changes(
                     no_edit = next(filter(None, reasons), "other results")
                 entry = LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part)
                 changes.append(replace(entry, outcome=compared.outcome if compared else None))
-            history.add(leaf)
     return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
 
 
@@ -545,7 +543,6 @@ class VerdictHistory:
     def __init__(self, store: Store, rows: Mapping[str, Collection[str] | None]) -> None:
         """`rows` are the leaves, each with the labels of the row that counts; None: all rows."""
         self._store, self._rows = store, rows
-        self._order = list(rows)
         levels = store.find_levels(rows)
         self._parts = {
             leaf: [leaf]
@@ -558,14 +555,10 @@ class VerdictHistory:
             {part for leaf in whole for part in self._parts[leaf]}
         )
         """The counts of each part."""
-        self._results: dict[str, list[VerdictOfRow]] = {}
-        """The results of short leaves that were read together."""
         self._last: dict[int, str] = {}
         """The last verdict on each case in the leaves that were added, by the hash of its place."""
         self._newest: Sequence[str] = ()
         """The parts of the leaf that was added last."""
-        self._read: tuple[str, dict[int, str]] = ("", {})
-        """A leaf, with the verdicts in the parts that the newest one lacks."""
 
     def counts(self, leaf: str) -> Counter[tuple[str, str]]:
         """Return how many results a leaf has by candidate and verdict."""
@@ -578,36 +571,22 @@ class VerdictHistory:
                 total[model, verdict or PENDING] += count
         return total
 
-    def add(self, leaf: str) -> None:
-        """Go on to the next leaf."""
-        self._last |= self._fresh(leaf)
-        self._newest, self._read = self._parts[leaf], ("", {})
+    def step(self, leaf: str) -> set[str | None]:
+        """Go on to the next leaf.
 
-    def find_former(self, leaf: str) -> set[str | None]:
-        """Return the last verdicts before on cases that have another one in a leaf, or a first."""
-        both = ((self._last.get(place), word) for place, word in self._fresh(leaf).items())
-        return {was for was, word in both if was != word}
-
-    def _fresh(self, leaf: str) -> dict[int, str]:
-        """Return the verdicts in the parts that the leaf before lacks: no other can differ."""
-        if self._read[0] != leaf:
-            parts = sorted({*self._parts[leaf]} - {*self._newest})
-            words = {hash(place): word for place, word in self._words(leaf, parts)}
-            self._read = leaf, words
-        return self._read[1]
+        Returns the last verdicts before on cases that have another one in it, or a first.
+        """
+        parts = sorted({*self._parts[leaf]} - {*self._newest})  # no other verdict can differ
+        fresh = {hash(place): word for place, word in self._words(leaf, parts)}
+        former = {was for place, word in fresh.items() if (was := self._last.get(place)) != word}
+        self._last |= fresh
+        self._newest = self._parts[leaf]
+        return former
 
     def _words(self, leaf: str, parts: Iterable[str]) -> Iterator[tuple[tuple[str, int, str], str]]:
         """Yield the verdicts in parts of a leaf, with their rows, system prompts and candidates."""
         labels = self._rows[leaf]
-        found: Iterable[VerdictOfRow] = (it for _, it in self._store.find_verdicts(parts))
-        if [*parts] == [leaf]:
-            if leaf not in self._results:  # with those that come next
-                start = self._order.index(leaf)
-                self._results = {it: [] for it in self._order[start : start + SMALL_SIZE]}
-                for part, result in self._store.find_verdicts(self._results):
-                    self._results[part].append(result)
-            found = self._results[leaf]
-        for row, prompt, model, verdict in found:
+        for _, (row, prompt, model, verdict) in self._store.find_verdicts(parts):
             if labels is None:
                 yield (row, prompt, model), verdict or PENDING
             elif row in labels:

@@ -344,18 +344,3 @@ def test_results_of_removed_and_restored_cases_are_counted(history: Evalstore) -
         told.format("more").replace("the last run:", "the last verdict on each case:")
     )
     assert "than in" not in history("run", "-q").stdout
-
-
-def test_as_many_restored_cases_as_removed_ones_are_counted(history: Evalstore) -> None:
-    paths = Path("tests/a.md"), Path("tests/b.md")
-    texts = [path.read_text(encoding="utf-8") for path in paths]
-    paths[0].unlink()
-    history("run", "-q")
-    paths[0].write_text(texts[0], encoding="utf-8")
-    paths[1].unlink()
-    told = "nothing broke or was fixed, 1 result not in the last run\n"
-    assert told in history("run", "-q").stdout
-    assert "not in the last" not in history("run", "-q").stdout
-    write_case("new", "yes, it is")
-    paths[0].unlink()
-    assert history("run", "-q").stdout.startswith(f"since the last run: {told}")
