@@ -37,7 +37,7 @@ def test_counts_come_in_one_order() -> None:
 def test_show_lists_what_is_urgent_first(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("pass", None, "fail", "pending", "error", "undecided")
     place: dict[str, Any] = {"file": "t.md", "row": "", "prompt": None, "model": "m"}
-    results = ShownResults.listing(
+    results = ShownResults(
         ShownResult({**place, "sessions": [], "verdict": word}, False) for word in words
     )
     print_shown(ShownItem("run", "f" * 32, describe_run(a_run(1)), {"results": results}))

@@ -386,15 +386,13 @@ def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> Ch
 _FAILING = re.compile(r"answer (\d+) of (\d+)(?: \(and \d+ more\))?: ")
 
 
-def failing_number(check: Json, feedback: str, count: int) -> int | None:
+def failing_number(feedback: str, count: int) -> int:
     """Return which of `count` answers did not pass a check for each of them, from its feedback.
 
-    It is the first of them, from 1; None for a check of all answers at once.
+    It is the first of them, from 1; 0 for a check of all answers at once.
     """
     found = _FAILING.match(feedback)
-    if found is None or check.get("scope", "answer") != "answer" or int(found[2]) != count:
-        return None
-    return int(found[1])
+    return int(found[1]) if found and int(found[1]) <= count == int(found[2]) else 0
 
 
 def bind_subject(

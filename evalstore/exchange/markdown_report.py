@@ -98,7 +98,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             for history in [find_history(store, folder, result, run, rows=rows)]
             for changes in [history.changes_in(since, code_span) if history else ""]
         }
-        note, _ = find_later_labels(location, store, run, _name)
+        note, _ = find_later_labels(store, run, _name)
         spent = sum_spent(store, run)
         overview = make_overview(
             *(run, totals, compared, searched or (), _name),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -193,34 +193,20 @@ class NewLabels:
         return len({(label.person, label.evaluation, label.sessions) for label in changed})
 
 
-_MOST_NAMED = 3
-"""The most people who are named."""
-
-
 def find_later_labels(
-    location: Location, store: Store, run: Run, quote: Callable[[str], str] = str
+    store: Store, run: Run, quote: Callable[[str], str] = str
 ) -> tuple[str, dict[Result, str]]:
-    """Return a note on how many results were labelled after their run, by whom and what counts.
+    """Return a note on how many results were labelled after their run, and by whom.
 
     With it, of each such result, how it was labelled and by whom. The note is empty without any;
     `quote` writes the name of a person in it.
     """
-    told = dict(describe_later_labels(store, run))
-    counted = with_later_labels(location, store, told)
-    if not told:
-        return "", told
-    number = {0: "none", len(told): "all"}.get(len(counted), f"{len(counted):,}")
-    labels = read_labels(store)
-    people = sorted({label.person for result in told for label in labels.later(result)})
-    more = f" and {len(people) - _MOST_NAMED:,} more" * (len(people) > _MOST_NAMED)
-    by = f"by {', '.join(map(quote, people[:_MOST_NAMED]))}{more}"
-    note = f"labels of {plural(len(told), 'result')} changed after this run ({by})"
-    texts = {
-        it: f"{text}; {'' if it in counted else 'not '}counted when this report was made"
-        for it, text in told.items()
-    }
-    when = "when this report was made, the workspace counted"
-    return f"{note}; {when} {number} of these changes", texts
+    told, labels = dict(describe_later_labels(store, run)), read_labels(store)
+    people = {label.person for result in told for label in labels.later(result)}
+    by = list_names(map(quote, people))
+    return f"labels of {plural(len(told), 'result')} changed after this run (by {by})" * bool(
+        told
+    ), told
 
 
 def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
@@ -233,24 +219,6 @@ def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]
             total = len(result.sessions) // len(result.tests)
             if texts := [_text(*label, count, total) for label, count in later.items()]:
                 yield result, f"{', '.join(texts)} after the run"
-
-
-def list_lost_labels(store: Store, was: Run, run: Run) -> list[tuple[str, str]]:
-    """Return the file and row of each label on an answer of one run that the next does not count.
-
-    It was given before the next one started.
-    """
-    given = chain(*read_labels(store).by_place.values())
-    index = LabelIndex({("", ""): [it for it in given if it.at <= run.started]})
-    finder = SessionResults(store)
-
-    def places(label: PersonLabel, root: str) -> list[tuple[str, str]]:
-        results = finder.find(root, label.sessions[0])
-        same = (it for it in results if it.evaluation == label.evaluation)
-        return [(it.file, it.row) for it in same if label.sessions in it.subjects]
-
-    last = [label for label in index.last() if not places(label, run.results)]
-    return sorted(chain.from_iterable(places(label, was.results)[:1] for label in last))
 
 
 def _text(verdict: str, person: str, count: int, total: int) -> str:
@@ -274,35 +242,16 @@ def with_later_labels(
     if not labelled:
         return {}
     # A system prompt may have another number now, and its answers are of no other one.
-    now = {
-        (each.file, each.row, each.model, each.sessions): each
-        for each in _results_now(location, labelled)
-    }
+    now: dict[tuple[str, str, str, tuple[str, ...]], Result] = {}
+    with suppress(EvalstoreError), open_project(location) as project:
+        for each in results_at(project, dict.fromkeys((it.file, it.row) for it in labelled)):
+            now[each.file, each.row, each.model, each.sessions] = each
     return {
         was: found
         for was in labelled
         if (found := now.get((was.file, was.row, was.model, was.sessions)))
         and (labels.later(was) if found.evaluation == was.evaluation else labels.decides(found))
     }
-
-
-def find_counted_labels(
-    location: Location, store: Store, results: Collection[Result]
-) -> Set[str] | None:
-    """Return the ids of the labels that count in the workspace on the cases of these results.
-
-    None if the workspace has none of the cases, or has errors.
-    """
-    labels, now = read_labels(store), _results_now(location, results)
-    return {label.id for each in now for label in labels.of(each)} if now else None
-
-
-def _results_now(location: Location, results: Iterable[Result]) -> list[Result]:
-    """Return the results that the workspace has of these cases; none if it has errors."""
-    places = dict.fromkeys((each.file, each.row) for each in results)
-    with suppress(EvalstoreError), open_project(location) as project:
-        return [*results_at(project, places)]
-    return []
 
 
 ORIGIN = "label"

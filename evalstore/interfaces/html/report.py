@@ -34,7 +34,7 @@ from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.flips.broken_results import find_earlier_breaks
 from evalstore.results.flips.verdict_changes import has_several_prompts
-from evalstore.results.labels import find_later_labels, list_lost_labels
+from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
     find_results,
@@ -152,15 +152,11 @@ def build_report(
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)
-        note, later = find_later_labels(location, project.store, stored) if stored else ("", {})
+        note, later = find_later_labels(project.store, stored) if stored else ("", {})
         labelled = {result.cell: text for result, text in later.items()}
         id = compared.was if compared else WORKSPACE
         was = None if id == WORKSPACE else project.store.load_run(id)
-        lost = list[tuple[str, str]]()
-        if was and not stored:
-            lost = find_lost_labels(project)
-        elif was and not is_partial(run) and not is_partial(was):
-            lost = list_lost_labels(project.store, was, run)
+        lost = find_lost_labels(project) if was and not stored else []
         more_notes = [*filter(None, [lost_labels_text(lost)])]
         last = stored or was
         if last and last.asked and last.selection.get("refresh"):

@@ -6,9 +6,9 @@ Everything is read by id, many ids at once. No model is called.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,15 +30,12 @@ from evalstore.planning.results import name_models
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.answer.judgements import (
-    AFTER,
-    AFTER_HERE,
-    VOID,
     Judgement,
     check_name,
     read_judgements,
 )
 from evalstore.results.flips.verdict_changes import has_several_prompts
-from evalstore.results.labels import find_counted_labels, with_later_labels
+from evalstore.results.labels import with_later_labels
 from evalstore.results.log.failures import hint_for, judged_subjects, questions_in_run
 from evalstore.results.names import name_prompts, name_references
 from evalstore.results.show.show import cells_with
@@ -130,89 +127,6 @@ def session_facts(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDetails:
-    """A session, the cases to which it belongs, and all judgements on it."""
-
-    session: Session
-    cells: tuple[Result, ...]
-    """The results to which it belongs, the most urgent first."""
-    has_several_prompts: bool
-    """Whether one of its cases has several system prompts."""
-    current: Set[str]
-    """The evaluation versions of these results."""
-    subjects: tuple[tuple[str, ...], ...]
-    """The sessions that are judged, alone or together with others."""
-    judgements: tuple[Judgement, ...]
-    """All judgements, those that count first."""
-    rows: Mapping[str, str]
-    """The row of each judgement that counts, by id of the judgement."""
-
-
-def read_session_details(
-    location: Location,
-    store: Store,
-    id: str,
-    result: Result | None = None,
-) -> SessionDetails:
-    """Read a session as part of the case of `result`; without it, as the newest run has it.
-
-    Labels that came after that run count. Raises `StoreError` when the store does not have it.
-    """
-    session = store.find_sessions([id]).get(id)
-    if session is None:
-        raise StoreError(f"the store has no answer {id}", hint="run 'evalstore fsck'")
-    has_several = False
-    if result is not None:
-        cells = [result]
-    else:
-        found = cells_with(store, id)
-        places = ((run, each.file) for each, run in found.items())
-        has_several = any(has_several_prompts(store, *place) for place in places)
-        cells = [*found]
-        now = with_later_labels(location, store, cells)
-        cells = [now.get(cell, cell) for cell in cells]
-        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
-    counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
-    current = {cell.evaluation for cell in cells if cell.evaluation}
-    subjects, judgements = read_judgements(
-        store,
-        id,
-        counted,
-        current if cells else None,
-        partial(_evaluations_elsewhere, store, id, result),
-    )
-    if any(judgement.why_not == AFTER for judgement in judgements):
-        labels = find_counted_labels(location, store, cells)
-        judgements = tuple(
-            replace(each, why_not=AFTER_HERE if each.id in labels else VOID)
-            if each.why_not == AFTER and labels is not None
-            else each
-            for each in judgements
-        )
-    rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
-    if len(cells) > 1:
-        judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))
-    return SessionDetails(
-        session, tuple(cells), has_several, current, tuple(subjects), judgements, rows
-    )
-
-
-def _urgency(judgement: Judgement, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
-    """Return the sort key of a judgement: those that count come first, of these the most urgent."""
-    word = judgement.verdict if judgement.verdict in URGENCY else "pass"
-    return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
-
-
-def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
-    """Return the evaluation versions of a session in other cases than that of `result`."""
-    if result is None:
-        return set()
-    cells = cells_with(store, id)
-    others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
-    return {other.evaluation for other in others if other.evaluation}
-
-
 # --- the page of an answer
 
 
@@ -260,23 +174,6 @@ class Criteria:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPlace:
-    """A case to which an answer belongs."""
-
-    file: str
-    row: str
-    prompt: str
-    """The name of its system prompt if the case has several; else empty."""
-    word: str
-    """The verdict on the case, or `answered` if nothing judges it."""
-
-    @property
-    def is_judged(self) -> bool:
-        """Return whether the case has checks or instructions to judge the answer."""
-        return self.word != "answered"
-
-
-@dataclass(frozen=True, slots=True)
 class MemberAnswer:
     """One of several answers that are judged together."""
 
@@ -312,10 +209,12 @@ class AnswerView:
     """The ids of the session and its versions: pairs of kind and id."""
     model: str = ""
     """The name of the candidate."""
-    places: tuple[AnswerPlace, ...] = ()
-    """The cases to which the answer belongs, the most urgent first."""
+    cells: tuple[Result, ...] = ()
+    """The results to which it belongs, the most urgent first."""
+    prompt: str = ""
+    """The name of the system prompt if one of the cases has several; else empty."""
     rows: Mapping[str, str] = field(default_factory=dict)
-    """The row of each judgement that counts, by its id; empty if there is only one place."""
+    """The row of each judgement that counts, by its id; empty if there is only one result."""
     push: FirstPush | None = None
     """Who pushed the answer; None if it was given to this machine."""
 
@@ -330,21 +229,32 @@ def session_of(location: Location, id: str, result: Result | None = None) -> Ans
 
 
 def read_answer(
-    location: Location,
-    store: Store,
-    id: str,
-    result: Result | None = None,
-    judged: SessionDetails | None = None,
+    location: Location, store: Store, id: str, result: Result | None = None
 ) -> AnswerView:
-    """Read an answer as `session_of` does, from an open store; `judged` if it was read before."""
-    judged = judged or read_session_details(location, store, id, result)
-    session, cells, judgements = judged.session, judged.cells, judged.judgements
+    """Read an answer as `session_of` does, from an open store.
+
+    Without `result`, labels that came after the newest run count.
+    """
+    session = store.find_sessions([id]).get(id)
+    if session is None:
+        raise StoreError(f"the store has no answer {id}", hint="run 'evalstore fsck'")
+    has_several = False
+    if result is not None:
+        cells = [result]
+    else:
+        found = cells_with(store, id)
+        places = ((run, each.file) for each, run in found.items())
+        has_several = any(has_several_prompts(store, *place) for place in places)
+        now = with_later_labels(location, store, found)
+        cells = [now.get(cell, cell) for cell in found]
+        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
+    counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
+    current = {cell.evaluation: None for cell in cells if cell.evaluation}
+    subjects, judgements = read_judgements(store, id, counted, current.keys() if cells else None)
     question = session.question
     model = store.load_contents("model", [question.model]).get(question.model) or {}
-    names = name_prompts(location, [question.prompt]) if judged.has_several_prompts else {}
     contents = VersionReader(store, fallback=partial(read_workspace, location))
-    together = next((subject for subject in judged.subjects if len(subject) > 1), ())
-    versions = {cell.evaluation for cell in ([result] if result else cells)}
+    together = next((subject for subject in subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
         file=cells[0].file if cells else "",
@@ -354,9 +264,9 @@ def read_answer(
         ),
         answer=answer_text(session.answer),
         judgements=judgements,
-        criteria=_read_criteria(location, contents, _in_order(judged.current, judgements)),
+        criteria=_read_criteria(location, contents, _in_order(current, judgements)),
         together=_together(store, together),
-        failures=failures_of_answer(store, judged),
+        failures=_failures_of(store, session, cells, judgements, subjects),
         request_settings=describe_request(contents, question.test, model),
         facts=read_session_facts(location, session, is_scripted=model.get("provider") == SCRIPTED),
         ids=tuple(
@@ -367,18 +277,16 @@ def read_answer(
                 ("test", question.test),
                 ("prompt", question.prompt),
                 ("model", question.model),
-                ("judging version", versions.pop() if len(versions) == 1 else None),
+                ("judging version", next(iter(current)) if len(current) == 1 else None),
             )
             if key
         ),
         model=cells[0].model if cells else name_models(store, [question.model])[question.model],
-        places=tuple(
-            AnswerPlace(
-                cell.file, cell.row, names.get(question.prompt, ""), cell.word or "answered"
-            )
-            for cell in cells
-        ),
-        rows=judged.rows if len(cells) > 1 else {},
+        cells=tuple(cells),
+        prompt=name_prompts(location, [question.prompt])[question.prompt] if has_several else "",
+        rows={key: cell.row for cell in reversed(cells) for key in cell.evaluations}
+        if len(cells) > 1
+        else {},
         push=first_push_of(location, "session", id),
     )
 
@@ -568,21 +476,27 @@ def failure_texts(
     return tuple(messages)[:MOST_FAILURES]
 
 
-def failures_of_answer(store: Store, details: SessionDetails) -> tuple[str, ...]:
+def _failures_of(
+    store: Store,
+    session: Session,
+    cells: Iterable[Result],
+    judgements: Iterable[Judgement],
+    judged: Iterable[tuple[str, ...]],
+) -> tuple[str, ...]:
     """Return why the results of a session are pending, as `failure_texts`; empty if none is.
 
     A judgement may be missing although another one counts: a judge may be called after checks, or
     several judges, and each attempt is judged.
     """
-    missing = [cell for cell in details.cells if cell.is_missing]
-    counts = any(not judgement.why_not for judgement in details.judgements)
+    missing = [cell for cell in cells if cell.is_missing]
+    counts = any(not judgement.why_not for judgement in judgements)
     if counts and not missing:
         return ()
     subjects = {id for ids in judged_subjects(missing).values() for id in ids}
     if not counts:
-        subjects |= {*map(hashing.subject_of, details.subjects)}
+        subjects |= {*map(hashing.subject_of, judged)}
     lacks_answers = any(len(cell.sessions) < cell.required_answers for cell in missing)
-    questions = [hashing.question_id(details.session.question)] if lacks_answers else []
+    questions = [hashing.question_id(session.question)] if lacks_answers else []
     return failure_texts(store, questions, subjects)
 
 

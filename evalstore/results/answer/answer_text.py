@@ -6,7 +6,7 @@ The functions are pure: they turn what was read into texts with titles and colou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.checks.types.judge import JUDGE
@@ -34,8 +34,6 @@ from evalstore.planning.first_pushes import push_text
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import label_by
 from evalstore.results.answer.judgements import (
-    EARLIER,
-    ELSEWHERE,
     IN_WORKSPACE,
     TAKES_BACK,
     CheckResult,
@@ -73,7 +71,7 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
         yield from text_lines("No answer yet.", "pending")
     elif is_judged and all(judgement.why_not for judgement in view.judgements):
         yield from text_lines("It is not judged yet.", "pending")
-    elif any(place.word in ("pending", "no reply") for place in view.places):
+    elif any(cell.word in ("pending", "no reply") for cell in view.cells):
         yield from text_lines("An answer or a verdict is missing.", "pending")
     else:
         return
@@ -120,7 +118,7 @@ def note_lines(view: AnswerView) -> Iterator[StyledLine]:
         is_by_models = shown.instructions or any(check.name == JUDGE for check in shown.checks)
         if is_by_models and counted and all(each.evaluator == CHECKS for each in counted):
             end = _ENDS.get(counted[0].verdict, "did not pass")
-            if not any(place.word in ("pending", "no reply") for place in view.places):
+            if not any(cell.word in ("pending", "no reply") for cell in view.cells):
                 yield from text_lines(f"No model was called, because the checks {end}.", "faint")
     for judgement in counts_otherwise(view):
         verdict = verdict_span(judgement.verdict, {})
@@ -224,13 +222,7 @@ def _criteria(view: AnswerView, signs: Mapping[str, str]) -> Iterator[TextBlock]
         which = f" of [{row}]" if row else ""
         colour = "" if counts or not number else "faint"
         if colour:
-            why_not = {judgement.why_not for judgement in judgements}
-            scope = (
-                "of another case"
-                if ELSEWHERE in why_not
-                else f"{'before' if EARLIER in why_not else 'after'} an edit"
-            )
-            which = f" {scope} ({short(id)})"
+            which = f" of another version ({short(id)})"
         if shown.instructions:
             yield TextBlock(f"instructions{which}", shown.instructions, colour)
         if shown.checks:
@@ -383,14 +375,8 @@ def _failed_check_lines(check: FailedCheck) -> Iterator[StyledLine]:
     noted = f"  ({difference.note})" if difference.note not in check.feedback else ""
     note = StyledSpan(safe(noted), "faint")
     yield StyledLine((StyledSpan(safe(check.name), "fail"), place, note), _SECTION_INDENT)
-    texts = expected, actual = difference.expected, difference.actual
-    if check.ignores_case:
-        expected, actual = expected.casefold(), actual.casefold()
-    compared = expected, actual
-    if [*map(len, compared)] != [*map(len, texts)]:
-        texts = compared
-    if difference.is_text and _is_alike(expected, actual):
-        hunks = _as_written(diff_lines(expected, actual, context=0), compared, texts)
+    if difference.is_text and _is_alike(difference.expected, difference.actual):
+        hunks = diff_lines(difference.expected, difference.actual, context=0)
         labels = {"-": "expected", "+": "found   "}
         yield from _hunk_lines(hunks, _SECTION_INDENT + 2, labels)
         return
@@ -416,26 +402,6 @@ def _is_alike(expected: str, actual: str) -> bool:
     stretches = compare_words(expected, actual)
     shared = sum(len(text) for kind, text in stretches if kind == "same" and not text.isspace())
     return shared >= _LEAST_SHARED * longest
-
-
-def _as_written(
-    hunks: Iterable[Sequence[ChangedLine]], compared: Sequence[str], texts: Sequence[str]
-) -> Iterator[list[ChangedLine]]:
-    """Yield the hunks of compared texts with the lines as the texts have them, in their case."""
-    lines = {
-        sign: iter(list(zip(folded.split("\n"), text.split("\n"), strict=True)))
-        for sign, folded, text in zip("-+", compared, texts, strict=True)
-    }
-    for hunk in hunks:
-        written = []
-        for line in hunk:
-            folded = "".join(piece.text for piece in line.pieces)
-            own = next((own for text, own in lines[line.sign] if text == folded), folded)
-            ends = list(accumulate(len(piece.text) for piece in line.pieces))
-            pieces = zip(line.pieces, [0, *ends], ends, strict=False)
-            texts_of = (piece._replace(text=own[start:end]) for piece, start, end in pieces)
-            written.append(line._replace(pieces=tuple(texts_of)))
-        yield written
 
 
 def _hunk_lines(

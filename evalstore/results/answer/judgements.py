@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -19,23 +19,15 @@ from evalstore.planning.results import evaluator_names
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
 from evalstore.store.contents import damaged
-from evalstore.store.events import RUNS_SEARCHED
 
-EARLIER = "older instructions or checks"
-LATER = "newer instructions or checks"
-ELSEWHERE = "judged in another case"
+OTHER_VERSION = "other instructions or checks"
 TOGETHER = "about another group of answers"
 IN_WORKSPACE = "the verdict that counts in the workspace"
 AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
 AFTER = "added after this run"
-AFTER_HERE, VOID = (
-    f"{AFTER}; counts in the workspace only",
-    f"{AFTER}; no longer counts after an edit",
-)
 TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
 TAKES_BACK = "label removed"
-TAKES_BACK_AFTER = "label removed in the workspace; here it counts"
 """Reasons why a label does not count in the verdict."""
 
 
@@ -91,7 +83,7 @@ class Judgement:
     def is_of_other_version(self) -> bool:
         """Return whether it is not by the instructions, checks and evaluators of the case."""
         if self.is_person:
-            return self.why_not in (EARLIER, LATER, ELSEWHERE)
+            return self.why_not == OTHER_VERSION
         return bool(self.why_not) and not self.is_repeated
 
     @property
@@ -101,17 +93,12 @@ class Judgement:
 
 
 def read_judgements(
-    store: Store,
-    id: str,
-    judged: Sequence[str],
-    current: Collection[str] | None,
-    of_others: Callable[[], Collection[str]] = frozenset,
+    store: Store, id: str, judged: Sequence[str], current: Collection[str] | None
 ) -> tuple[list[tuple[str, ...]], tuple[Judgement, ...]]:
     """Return the groups of sessions judged with this one, and all judgements on it.
 
     `judged` are the ids of the judgements that count. `current` are the evaluation versions of the
-    displayed cases; with None, no judgement is marked as not counting. `of_others` reads the
-    evaluation versions of other cases of the session, such as a group of rows.
+    displayed cases; with None, no judgement is marked as not counting.
     """
     counted = store.find_evaluations(judged)
     subjects = list(
@@ -121,33 +108,31 @@ def read_judgements(
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
-    judges = _Judges(store, evaluations.values(), counted.values())
+    judging = {each.evaluator for run in store.find_recent_runs(limit=1) for each in run.evaluators}
+    evaluators = {each.evaluator for each in evaluations.values()} | judging
+    names, makers = evaluator_names(store, evaluators), store.load_contents("evaluator", evaluators)
+    judges = {
+        each.evaluator: None
+        for each in counted.values()
+        if "model" in makers.get(each.evaluator, ())
+    }
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
     counts = Counter(
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
         for evaluation in counted.values()
     )
-    first = min(
-        (
-            evaluation.started
-            for evaluation in evaluations.values()
-            if evaluation.evaluation in (current or ()) and not evaluation.taken_from
-        ),
-        default=None,
-    )
     with_checks = {each.evaluation for each in evaluations.values() if each.checks}
     contents = store.load_contents("evaluation", with_checks)
     listed: list[Judgement] = []
-    others: Collection[str] | None = None
     for key, stored in evaluations.items():
-        why_not = ""
-        if current is not None and stored.evaluation not in current:
-            others = of_others() if others is None else others
-            why_not = LATER if first is not None and stored.started > first else EARLIER
-            why_not = ELSEWHERE if stored.evaluation in others else why_not
-        by, is_person = judges.names.get(stored.evaluator, ("", False))
+        why_not, evaluator = "", stored.evaluator
+        by, is_person = names.get(evaluator, ("", False))
         whose = _of_whom(stored, hashing.subject_of(stored.sessions))
-        if current is None or why_not or key in counted:
+        if current is None:
+            pass
+        elif stored.evaluation not in current:
+            why_not = OTHER_VERSION
+        elif key in counted:
             pass
         elif stored.sessions not in subjects:
             why_not = TOGETHER
@@ -155,17 +140,23 @@ def read_judgements(
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
             newer, is_removed = last[whose], stored.verdict == "none"
-            why_not = (
-                AFTER if not is_removed else TAKES_BACK_AFTER if whose in counts else TAKES_BACK
-            )
+            why_not = TAKES_BACK if is_removed and whose not in counts else AFTER
             if newer.id != key:
                 why_not = TAKEN_BACK if newer.verdict == "none" and not is_removed else REPLACED
         elif whose in counts:
             cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
             in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
             why_not = IN_WORKSPACE if key in in_workspace else AGAIN
+        elif same := [
+            judge
+            for judge in (*judges, *sorted(judging - {evaluator}))
+            if evaluator in names and names.get(judge) == names[evaluator]
+        ]:
+            why_not = f"other {judge_part((makers[evaluator], makers[same[0]]))}"
+        elif evaluator in judging and not judges:
+            why_not = "another verdict decides"
         else:
-            why_not = judges.why_not(stored)
+            why_not = "not a judge of this case"
         checks = contents.get(stored.evaluation, {}).get("checks", ())
         listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
     places: dict[str, int] = {}
@@ -173,46 +164,6 @@ def read_judgements(
         if key in counted:
             places.setdefault(counted[key].evaluator, len(places))
     return subjects, tuple(sorted(listed, key=partial(_rank, places)))
-
-
-class _Judges:
-    """The models that judge, and why a verdict that is by none of them does not count."""
-
-    def __init__(
-        self, store: Store, made: Collection[Evaluation], counted: Collection[Evaluation]
-    ) -> None:
-        """`made` are the judgements of an answer, `counted` those of them that count.
-
-        If no model is among these, a label or the checks decide: then those of the last run judge.
-        """
-        self._store = store
-        newest = store.find_recent_runs(limit=1)
-        self._of_run = {each.evaluator for run in newest for each in run.evaluators}
-        ids = {each.evaluator for each in made} | self._of_run
-        self.names = evaluator_names(store, ids)
-        """The name of each judge, and whether it is a person."""
-        self._contents = store.load_contents("evaluator", ids)
-        models = [each for each in counted if "model" in self._contents.get(each.evaluator, ())]
-        self._counted = {each.evaluator: each.started for each in models}
-        """When each judge whose verdict counts gave it."""
-
-    def why_not(self, judgement: Evaluation) -> str:
-        """Return why a verdict by a model does not count."""
-        id = judgement.evaluator
-        for judge in (*self._counted, *sorted(self._of_run - {id})):
-            if id in self.names and self.names.get(judge) == self.names[id]:
-                is_older = judgement.started < self._counted.get(judge, judgement.started + 1)
-                part = judge_part((self._contents[id], self._contents[judge]))
-                return f"{'older' if is_older else 'other'} {part}"
-        if id not in self._of_run:
-            return "no longer a judge of this case"
-        if not self._counted:
-            return "another verdict decides"
-        last = max(self._counted.values())
-        runs = self._store.find_recent_runs(limit=RUNS_SEARCHED)
-        later = [run.started for run in runs if run.started > last]
-        is_later = bool(later) and judgement.started >= later[-1]  # as seen from an older run
-        return "not a judge of this case" if is_later else "no longer a judge of this case"
 
 
 def _rank(places: Mapping[str, int], judgement: Judgement) -> tuple[bool, bool, int, str, int, str]:

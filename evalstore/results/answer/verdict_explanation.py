@@ -12,11 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.check_verdict import HeldConversation, failing_number, schemas_of
-from evalstore.checks.difference_locator import (
-    find_differing_answer,
-    flat_checks,
-    locate_difference,
-)
+from evalstore.checks.difference_locator import flat_checks, locate_difference
 from evalstore.checks.types.judge import without_judge
 from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE
@@ -39,15 +35,12 @@ from evalstore.results.flips.result_history import ResultHistory, VerdictCounts,
 from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
-from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, read_results
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry
 
 if TYPE_CHECKING:
     from evalstore.checks.text_differences import AnswerDifference
-    from evalstore.core.results import Evaluation
     from evalstore.core.runs import Run
-    from evalstore.results.answer.answer import SessionDetails
     from evalstore.results.answer.case_answers import ResultView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.store import Store
@@ -97,9 +90,8 @@ def find_planned_work(
 def find_edit(location: Location, file: str, node: str) -> str:
     """Return in words what became of a test file; empty if its cases still have this node."""
     with open_project(location) as project:
-        unread = _unread(project, file)
         is_same = project.reading.nodes.get(file) == node
-        return unread or ("" if is_same else "its cases have changed since")
+        return _unread(project, file) or ("" if is_same else "its cases have changed since")
 
 
 def find_edit_of(location: Location, result: Result) -> str:
@@ -110,10 +102,7 @@ def find_edit_of(location: Location, result: Result) -> str:
     with open_project(location) as project:
         if unread := _unread(project, result.file):
             return unread
-        cases = project.reading.files[result.file].cases
-        if isinstance(cases, StoredCases):
-            cases = [case for _, case in cases.labelled([result.row])]
-        case = next((case for case in cases if case.row == result.row), None)
+        case = find_case(project, result)
         if case is None:
             return "the row was removed since"
         if (case.tests[0], case.evaluation) != (result.test, result.evaluation):
@@ -352,37 +341,30 @@ def explain_result(
     Of several attempts `session` names one; without it, the first that did not pass is explained.
     `view` is the page of the answer, `cells` all results of its case, if they have been read.
     """
-
-    def explain(store: Store, stored: Run) -> VerdictExplanation:
-        explanation = explain_stored_result(
-            location, store, result, stored, session=session, view=view, cells=cells
-        )
-        return explanation if run else replace(explanation, run=None)
-
     with open_store(location) as store:
         # What the newest run has is known without reading the workspace.
         if stored := store.load_run(run) if run else _newest_run_with(store, result):
-            return explain(store, stored)
+            explanation = explain_stored_result(
+                location, store, result, stored, session=session, view=view, cells=cells
+            )
+            return explanation if run else replace(explanation, run=None)
     with open_project(location) as project:
-        is_gone = _find_case(project, result) is None  # then a run has what is shown of it
-        if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
-            return explain(project.store, stored)
+        is_gone = find_case(project, result) is None
         here = cells or (() if is_gone else [*results_at(project, [(result.file, result.row)])])
         return explain_workspace_result(project, result, here, session=session, view=view)
 
 
-def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
-    """Return the newest of these runs that has this very result."""
-    runs = store.find_recent_runs(limit=among)
+def _newest_run_with(store: Store, result: Result) -> Run | None:
+    """Return the newest run if it has this very result."""
+    runs = store.find_recent_runs(limit=1)
     return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
 
 
 def explain_session(
-    location: Location, store: Store, id: str, judged: SessionDetails | None = None
+    location: Location, store: Store, view: AnswerView
 ) -> VerdictExplanation | None:
-    """Explain an answer; None when no recent run has it. `judged` if it was read before."""
-    view = read_answer(location, store, id, judged=judged)
-    for result, run in cells_with(store, id).items():
+    """Explain an answer that was read; None when no recent run has it."""
+    for result, run in cells_with(store, view.id or "").items():
         if (result.file, result.row) == (view.file, view.row):
             if now := with_later_labels(location, store, [result]).get(result):
                 return explain_result(location, now, None, view=view)
@@ -425,7 +407,7 @@ def explain_workspace_result(
 ) -> VerdictExplanation:
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
-    case = _find_case(project, result)
+    case = find_case(project, result)
     now = workspace_as_run(project)
     history = find_history_in(project, now, result, case) if case else None
     view = view or _read_view(location, store, result, None, session, history)
@@ -491,10 +473,13 @@ def find_history_in(
     )
 
 
-def _find_case(project: Project, result: Result) -> Case | None:
+def find_case(project: Project, result: Result) -> Case | None:
     """Return the case of a result, if the workspace has it."""
     file = project.reading.files.get(result.file)
-    return next((case for case in file.cases if case.row == result.row), None) if file else None
+    cases: Iterable[Case] = file.cases if file else ()
+    if isinstance(cases, StoredCases):
+        cases = (case for _, case in cases.labelled([result.row]))
+    return next((case for case in cases if case.row == result.row), None)
 
 
 def _read_view(
@@ -546,8 +531,6 @@ class FailedCheck:
     feedback: str
     difference: AnswerDifference | None
     """None when the check has no place to show, or is not among the first that failed."""
-    ignores_case: bool = False
-    """Whether texts of the difference that differ only in case are the same."""
 
 
 def find_failed_checks(store: Store, judgements: Iterable[Judgement]) -> Iterator[FailedCheck]:
@@ -561,40 +544,23 @@ def _checks_of(store: Store, judgement: Judgement) -> Iterator[FailedCheck]:
     failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
     if not failed:
         return
-    checks = _read_checks(store, judgement.evaluation)
-    schemas = _read_schemas(store, checks)
-    conversations = _conversations(store, judgement.sessions)
+    content = store.load_contents("evaluation", [judgement.evaluation])
+    stored = content.get(judgement.evaluation, {}).get("checks", ())
+    checks = list(flat_checks(without_judge(stored)))  # in the order of their results
+    loaded = store.load_contents("schema", schemas_of(checks))
+    schemas = {id: schema.get("schema") for id, schema in loaded.items()}
+    sessions = store.find_sessions(judgement.sessions)
+    conversations = [
+        HeldConversation(sessions[id].turns) for id in judgement.sessions if id in sessions
+    ]
     for position, number in enumerate(failed):
-        result = judgement.checks[number]
-        difference, ignores_case = None, False
+        result, difference = judgement.checks[number], None
         if len(checks) == len(judgement.checks) and position < _MOST_LOCATED:
             check = checks[number]
             difference = locate_difference(check, conversations, schemas)
-            ignores_case = any(
-                each.get("ignoreCase", False) for each in (check, check.get("check", {}))
-            )
-        yield FailedCheck(result.name, result.feedback, difference, ignores_case)
-
-
-def _read_checks(store: Store, evaluation: str) -> list[Json]:
-    """Return the checks of an evaluation version in the order of their results."""
-    content = store.load_contents("evaluation", [evaluation])
-    stored = content.get(evaluation, {}).get("checks", ())
-    return list(flat_checks(without_judge(stored)))
-
-
-def _read_schemas(store: Store, checks: Sequence[Json]) -> dict[str, Json]:
-    """Return the schemas that checks refer to, by version id."""
-    loaded = store.load_contents("schema", schemas_of(checks))
-    return {id: schema.get("schema") for id, schema in loaded.items()}
-
-
-def _conversations(store: Store, ids: Sequence[str]) -> list[HeldConversation]:
-    sessions = store.find_sessions(ids)
-    return [HeldConversation(sessions[id].turns) for id in ids if id in sessions]
-
-
-# --- the failing answer of a group
+            if difference and any(it.get("ignoreCase") for it in (check, check.get("check", {}))):
+                difference = difference._replace(is_text=False)  # words may differ in case alone
+        yield FailedCheck(result.name, result.feedback, difference)
 
 
 def find_failing_answer(store: Store, result: Result, session: str) -> str:
@@ -605,31 +571,11 @@ def find_failing_answer(store: Store, result: Result, session: str) -> str:
     if len(result.sessions) < 2 or result.word == "pass":
         return session
     made = store.find_evaluations(result.evaluations)
-    for id in result.evaluations:
-        judgement = made.get(id)
-        if judgement and session in judgement.sessions and judgement.verdict in ("fail", "error"):
-            failing = _failing_session(store, judgement)
-            if failing is not None:
-                return failing
+    for judgement in (made[id] for id in result.evaluations if id in made):
+        if session in judgement.sessions and judgement.verdict in ("fail", "error"):
+            for check in judgement.checks:
+                feedback = str(check.get("feedback") or "")
+                number = failing_number(feedback, len(judgement.sessions))
+                if number and check.get("verdict") != "pass":
+                    return judgement.sessions[number - 1]
     return session
-
-
-def _failing_session(store: Store, judgement: Evaluation) -> str | None:
-    """Return the first answer of a group that did not pass, by the first check that names one."""
-    results, sessions = judgement.checks, judgement.sessions
-    if len(sessions) < 2 or all(each.get("verdict") == "pass" for each in results):
-        return None
-    checks = _read_checks(store, judgement.evaluation)
-    if len(checks) != len(results):
-        return None
-    for check, result in zip(checks, results, strict=True):
-        if result.get("verdict") == "pass":
-            continue
-        number = failing_number(check, str(result.get("feedback") or ""), len(sessions))
-        if number is None and check.get("scope", "answer") != "answer":
-            conversations = _conversations(store, sessions)
-            found = find_differing_answer(check, conversations, _read_schemas(store, [check]))
-            number = found.number if found and len(conversations) == len(sessions) else None
-        if number:
-            return sessions[number - 1]
-    return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice
+from typing import NamedTuple
 
 from evalstore.comparison.comparison import numbers_now
 from evalstore.core.batches import in_batches
@@ -34,10 +35,11 @@ from evalstore.results.labels import with_later_labels
 from evalstore.results.names import CaseReference, find_prompt, name_prompts
 from evalstore.results.show.revision_results import find_file_of_run
 from evalstore.results.show.show import (
-    ChosenResults,
-    FoundResult,
     Pair,
+    ShownResult,
     ShownResults,
+    pair_of,
+    result_to_json,
 )
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
@@ -50,26 +52,59 @@ class SeveralCasesError(EvalstoreError):
     """The name of a case is that of a test file with several cases."""
 
     def __init__(
-        self, case: str, results: ChosenResults, newest: NewestResults | None = None
+        self, case: str, file: str, found: Iterable[FoundResult], run: Run | None = None
     ) -> None:
-        """Name the file and up to three of its cases.
+        """Name up to three of the cases of the file; its results are read into a temporary file.
 
-        `newest` are the results of stored runs, from which these are; else from the workspace.
+        `run` is the newest run with one of them; None: they are those of the workspace.
         """
-        places, count = results.first, results.cases
-        listed = [shlex.quote(f"{file}::{row}") for file, row in places[:3]]
-        more = ", …" if len(places) > 3 else ""
-        super().__init__(f"'{case}' has {count} cases", hint=f"name one: {', '.join(listed)}{more}")
-        self.newest, self._case, self._results = newest, case, results
-        self.file, _ = places[0]
+        self.run, self.file, self._case = run, file, case
+        self._results = ShownResults(_describe(each, file) for each in found)
+        first = islice(self._results, _MOST_READ)
+        places = [*dict.fromkeys(f"{each['file']}::{each['row']}" for each in first)]
+        listed = ", ".join(map(shlex.quote, places[:3])) + ", …" * (len(places) > 3)
+        super().__init__(f"'{case}' has several cases", hint=f"name one: {listed}")
 
     def select(self, location: Location, model: str | None, prompt: str | None) -> ShownResults:
-        """Return the results of a candidate and of a system prompt; call it once.
+        """Return the results of a candidate and of a system prompt.
 
         Raises `EvalstoreError` when there are none.
         """
         pairs = _select_pairs(location, self._case, self._results.pairs, model, prompt)
-        return self._results.choose(pairs)
+        if len(pairs) == len(self._results.pairs):
+            return self._results
+        return ShownResults(it for it in self._results.shown() if pair_of(it.document) in pairs)
+
+
+class FoundResult(NamedTuple):
+    """A result, and the newest run that has it."""
+
+    result: Result
+    run: Run | None
+    """None: the workspace has it."""
+    key: str
+    """That of its case in the newest run."""
+    has_several: bool = False
+    """Whether that has several system prompts."""
+    is_older: bool = False
+    """Whether the run is older than the newest one with results of the file."""
+    is_edited: bool = False
+    """Whether its case was edited since."""
+    is_now: bool = False
+    """Whether its verdict is that of the workspace, by a label that came after the run."""
+
+
+def _describe(found: FoundResult, file: str) -> ShownResult:
+    """Return the document of a result; one of an older run is under the present path."""
+    document = result_to_json(found.result)
+    if found.is_older and found.run:
+        document |= {"file": file, "run": found.run.id}
+        document |= {"edited": True} if found.is_edited else {}
+    return ShownResult(document, found.has_several)
+
+
+_MOST_READ = 200
+"""The most results among which cases are looked for to name them."""
 
 
 def explain_case(
@@ -99,19 +134,19 @@ def _explain(
     if revision == WORK:
         return _explain_now(location, case, model, prompt)
     with open_store(location) as store:
-        newest = _find_newest_results(location, store, case, revision, model, labels=not revision)
-        cells = newest.results
+        found = _find_newest_results(location, store, case, revision, model, labels=not revision)
+        cells = [each.result for each in found]
         former = frozenset[str]()
         if not revision:
             candidates = open_workspace(location).settings.candidates
             current = {RECORDED, *(each.name or each.id for each in candidates)}
             former = frozenset({cell.model for cell in cells} - current)
-        preferred = [] if model else [cell for cell in cells if cell.model not in former]
-        result = _choose(location, case, preferred or cells, model, prompt)
-        if result not in newest.labelled:
-            run = newest.runs[result]
-            explanation = explain_stored_result(location, store, result, run, cells=cells)
-    if result in newest.labelled:
+        preferred = [] if model else [each for each in found if each.result.model not in former]
+        chosen = _choose(location, case, preferred or found, model, prompt)
+        result = chosen.result
+        if chosen.run and not chosen.is_now:
+            explanation = explain_stored_result(location, store, result, chosen.run, cells=cells)
+    if chosen.is_now:
         explanation = explain_result(location, result, None, cells=cells)
     if revision:
         return replace(explanation, former=former)
@@ -123,9 +158,10 @@ def _explain(
 def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:
     """Return the most urgent result of a case, and its run, as `explain_case` finds them."""
     with open_store(location) as store:
-        newest = _find_newest_results(location, store, case, revision)
-        result = _choose(location, case, newest.results, None, None)
-        return newest.runs[result], result
+        found = _find_newest_results(location, store, case, revision)
+        chosen = _choose(location, case, found, None, None)
+        assert chosen.run
+        return chosen.run, chosen.result
 
 
 def _explain_now(
@@ -133,25 +169,30 @@ def _explain_now(
 ) -> VerdictExplanation:
     with open_project(location) as project:
         (target,) = project.targets((case,))
-        cells: list[Result] = []
-        left = results_at(project, [(target.path, target.row)])
-        for cell in left:
-            if cells and cell.row != cells[0].row:
-                every = chain(cells, [cell], left)
-                found = (FoundResult(each, WORK, each.key) for each in every)
-                raise SeveralCasesError(case, ChosenResults(target.path, found))
-            cells.append(cell)
-        result = _choose(location, case, cells, model, prompt)
-        return explain_workspace_result(project, result, cells)
+        found: list[FoundResult] = []
+        left = (
+            FoundResult(it, None, it.key) for it in results_at(project, [(target.path, target.row)])
+        )
+        for each in left:
+            found.append(each)
+            if each.result.row != found[0].result.row:
+                raise SeveralCasesError(case, target.path, chain(found, left))
+        result = _choose(location, case, found, model, prompt).result
+        return explain_workspace_result(project, result, [each.result for each in found])
 
 
 def _choose(
-    location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
-) -> Result:
+    location: Location,
+    case: str,
+    found: Sequence[FoundResult],
+    model: str | None,
+    prompt: str | None,
+) -> FoundResult:
     """Return the most urgent of the results that the options leave; raises `EvalstoreError`."""
-    pairs = _select_pairs(location, case, dict.fromkeys(map(_pair, cells)), model, prompt)
-    left = [cell for cell in cells if _pair(cell) in pairs]
-    return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))
+    by_pair = [((each.result.model, each.result.prompt), each) for each in found]
+    pairs = _select_pairs(location, case, dict(by_pair), model, prompt)
+    left = [each for pair, each in by_pair if pair in pairs]
+    return min(left, key=lambda each: URGENCY.index(each.result.word or "answered"))
 
 
 def _select_pairs(
@@ -180,34 +221,11 @@ def _select_pairs(
     return left
 
 
-def _pair(result: Result) -> Pair:
-    return result.model, result.prompt
-
-
 # --- finds the results of a case, or of all cases of a test file, each in the newest run with it
 
 
 _MOST_RESULTS = 200_000
 """About how many results are read; the search ends there."""
-
-
-@dataclass
-class NewestResults:
-    """The results of a case or of a test file, each with the newest run that has it."""
-
-    run: Run
-    """The newest run with one of them; its snapshot says which cases there are."""
-    file: str
-    """The path of the test file in this run."""
-    runs: dict[Result, Run] = field(default_factory=dict)
-    """Each result of a single case -> its run. Files may have another path in an older one."""
-    labelled: Collection[Result] = ()
-    """Those whose verdict is that of the workspace, by a label that came after the run."""
-
-    @property
-    def results(self) -> list[Result]:
-        """Return the results of a single case, those of the newest run first."""
-        return [*self.runs]
 
 
 def _find_newest_results(
@@ -218,13 +236,13 @@ def _find_newest_results(
     model: str | None = None,
     *,
     labels: bool = False,
-) -> NewestResults:
-    """Return the results of what `case` names: those of one run if there is a revision.
+) -> list[FoundResult]:
+    """Return the results of a case, those of the newest run first: of one run with a revision.
 
     Otherwise a run of some cases or candidates hides no result that an older run has: runs are
     read up to the newest that left out none, and on to the first result of `model`. With `labels`,
     those that came after these runs count. Raises `EvalstoreError` if it is unknown, has no result
-    or has several cases, whose results are then in a temporary file.
+    or has several cases.
     """
     newest = resolve_run(store, revision or "@")
     runs = [newest]
@@ -236,23 +254,19 @@ def _find_newest_results(
         raise _with_new_row(location, newest, case, problem) from None
     search = _Search(store, row, model, known)
     found = search.read(runs, places)
-    labelled: set[Result] = set()
-    found = _with_labels(location, store, found, labelled) if labels else found
-    by_id = {run.id: run for run in runs}
+    found = _with_labels(location, store, found) if labels else found
     first: list[FoundResult] = []
     for each in found:
         first.append(each)
         if each.key != first[0].key:
-            newest_found = search.name({})
-            results = ChosenResults(newest_found.file, chain(first, found))
-            raise SeveralCasesError(case, results, newest_found)
+            raise SeveralCasesError(case, search.file, chain(first, found), search.run)
     if not first:
         where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
         raise RevisionError(
             f"'{case}' has no result in {where}",
             hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
         )
-    return search.name({each.result: by_id[each.run] for each in first}, labelled)
+    return first
 
 
 def _with_new_row(
@@ -272,14 +286,14 @@ def _with_new_row(
 
 
 def _with_labels(
-    location: Location, store: Store, found: Iterator[FoundResult], labelled: set[Result]
+    location: Location, store: Store, found: Iterator[FoundResult]
 ) -> Iterator[FoundResult]:
-    """Yield results; those that were `labelled` after their run with their verdict now."""
+    """Yield results; those that were labelled after their run with their verdict now."""
     for batch in in_batches(found):
         now = with_later_labels(location, store, [each.result for each in batch])
-        labelled.update(now.values())
         for each in batch:
-            yield each._replace(result=now.get(each.result, each.result))
+            labelled = now.get(each.result)
+            yield each._replace(result=labelled, is_now=True) if labelled else each
 
 
 class _Search:
@@ -294,8 +308,10 @@ class _Search:
         """
         self._store, self._row, self._model, self._known = store, row, model, known
         self._by_name = RowResults(store)
-        self._run: Run | None = None
-        self._file = ""
+        self.run: Run | None = None
+        """The newest run with one of them; it says which cases there are."""
+        self.file = ""
+        """The path of the file in this run."""
         self._rows = RowIndex(CaseFile(()))
         """The cases in the newest run."""
         self._names = set[str]()
@@ -319,8 +335,8 @@ class _Search:
                 continue
             if (path, leaf) not in seen:
                 seen.add((path, leaf))
-                if self._run is None:
-                    self._run, self._file = run, path
+                if self.run is None:
+                    self.run, self.file = run, path
                     file = self._known.get(node) or self._store.load_case_files([node])[node]
                     self._rows = RowIndex(file, self._store)
                     cases = (
@@ -332,11 +348,6 @@ class _Search:
             if self._is_done(run):
                 return
 
-    def name(self, runs: dict[Result, Run], labelled: Collection[Result] = ()) -> NewestResults:
-        """Return results with the newest run that has the file."""
-        assert self._run
-        return NewestResults(self._run, self._file, runs, labelled)
-
     def _add(self, run: Run, entries: dict[str, str]) -> Iterator[FoundResult]:
         """Yield the results of a run that no newer run has."""
         batches: Iterable[Cells] = iterate_entries(self._store, entries)
@@ -346,10 +357,10 @@ class _Search:
             self._left -= found.total - len(found.cells)
         for batch in batches:
             self._left -= len(batch)
-            if run is not self._run:
+            if run is not self.run:
                 self._rows.expect(case for _, case in batch)
             for result, case in batch:
-                now = case if run is self._run else self._rows.find(case)
+                now = case if run is self.run else self._rows.find(case)
                 if now and self._row in (None, now.row):
                     yield from self._take(run, result, case.prompts, now)
 
@@ -365,10 +376,10 @@ class _Search:
         if prompt is not None and place not in self._taken:
             self._taken.add(place)
             self._models.add(result.model)
-            was, is_older = (result.row, result.tests, result.evaluation), run is not self._run
+            was, is_older = (result.row, result.tests, result.evaluation), run is not self.run
             is_edited = is_older and was != (now.row, now.tests, now.evaluation)
             has_several = len(now.prompts) > 1
-            yield FoundResult(result, run.id, now.key, has_several, is_older, is_edited)
+            yield FoundResult(result, run, now.key, has_several, is_older, is_edited)
 
     def _is_done(self, run: Run) -> bool:
         """Return whether older runs have nothing to add, after this one."""

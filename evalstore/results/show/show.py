@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases, restore_failure
-from evalstore.core.hashing import DigestSet, digest_of, digest_of_value
+from evalstore.core.hashing import DigestSet, digest_of
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import URGENCY, Case, Json, is_text
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 
+Pair = tuple[str, str | None]
+"""A candidate and a system prompt."""
+
+
 class ShownResult(NamedTuple):
     """A result, as its document lists it."""
 
@@ -53,37 +57,24 @@ class ShownResult(NamedTuple):
 class ShownResults:
     """The results of a run or of the workspace in a file; iterating yields their documents."""
 
-    def __init__(self, batches: Iterable[list[Result]] = ()) -> None:
-        """`batches` are in the order of files and rows; the results of a case stand together."""
+    def __init__(self, shown: Iterable[ShownResult] = ()) -> None:
+        """`shown` are read once."""
         self._values = TemporaryList()
+        self.pairs: dict[Pair, None] = {}
+        """The candidates and system prompts, in their order."""
         self.prompts: set[str | None] = set()
         """The system prompts of cases with several."""
-        self.counts: Counter[str] = Counter()
-        """How many results have each verdict, or are pending."""
-        self._words: set[str] = set()
-        self._extend(self._list(result for batch in batches for result in batch))
-
-    @classmethod
-    def listing(cls, shown: Iterable[ShownResult]) -> ShownResults:
-        """Return results that are described already; they are read once."""
-        results = cls()
-        results._extend(shown)
-        return results
-
-    def _list(self, results: Iterable[Result]) -> Iterator[ShownResult]:
-        """Yield results as they are shown, and count them."""
-        for _, same in groupby(results, lambda result: (result.file, result.row)):
-            listed = list(same)
-            self.counts.update(result.word for result in listed if result.word)
-            documents = [result_to_json(result) for result in listed]
-            prompts = {document["prompt"] for document in documents}
-            yield from (ShownResult(document, len(prompts) > 1) for document in documents)
-
-    def _extend(self, shown: Iterable[ShownResult]) -> None:
+        self._counts: Counter[str] = Counter()
         for some in in_batches(shown):
-            self._words |= {word_of(each.document) for each in some}
+            self._counts.update(word_of(each.document) for each in some)
+            self.pairs |= dict.fromkeys(pair_of(each.document) for each in some)
             self.prompts |= {each.document["prompt"] for each in some if each.has_several}
             self._values.extend([*map(tuple, some)])
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """Return how many results have each verdict, or are pending."""
+        return Counter({word: count for word, count in self._counts.items() if word != "answered"})
 
     def __len__(self) -> int:
         return len(self._values)
@@ -102,10 +93,24 @@ class ShownResults:
         """
         for word in URGENCY:
             for is_first in (None,) if broke is None else (True, False):
-                for each in self.shown() if word in self._words else ():
+                for each in self.shown() if word in self._counts else ():
                     is_wanted = broke is None or broke(each.document) == is_first
                     if is_wanted and word_of(each.document) == word:
                         yield each
+
+
+def list_results(batches: Iterable[list[Result]]) -> Iterator[ShownResult]:
+    """Yield results as they are shown; those of a case stand together."""
+    every = chain.from_iterable(batches)
+    for _, same in groupby(every, lambda result: (result.file, result.row)):
+        documents = [result_to_json(result) for result in same]
+        prompts = {document["prompt"] for document in documents}
+        yield from (ShownResult(document, len(prompts) > 1) for document in documents)
+
+
+def pair_of(document: Json) -> Pair:
+    """Return the candidate and the system prompt of a result."""
+    return document["model"], document["prompt"]
 
 
 def word_of(document: Json) -> str:
@@ -183,79 +188,6 @@ def _each_once(batches: Iterable[dict[str, Json]]) -> Iterator[tuple[str, Json]]
     for id, content in chain.from_iterable(batch.items() for batch in batches):
         if seen.add(digest_of(id)):
             yield id, content
-
-
-# --- the results of a test file that `show FILE` chooses from several runs, in a temporary file
-
-
-Pair = tuple[str, str | None]
-"""A candidate and a system prompt."""
-
-
-class FoundResult(NamedTuple):
-    """A result, and the newest run that has it."""
-
-    result: Result
-    run: str
-    """The id of the run."""
-    key: str
-    """That of its case in the newest run."""
-    has_several: bool = False
-    """Whether that has several system prompts."""
-    is_older: bool = False
-    """Whether the run is older than the newest one with results of the file."""
-    is_edited: bool = False
-    """Whether its case was edited since."""
-
-
-class ChosenResults:
-    """The results of several cases of a test file, those of the newest run first."""
-
-    def __init__(self, file: str, found: Iterable[FoundResult]) -> None:
-        """`file` is the path in the newest run, and `found` are read once."""
-        self.pairs: dict[Pair, None] = {}
-        """The candidates and system prompts of the results, in this order."""
-        self.first: list[tuple[str, str]] = []
-        """The file and the row of the first few cases."""
-        self.cases = 0
-        """How many cases there are."""
-        self._file = file
-        self.results = ShownResults.listing(map(self._describe, self._count(found)))
-
-    def _count(self, found: Iterable[FoundResult]) -> Iterator[FoundResult]:
-        """Yield the results while they are counted."""
-        places = DigestSet()
-        for each in found:
-            result = each.result
-            self.pairs[result.model, result.prompt] = None
-            place = result.file, result.row
-            if places.add(digest_of_value(place)):
-                self.cases += 1
-                if len(self.first) < _MOST_NAMED:
-                    self.first.append(place)
-            yield each
-
-    def _describe(self, found: FoundResult) -> ShownResult:
-        """Return the document of a result; one of an older run is under the present path."""
-        document = result_to_json(found.result)
-        if found.is_older:
-            document |= {"file": self._file, "run": found.run}
-            document |= {"edited": True} if found.is_edited else {}
-        return ShownResult(document, found.has_several)
-
-    def choose(self, pairs: Collection[Pair]) -> ShownResults:
-        """Return the results of these pairs."""
-        if len(pairs) == len(self.pairs):
-            return self.results
-        return ShownResults.listing(
-            each
-            for each in self.results.shown()
-            if (each.document["model"], each.document["prompt"]) in pairs
-        )
-
-
-_MOST_NAMED = 4
-"""The most cases that are known by their names: one more than an error lists."""
 
 
 IN_PROGRESS = "run in progress"
@@ -396,7 +328,7 @@ def _show_run(
     if most is not None:
         shown, item.left_out = find_urgent_results(store, run, most)
     else:
-        shown = ShownResults(iterate_results(store, run))
+        shown = ShownResults(list_results(iterate_results(store, run)))
     item.related = {"results": shown}
     item.prompts = name_prompts(location, shown.prompts)
     item.names = names_of_runs(store).get(run.id, ())
@@ -458,7 +390,7 @@ def show_file(
     tree = read_tree(run.snapshot, store.load_nodes)
     name = find_file_of_run(location, store, run, tree, path)
     item = _stored_cases(store, tree[name], store.load_any("cases", tree[name]).content)
-    results = ShownResults(iterate_results(store, run, name)) if chosen is None else chosen
+    results = chosen or ShownResults(list_results(iterate_results(store, run, name)))
     item.related = {"file": name, "run": run.id, **item.related, "results": results}
     item.prompts, item.marks = name_prompts(location, results.prompts), _label_marks(store, run)
     item.references = name_references(location, _references(item))
@@ -525,5 +457,5 @@ def find_urgent_results(store: Store, run: Run, most: int) -> tuple[ShownResults
         ]
         for place, cells in zip(nodes, read_cells(store, nodes), strict=True)
     }
-    shown = ShownResults.listing(known[path, node][place] for path, node, place in places)
+    shown = ShownResults(known[path, node][place] for path, node, place in places)
     return shown, total - len(shown)

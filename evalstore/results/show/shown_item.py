@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
+from evalstore.core.deserialize import restore_session
 from evalstore.core.display import WORKSPACE, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Result
 from evalstore.core.values import CaseFile, Json, order_counts
-from evalstore.planning.first_pushes import first_push_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace, iterate_workspace
-from evalstore.results.answer.answer import SessionDetails, read_answer, read_session_details
+from evalstore.results.answer.answer import AnswerView, read_answer
 from evalstore.results.answer.verdict_explanation import explain_session, find_edit
 from evalstore.results.names import name_prompts, read_reference, reference_names
 from evalstore.results.show.explained_case import SeveralCasesError, explain_case
@@ -30,13 +30,13 @@ from evalstore.results.show.show import (
     ShownCases,
     ShownItem,
     ShownResults,
+    list_results,
     show_file,
     show_item,
 )
 from evalstore.store.revisions import WORK, RunInProgressError, resolve, split_path
 
 if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.store import Store
@@ -75,11 +75,11 @@ def _show(location: Location, revision: str) -> ShownItem:
             return show_file(location, store, text, path)
         kind, id = _resolve(location, store, text)
         if kind == "session":
-            judged = read_session_details(location, store, id)
-            item = _show_session(store, id, judged)
-            explanation = explain_session(location, store, id, judged)
+            view = read_answer(location, store, id)
+            item = _show_session(store, id, view)
+            explanation = explain_session(location, store, view)
             item.related |= explanation.document_of_history() if explanation else {}
-            item.push = first_push_of(location, kind, id)
+            item.push = view.push
             return item
         return show_item(location, store, kind, id)
 
@@ -104,12 +104,12 @@ def show_to_people(
     with open_store(location) as store:
         kind, id = _resolve(location, store, revision)
         if kind == "session":
-            judged = read_session_details(location, store, id)
-            explanation = explain_session(location, store, id, judged)
-            return explanation or read_answer(location, store, id, judged=judged)
+            view = read_answer(location, store, id)
+            return explain_session(location, store, view) or view
         item = show_item(location, store, kind, id, most)
         if kind == "judgement":
-            explanation = explain_session(location, store, item.content["sessions"][0])
+            view = read_answer(location, store, item.content["sessions"][0])
+            explanation = explain_session(location, store, view)
             return ExplainedJudgement(item, explanation)
         return item
 
@@ -174,18 +174,15 @@ def _explain_case(
         try:
             return explain_case(location, reference, model, prompt)
         except SeveralCasesError as error:
-            if error.newest is None and not is_chosen:
+            if error.run is None and not is_chosen:
                 raise
-            prompt = prompt or reference.prompt
-            newest = error.newest
-            chosen = error.select(location, model, prompt)
-            if newest is None:
+            chosen = error.select(location, model, prompt or reference.prompt)
+            if error.run is None:
                 return show_workspace_file(location, error.file, chosen)
             with open_store(location) as store:
-                run, file = newest.run.id, newest.file
-                item = show_file(location, store, run, file, chosen)
+                item = show_file(location, store, error.run.id, error.file, chosen)
             if not reference.revision:
-                item.edit, item.is_now = find_edit(location, file, item.id), True
+                item.edit, item.is_now = find_edit(location, error.file, item.id), True
             return item
     if is_chosen:
         raise EvalstoreError(
@@ -195,12 +192,14 @@ def _explain_case(
     return None
 
 
-def _show_session(store: Store, id: str, judged: SessionDetails) -> ShownItem:
+def _show_session(store: Store, id: str, view: AnswerView) -> ShownItem:
     """Return a stored session with its cases and judgements."""
-    question, find = judged.session.question, VersionReader(store).find
+    stored, find = store.load_any("session", id).content, VersionReader(store).find
+    question = restore_session(stored).question
+    rows = {key: cell.row for cell in reversed(view.cells) for key in cell.evaluations}
     # Oldest first; those on several sessions together come last.
     judgements = sorted(
-        judged.judgements,
+        view.judgements,
         key=lambda judgement: (len(judgement.sessions) > 1, judgement.started, judgement.id),
     )
     related = {
@@ -208,16 +207,15 @@ def _show_session(store: Store, id: str, judged: SessionDetails) -> ShownItem:
         "prompt": find("prompt", question.prompt),
         "model": find("model", question.model),
         "question": hashing.question_id(question),
-        **_describe_cases(judged.cells),
+        **_describe_cases(view.cells),
         "evaluations": [
-            _describe_judgement(judgement, judged.rows.get(judgement.id))
-            for judgement in judgements
+            _describe_judgement(judgement, rows.get(judgement.id)) for judgement in judgements
         ],
         "instructions": store.load_contents(
             "evaluation", {judgement.evaluation for judgement in judgements}
         ),
     }
-    return ShownItem("session", id, store.load_any("session", id).content, related)
+    return ShownItem("session", id, stored, related)
 
 
 def _describe_cases(cells: tuple[Result, ...]) -> dict[str, Json]:
@@ -260,12 +258,12 @@ def show_workspace(location: Location) -> ShownItem:
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
         batches = ([result for result, _ in batch] for batch in iterate_workspace(project))
-        results = ShownResults(batches)
+        results = ShownResults(list_results(batches))
         id, _ = project.snapshot()
     return ShownItem(
         WORKSPACE,
         id,
-        {"verdicts": order_counts(results.counts)},
+        {"verdicts": order_counts(results.verdicts)},
         {"results": results},
         name_prompts(location, results.prompts),
     )
@@ -285,8 +283,8 @@ def show_workspace_file(
         name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         node = project.reading.nodes[name]
-        every = ShownResults(_iterate_results(project, name, file))
-        results = every if chosen is None else chosen
+        every = ShownResults(list_results(_iterate_results(project, name, file)))
+        results = chosen or every
         parts = (CaseFile(tuple(batch)) for batch in in_batches(file.cases))
         described = (hashing.describe_case_file(part)["cases"] for part in parts)
         cases = ShownCases(described, project.versions.load)

@@ -341,13 +341,11 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         )
         call(root, *label, *note)
         assert any(
-            "labels of 1 result changed after this run (by Ada); when this report was made, "
-            "the workspace counted all of these changes" in line
+            "labels of 1 result changed after this run (by Ada)" in line
             for line in summary_of(report(root))
         )
-        told = "labelled pass by Ada after the run; counted when this report was made"
-        assert told in (root / "report.html").read_text()
-        assert "\nLabels of 1 result changed after this run (by `Ada`); when" in (
+        assert "labelled pass by Ada after the run" in (root / "report.html").read_text()
+        assert "\nLabels of 1 result changed after this run (by `Ada`)" in (
             markdown_report(Location(root))
         )
         summary = summary_of(report(root, "@work", "--compare", "@"))
@@ -357,14 +355,10 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
     assert not any("after this run" in line for line in summary_of(report(root, "@")))
     call(root, "label", "tests/hello.md", "--remove", "--model", "first", "--as", "Ada")
     assert any("labels of 1 result changed after" in it for it in summary_of(report(root, "@")))
-    edit(root, "Hi", "Ho")
-    told = "(by Ada); when this report was made, the workspace counted none of these changes"
-    assert any(told in line for line in summary_of(report(root, "@")))
-    told = "label by Ada removed after the run; not counted when this report was made"
-    assert told in (root / "report.html").read_text()
+    assert "label by Ada removed after the run" in (root / "report.html").read_text()
 
 
-def test_the_note_on_later_labels_names_three_people_and_leads_to_the_results(root: Path) -> None:
+def test_the_note_on_later_labels_names_the_people_and_leads_to_the_results(root: Path) -> None:
     path = root / "tests/hello.md"
     path.write_text(path.read_text().replace("tags:", "systemPrompts: [short, null]\ntags:"))
     (root / "prompts").mkdir()
@@ -375,7 +369,7 @@ def test_the_note_on_later_labels_names_three_people_and_leads_to_the_results(ro
     page = report(root, "@").read_text()
     assert (
         '<li dir="auto"><a href="#labelled">labels of 4 results changed after this run '
-        "(by &lt;Ty&gt;, Ada, Bo and 1 more); when this report was made," in page
+        "(by &lt;Ty&gt;, Ada, Bo, Eve)" in page
     )
     listed = page.partition('<ul class="plain" id="labelled">')[2].partition("</ul>")[0]
     found = re.findall(
@@ -390,7 +384,7 @@ def test_the_note_on_later_labels_names_three_people_and_leads_to_the_results(ro
         "labelled pass by Ada, labelled pass by Bo, labelled pass by Eve, labelled pass by &lt;Ty"
     )
     assert listed.count(told) == 4
-    assert "(by `<Ty>`, `Ada`, `Bo` and 1 more)" in markdown_report(Location(root))
+    assert "(by `<Ty>`, `Ada`, `Bo`, `Eve`)" in markdown_report(Location(root))
 
 
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:
@@ -1113,9 +1107,6 @@ def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_cand
     assert call(root, "run", "--fail-on", "none") == 0
     assert summary_of(report(root))[0] == f"{told} Best: first, 100%{LEAD}"
     assert "label of Ada no longer counts" in markdown_report(Location(root))
-    lost = "1 label no longer counts: tests/"
-    assert lost in report(root, "@").read_text()
-    assert lost not in report(root, "@~1").read_text()
     told = "by Ada (a person) (for other instructions or checks)"
     cells = data_of(report(root, "@").read_text(), "block-0")["cases"][0]["cells"]
     assert any(told in vote for cell in cells for vote in cell["votes"]) == (not answer)

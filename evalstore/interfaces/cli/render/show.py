@@ -66,7 +66,8 @@ from evalstore.results.value_text import check_yaml, text_of
 from evalstore.runs.status.status_text import in_progress_text
 
 if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerPlace, AnswerView
+    from evalstore.core.results import Result
+    from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.show.shown_item import ExplainedJudgement
 
@@ -363,14 +364,14 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     if view.id:
         name = f"{output.paint('answer', 'pending')} {output.short(view.id)}"
         output.line(f"{name}  {output.safe(view.model)}  {when}".rstrip())
-    several = len(view.places) > 1
+    several = len(view.cells) > 1
     if explanation and not several:
         print_lines([explained_place(explanation)])
     else:
-        print_lines(_place(place, with_verdict=several) for place in view.places)
+        print_lines(_place(cell, view.prompt, with_verdict=several) for cell in view.cells)
     if explanation and explanation.run and explanation.edit:
         output.line(f"as in run {output.short(explanation.run)}, {explanation.edit}")
-    is_judged = any(shown_place.is_judged for shown_place in view.places)
+    is_judged = any(cell.word is not None for cell in view.cells)
     print_lines(missing_lines(view, is_judged=is_judged))
     own, others = own_judgements(view), [*other_judgements(view)]
     _print_judgements(view, own, now)
@@ -426,10 +427,10 @@ def print_other_results(explanation: VerdictExplanation) -> None:
         print_lines(others)
 
 
-def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
+def _place(cell: Result, prompt: str, *, with_verdict: bool) -> StyledLine:
     """Return the place of a case, with the name of its system prompt when it has several."""
-    name = case_name(place.file, place.row, place.prompt)
-    verdict = (StyledSpan(f"  {place.word}", place.word),) if with_verdict else ()
+    name, word = case_name(cell.file, cell.row, prompt), cell.word or "answered"
+    verdict = (StyledSpan(f"  {word}", word),) if with_verdict else ()
     return StyledLine((StyledSpan(output.safe(name)), *verdict))
 
 

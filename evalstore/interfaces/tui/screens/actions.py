@@ -298,7 +298,7 @@ class CaseActionsPage(ActionsPage):
     def edited_place(self) -> EditPlace | None:
         """Return the highlighted case or file that is edited; None: there is none."""
         for result in self.selected[:1]:
-            return EditPlace(result.file, row=result.row, prompt=result.prompt)
+            return EditPlace(result.file, prompt=result.prompt)
         return None
 
     # --- label

@@ -374,7 +374,7 @@ class CasesPage(DatedPage):
     def edited_place(self) -> EditPlace | None:
         """Return the highlighted case as a place to edit."""
         result = next((it for it in self.case.results if it), None) if self.case else None
-        return EditPlace(result.file, row=result.row, prompt=result.prompt) if result else None
+        return EditPlace(result.file, prompt=result.prompt) if result else None
 
     @property
     def copy_text(self) -> tuple[str, str]:

@@ -449,14 +449,13 @@ out; what it has not done yet is also listed here."""
 
     @property
     def edited_place(self) -> EditPlace | None:
-        """Return the case of the highlighted line, with the reason, or the line of a problem."""
+        """Return the case of the highlighted line, or the line of a problem."""
         line = self._highlighted
         if line is None or isinstance(line, Title):
             return None
         if isinstance(line, Problem):
             return EditPlace(line.file, line.line or 1)
-        row, prompt = getattr(line, "row", ""), getattr(line, "prompt", None)
-        return EditPlace(line.file, None, row, prompt, line.reason)
+        return EditPlace(line.file, prompt=getattr(line, "prompt", None))
 
     @property
     def copy_text(self) -> tuple[str, str]:

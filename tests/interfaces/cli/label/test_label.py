@@ -15,7 +15,7 @@ from evalstore.core.hashing import canonical_json, describe_evaluation_result, i
 from evalstore.core.values import Word
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.answer.judgements import AFTER_HERE, REPLACED, TAKEN_BACK
+from evalstore.results.answer.judgements import AFTER, REPLACED, TAKEN_BACK
 from evalstore.results.labels import label, read_labels
 from evalstore.results.table.cases import cases
 from evalstore.runs.status.dashboard import read_dashboard
@@ -148,7 +148,7 @@ def test_the_newest_label_decides_what_is_shown_and_a_run_says_that_it_came_late
     now, then = (evalstore("show", f"{run}{rome}").stdout for run in ("", "@:"))
     assert "\nfail  tests/weather.md [city=Rome]  scripted/one\nfail  by Ada (a person)" in now
     assert "\npass  tests/weather.md [city=Rome]  scripted/one\npass  by scripted/judge" in then
-    assert f"\nfail  by Ada (a person)  ({AFTER_HERE})  <when>" in then
+    assert f"\nfail  by Ada (a person)  ({AFTER})  <when>" in then
     evalstore("label", OSLO, "--remove", "--as", "Ada")
     assert "\nfail  tests/weather.md [city=Oslo]" in evalstore("show", OSLO).stdout
 
@@ -515,7 +515,7 @@ def test_status_counts_the_labels_that_an_edit_of_prompt_or_instructions_makes_v
     evalstore("report", "-o", "now.html")
     assert lost in (workspace / "now.html").read_text()
     shown = evalstore("show", OSLO, "--prompt", "brief").stdout
-    assert "by Ada (a person)  (added after this run; no longer counts after an edit)" in shown
+    assert "by Ada (a person)  (added after this run)" in shown
     edit(test, "must be warm", "must be mild")
     lost = "2 labels on 1 case no longer count: tests/weather.md [city=Oslo]"
     assert counts() == (lost, "2 labels")

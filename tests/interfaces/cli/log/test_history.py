@@ -534,7 +534,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
-    why_not = "older instructions or checks"
+    why_not = "other instructions or checks"
     earlier = (
         f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )
@@ -542,7 +542,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
         head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
     )
     assert f"\nverdicts with other instructions, checks or judges:\n{earlier}\n$0.0300" in shown
-    messages = "instructions before an edit (<short>): The answer must be warm.\n"
+    messages = "instructions of another version (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout
 

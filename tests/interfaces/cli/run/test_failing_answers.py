@@ -1,4 +1,4 @@
-"""Of answers that are judged together, `show` opens on the one that fails, and says where."""
+"""Of answers that are judged together, `show` says which fails, and where."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def test_an_answer_that_is_named_is_shown_even_if_it_passes(
             "{allEqual: , scope: group, ignoreCase: true}",
             ["It is Cold", "it is cold", "It is Warm"],
             "    allEqual  at answer 3, line 1, column 7  (compared with answer 1)\n"
-            "      expected  It is [-Cold-]\n"
-            "      found     It is {+Warm+}\n",
+            "      expected  It is Cold\n"
+            "      found     It is Warm\n",
         ),
         (
             "{allSame: score, scope: group}",
@@ -156,14 +156,11 @@ def test_an_answer_that_is_named_is_shown_even_if_it_passes(
         ),
     ],
 )
-def test_of_compared_answers_the_one_that_differs_is_opened(
+def test_of_compared_answers_the_one_that_differs_is_named(
     echo: Echo, evalstore: Evalstore, check: str, answers: list[str], difference: str
 ) -> None:
     of_city = dict(zip(["Oslo", "Rome", "Lima"], answers, strict=True))
     echo.reply = lambda text: next(of_city[city] for city in of_city if city in text)
     shown = show(evalstore, ROWS, check)
     assert differences(shown) == difference
-    number = int(difference.split("at answer ")[1][0])
-    city = ["Oslo", "Rome", "Lima"][number - 1]
-    assert f"\nuser: How is {city}?\nanswer:" in shown
-    assert f"  ▸ {number}  <short>  " in shown
+    assert "\nuser: How is Oslo?\nanswer:" in shown

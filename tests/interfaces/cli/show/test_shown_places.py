@@ -120,7 +120,7 @@ def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(
         view = session_of(where, result.sessions[0], result)
         assert [(opinion.verdict, opinion.why_not) for opinion in view.judgements] == [
             (result.verdict, ""),
-            *([(("pass", "judged in another case"))] if row == "all rows" else []),
+            *([(("pass", "other instructions or checks"))] if row == "all rows" else []),
         ]
 
 

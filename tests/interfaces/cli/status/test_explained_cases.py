@@ -394,13 +394,13 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
         "      expected  Cold.\n"
         "      found     Warm.\n"
         "\n"
-        "user: How is Rome?\n"
-        "answer: Warm.\n"
+        "user: How is Oslo?\n"
+        "answer: Cold.\n"
         "judged together:\n"
         "  How is Oslo?\n"
-        "    1  <short>  Cold.\n"
+        "  ▸ 1  <short>  Cold.\n"
         "  How is Rome?\n"
-        "  ▸ 2  <short>  Warm.\n"
+        "    2  <short>  Warm.\n"
         "checks:\n"
         "    - allEqual: {scope: group}\n"
         "      # fail: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
@@ -677,7 +677,7 @@ def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, docume
         (
             "Take a GU10 Bulb.",
             "take an E27 BULB",
-            ["  expected  take [-an E27-] BULB", "  found     Take {+a GU10+} Bulb"],
+            ["  expected  take an E27 BULB", "  found     Take a GU10 Bulb"],
         ),
         ("Take a candle.", "E27", ["  expected  E27"]),
     ],

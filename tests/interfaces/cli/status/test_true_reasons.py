@@ -62,7 +62,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     assert f"    edit: {named}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index(
-        "\n    fail  by scripted/judge  (older judge prompt)"
+        "\n    fail  by scripted/judge  (other judge prompt)"
     )
     assert "judged once" not in page
     before = evalstore("show", "@~1:tests/weather.md::Oslo").stdout
@@ -72,7 +72,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     edit(workspace / "evalstore.yaml", judge, "evaluators: [scripted/judge2]")
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
-    assert page.count("  by scripted/judge  (no longer a judge of this case)  ") == 2
+    assert page.count("  by scripted/judge  (not a judge of this case)  ") == 2
 
 
 def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
@@ -536,7 +536,7 @@ def test_a_judge_whose_prompt_was_edited_is_one_although_a_label_decides(
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert "\nfail  by Ada (a person)  " in page
-    assert "  by scripted/judge  (older judge prompt)  " in page
+    assert "  by scripted/judge  (other judge prompt)  " in page
     assert "\n    this version: judged once, fail by a label\n" in page
     evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
     evalstore("run", "-q")
@@ -553,7 +553,7 @@ def test_a_judge_that_left_the_settings_is_no_longer_one_beside_others(
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
     evalstore("run", "-q")
     edit(workspace / "evalstore.yaml", both, "evaluators: [scripted/judge]")
-    gone = "  by scripted/judge2  (no longer a judge of this case)  "
+    gone = "  by scripted/judge2  (not a judge of this case)  "
     assert gone in evalstore("show", "@work:tests/weather.md::Oslo").stdout
     evalstore("run", "-q")
     assert gone in evalstore("show", "tests/weather.md::Oslo").stdout

@@ -455,7 +455,7 @@ def test_a_label_on_an_answer_of_a_run_is_reported_beside_its_verdict(workspace:
             " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"
         )
         assert "✗ fail ✎✓   scripted/one" in text
-        after = "(added after this run; counts in the workspace only)"
+        after = "(added after this run)"
         assert f"✓ pass  by Ada (a person)  {after}" in text
         await press(pilot, "escape")
         assert "✗ fail ✎✓" in screen(pilot)

@@ -209,11 +209,11 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "n", "enter")
         text = text_of(pilot)
-        assert "(older instructions or checks)" in text
+        assert "(other instructions or checks)" in text
         assert text.rindex("The answer must be warm and short.") < text.rindex(
             "The answer must be warm.\n"
         )
-        assert "\ninstructions before an edit (" in text
+        assert "\ninstructions of another version (" in text
 
     drive(scenario, revision="@")
 
@@ -676,7 +676,7 @@ def test_a_judgement_that_is_used_again_names_the_one_it_is_taken_from(workspace
         found = re.search(r"✗ fail  by scripted/judge  reused from (\w{8})\b", text)
         assert found
         assert re.search(
-            rf"✗ fail  by scripted/judge  \(older instructions or checks\).*  {found[1]}\b", text
+            rf"✗ fail  by scripted/judge  \(other instructions or checks\).*  {found[1]}\b", text
         )
         assert "✓ pass  contains" in text
 

@@ -136,7 +136,7 @@ def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
         assert "hint: " in text
         page = pilot.app.screen
         assert isinstance(page, StatusPage)
-        assert page.edited_place == ("tests/new.md", 2, "", None, "")
+        assert page.edited_place == ("tests/new.md", 2, None)
         (workspace / "tests/new.md").unlink()
         await press(pilot, "r")
         assert "Nothing to do" in screen(pilot)
@@ -335,10 +335,9 @@ Names {{ country }}.
 """
 
 
-def test_what_explains_a_line_of_pending_work_is_edited_first(
+def test_a_file_that_decides_a_case_or_pending_work_is_chosen_and_edited(
     workspace: Path, editor: Path
 ) -> None:
-    """Of a row its data, at its line; of an edited prompt that prompt; each is named after it."""
     tree(
         workspace,
         {
@@ -356,18 +355,18 @@ def test_what_explains_a_line_of_pending_work_is_edited_first(
         assert pilot.app.screen.query_one("#cases", Grid).row_count == 5
         await press(pilot, "/", *"Lima", "enter", "e")
         assert choices(pilot) == [
-            "data file: data/cities.csv:4",
             "test file: tests/rows.md",
+            "data file: data/cities.csv",
             "system prompt: prompts/desk.md",
         ]
-        await press(pilot, "enter")
+        await press(pilot, "down", "enter")
         assert opened() == str(workspace / "data/cities.csv")
         assert "data/cities.csv has not changed." in notified(pilot)
         (workspace / "prompts/desk.md").write_text("Be very brief.\n")
         await press(pilot, "escape", "w", "down", "down", "e")
-        assert choices(pilot)[0] == "system prompt: prompts/desk.md"
+        assert choices(pilot)[2] == "system prompt: prompts/desk.md"
         does(editor, "echo 'Be terse.' > \"$1\"")
-        await press(pilot, "enter")
+        await press(pilot, "down", "down", "enter")
         assert opened() == str(workspace / "prompts/desk.md")
         assert "4x  system prompt desk changed" in screen(pilot)
 
