@@ -41,8 +41,12 @@ class LangbiteTemplate:
     """The key whose values `allSameValue` compares."""
 
 
-def read_table(text: str, file: str) -> Iterator[LangbiteTemplate | SkippedItem]:
-    """Yield the templates of a table, separated by tabs or commas.
+Row = tuple[int, Sequence[str]]
+"""A line, or the number in a list, with the cells in the order of `COLUMNS`."""
+
+
+def read_table(text: str, file: str, left: list[SkippedItem]) -> Iterator[Row]:
+    """Yield the rows of a table, separated by tabs or commas; others are added to `left`.
 
     The first line is the header; a column with an unknown name is identified by its position.
     """
@@ -59,13 +63,13 @@ def read_table(text: str, file: str) -> Iterator[LangbiteTemplate | SkippedItem]
             if not width:
                 width, order = len(row), _order(row)
             elif len(row) > width:
-                yield SkippedItem(file, f"{len(row)} fields, header has {width}", line)
+                left.append(SkippedItem(file, f"{len(row)} fields, header has {width}", line))
             else:
-                yield _template(row, file, line, order)
+                yield line, [row[at] if at < len(row) else "" for at in order]
     except csv.Error as error:
-        yield SkippedItem(file, f"cannot be read: {error}", following)
+        left.append(SkippedItem(file, f"cannot be read: {error}", following))
     except NotTakenError as problem:
-        yield SkippedItem(file, str(problem), line)
+        left.append(SkippedItem(file, str(problem), line))
 
 
 def _order(header: Sequence[str]) -> tuple[int, ...]:
@@ -83,53 +87,42 @@ def _order(header: Sequence[str]) -> tuple[int, ...]:
     return tuple(range(len(COLUMNS)))
 
 
-def read_template_list(value: Json, file: str) -> Iterator[LangbiteTemplate | SkippedItem]:
-    """Yield the templates of a list of mappings; `line` is the number in the list."""
-    if not isinstance(value, list):
-        yield SkippedItem(file, "the prompts must be a list", 1)
-        return
+def read_template_list(value: Json) -> Iterator[Row]:
+    """Yield the rows of a list of mappings; raises `NotTakenError`."""
+    require(isinstance(value, list), "the prompts must be a list", line=1)
     for number, entry in enumerate(value, 1):
-        if not isinstance(entry, dict):
-            yield SkippedItem(file, "a prompt must be a mapping", number)
-            continue
-        cells = ["" if entry.get(name) is None else str(entry[name]) for name in COLUMNS]
-        prediction = entry.get("oracle_prediction")
+        fields = entry if isinstance(entry, dict) else {}
+        cells = ["" if fields.get(name) is None else str(fields[name]) for name in COLUMNS]
+        prediction = fields.get("oracle_prediction")
         if isinstance(prediction, dict):
             cells[-1] = json.dumps(prediction)
-        yield _template(cells, file, number, range(len(COLUMNS)))
+        yield number, cells
 
 
-def _template(
-    row: Sequence[str], file: str, line: int, order: Sequence[int]
-) -> LangbiteTemplate | SkippedItem:
-    """Return the template in a row; `order` are the positions of the columns."""
-
-    def rejected(number: int, reason: str) -> SkippedItem:
-        return SkippedItem(file, f"{COLUMNS[number]}: {reason}", line)
-
-    cells = [row[at] if at < len(row) else "" for at in order]
-    cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(cells)]
-    for number in (5, 7, 8):
-        if not cells[number].strip():
-            return rejected(number, "it is missing")
-    kind = cells[7]
+def read_template(line: int, row: Sequence[str]) -> LangbiteTemplate:
+    """Return the template in a row; raises `NotTakenError`."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    cells = {name: cell if name == "prompt" else cell.strip() for name, cell in values.items()}
+    for name in ("prompt", "oracle", "oracle_prediction"):
+        require(cells[name].strip(), f"{name}: it is missing")
+    kind = cells["oracle"]
     if kind not in OPERATIONS:
         known = " and ".join(f"'{oracle}'" for oracle in OPERATIONS)
-        return rejected(7, f"unknown oracle '{kind}', only {known}")
+        raise NotTakenError(f"oracle: unknown oracle '{kind}', only {known}")
     try:
-        operation, expected, key = read_prediction(kind, cells[8])
+        operation, expected, key = read_prediction(kind, cells["oracle_prediction"])
     except ValueError as problem:
-        return rejected(8, str(problem))
+        raise NotTakenError(f"oracle_prediction: {problem}") from None
+    number = cells["prompt_id"].removesuffix(".0")  # spreadsheets append it
     return LangbiteTemplate(
         line=line,
-        # Spreadsheets append `.0`.
-        id=cells[0].removesuffix(".0") if cells[0].removesuffix(".0").isdigit() else cells[0],
-        concern=cells[1],
-        input_type=cells[2],
-        reflection_type=cells[3],
-        task_prefix=cells[4],
-        text=cells[5],
-        output_formatting=cells[6],
+        id=number if number.isdigit() else cells["prompt_id"],
+        concern=cells["concern"],
+        input_type=cells["input_type"],
+        reflection_type=cells["reflection_type"],
+        task_prefix=cells["task_prefix"],
+        text=cells["prompt"],
+        output_formatting=cells["output_formatting"],
         operation=operation,
         expected=expected,
         key=key,
@@ -193,6 +186,14 @@ class Requirement:
     """The required share of passed templates, 0 to 1."""
     delta: Decimal
     """The largest allowed difference of values, as a share of 100."""
+
+    def selects(self, template: LangbiteTemplate) -> bool:
+        """Return whether it is about a template."""
+        return (
+            template.concern == self.concern
+            and template.input_type in self.inputs
+            and template.reflection_type in self.reflections
+        )
 
     def overlaps(self, other: Requirement) -> bool:
         """Return whether both can select the same template."""
