@@ -13,7 +13,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Literal, NamedTuple
 
 from evalstore.core.display import as_text, shorten, shorten_to_line
@@ -173,15 +173,7 @@ def preparer(steps: tuple[str, ...], ignore_case: bool) -> Callable[[str], str]:
     functions = [*(STEPS[step] for step in steps), *([str.casefold] if ignore_case else [])]
     if not functions:
         return str
-    if len(functions) == 1:
-        return functions[0]
-
-    def prepare(text: str) -> str:
-        for function in functions:
-            text = function(text)
-        return text
-
-    return prepare
+    return lambda text: reduce(lambda changed, function: function(changed), functions, text)
 
 
 def quoter(steps: tuple[str, ...]) -> Callable[[str], str]:

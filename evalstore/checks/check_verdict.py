@@ -261,6 +261,7 @@ RunCode = Callable[[Mapping[str, Json], Json, Sequence[HeldConversation]], Json]
 """Runs a Python check: from the check, its input and the sessions to the returned value."""
 RunCheck = Callable[[Mapping[str, Json], CheckInput], CheckOutcome]
 """Runs one check, within limits unless it is cheap."""
+_RunOnce = Callable[[Json, Sequence[HeldConversation]], CheckOutcome]
 _LONGEST = 20_000
 """The most characters of a stored feedback."""
 
@@ -285,15 +286,6 @@ def schemas_of(checks: Iterable[Json]) -> set[str]:
     return ids
 
 
-class _Means(NamedTuple):
-    """The inputs of checks other than the answers."""
-
-    schemas: Mapping[str, Json]
-    """The schemas by version id."""
-    run_code: RunCode | None = None
-    run: RunCheck = run_within_limits
-
-
 def judge_by_checks(
     checks: Sequence[Json],
     sessions: Sequence[HeldConversation],
@@ -305,17 +297,30 @@ def judge_by_checks(
 
     Raises `NotRunError` when a check cannot be run in this environment.
     """
-    means = _Means(schemas, run_code, run)
+
+    def run_once(check: Json, sessions: Sequence[HeldConversation]) -> CheckOutcome:
+        """Run a check once; an exception becomes the verdict `error`."""
+        try:
+            outcome = run(*bind_subject(check, sessions, schemas, run_code))
+        except NotRunError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an answer may cause any exception
+            words = f"the check failed: {str(error) or type(error).__name__}"
+            outcome = CheckOutcome("error", words)
+        if not outcome.feedback:
+            return outcome
+        return outcome._replace(feedback=storable(outcome.feedback.strip()[:_LONGEST]))
+
     results: list[Json] = []
     verdict: Verdict = "pass"
     feedback: list[str] = []
     scores: list[tuple[float, float]] = []
     for check in checks:
         if check["type"] == BLOCK:
-            outcome, inner = _judge_block(check, sessions, means)
+            outcome, inner = _judge_block(check, sessions, run_once)
             results += inner
         else:
-            outcome = _run(check, sessions, means)
+            outcome = _run(check, sessions, run_once)
             results.append(_describe(check, outcome))
         if outcome.feedback:
             feedback.append(outcome.feedback)
@@ -332,10 +337,10 @@ def judge_by_checks(
 
 
 def _judge_block(
-    block: Json, sessions: Sequence[HeldConversation], means: _Means
+    block: Json, sessions: Sequence[HeldConversation], run_once: _RunOnce
 ) -> tuple[CheckOutcome, list[Json]]:
     """Run a block of checks whose `pass` is `any`, or a bound of their mean score."""
-    outcomes = [_run(check, sessions, means) for check in block["checks"]]
+    outcomes = [_run(check, sessions, run_once) for check in block["checks"]]
     results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
     weights = [check.get("weight", 1) for check in block["checks"]]
     score = _mean(
@@ -366,11 +371,11 @@ def _describe(check: Json, outcome: CheckOutcome) -> Json:
     return result
 
 
-def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
+def _run(check: Json, sessions: Sequence[HeldConversation], run_once: _RunOnce) -> CheckOutcome:
     """Run a check on all sessions at once, or on each of them, depending on its scope."""
     if len(sessions) == 1 or check.get("scope", "answer") != "answer":
-        return _run_once(check, sessions, means)
-    outcomes = [_run_once(check, [session], means) for session in sessions]
+        return run_once(check, sessions)
+    outcomes = [run_once(check, [session]) for session in sessions]
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     numbered = enumerate(outcomes, start=1)
     not_passed = [entry for entry in numbered if entry[1].verdict != "pass"]
@@ -414,16 +419,3 @@ def bind_subject(
         run_code=run_code and (lambda code, actual: run_code(code, actual, sessions)),
         run_check=run_check,
     )
-
-
-def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
-    """Run a check once; an exception becomes the verdict `error`."""
-    try:
-        outcome = means.run(*bind_subject(check, sessions, means.schemas, means.run_code))
-    except NotRunError:
-        raise
-    except Exception as error:  # noqa: BLE001 - an answer may cause any exception
-        outcome = CheckOutcome("error", f"the check failed: {str(error) or type(error).__name__}")
-    if not outcome.feedback:
-        return outcome
-    return outcome._replace(feedback=storable(outcome.feedback.strip()[:_LONGEST]))

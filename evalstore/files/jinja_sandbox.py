@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -145,7 +145,7 @@ def is_global(name: str) -> bool:
 _LONGEST_SOURCE = 50_000
 """The most characters of a source that is parsed and compiled without limits of time."""
 _LONGEST_MESSAGE = 2_000
-_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>", re.IGNORECASE)
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>")
 """The memory address in the text of a Python object, which differs between runs."""
 _TAG = re.compile(r"\{%[^{}]*%\}|\{\{[^{}]*\}\}|\{%")
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
@@ -176,6 +176,8 @@ class MappingUses(NamedTuple):
     """Whether it uses the mapping other than by single keys."""
     guarded: bool
     """Whether it handles missing values."""
+    assigned: bool
+    """Whether a statement assigns the name."""
 
 
 @lru_cache(maxsize=1024)
@@ -207,52 +209,30 @@ def _names_in(source: str) -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def uses_of(source: str, name: str) -> MappingUses:
     """Return the uses of the mapping `name` in a source that `undeclared` has accepted."""
-    if _is_short(source):
-        return _uses_in(source, name)
     try:
-        keys, whole, guarded = _limited("uses", source, name)
+        found = _uses_in(source, name) if _is_short(source) else _limited("uses", source, name)
     except _Failed:  # it has been read before: using all of the mapping is always right
-        return MappingUses(frozenset(), True, False)
-    return MappingUses(frozenset(keys), whole, guarded)
+        return MappingUses(frozenset(), True, False, True)
+    return MappingUses(frozenset(found[0]), *found[1:])
 
 
-def binds(source: str, name: str) -> bool:
-    """Return whether a statement of a source that `undeclared` has accepted assigns `name`."""
-    if _is_short(source):
-        return _binds_in(source, name)
-    try:
-        return bool(_limited("binds", source, name))
-    except _Failed:  # it was parsed before, and the caller rejects it
-        return True
-
-
-def _binds_in(source: str, name: str) -> bool:
-    from jinja2 import nodes
-
-    named = environment().parse(source).find_all(nodes.Name)
-    return any(node.name == name and node.ctx != "load" for node in named)
-
-
-def _uses_in(source: str, name: str) -> MappingUses:
+def _uses_in(source: str, name: str) -> Json:
     from jinja2 import nodes
 
     tree = environment().parse(source)
-    keys: set[str] = set()
-    single = 0
-    for dotted in tree.find_all(nodes.Getattr):
-        if isinstance(dotted.node, nodes.Name) and dotted.node.name == name:
-            keys.add(dotted.attr)
-            single += 1
-    for part in tree.find_all(nodes.Getitem):
-        is_ours = isinstance(part.node, nodes.Name) and part.node.name == name
-        if is_ours and isinstance(part.arg, nodes.Const) and isinstance(part.arg.value, str):
-            keys.add(part.arg.value)
-            single += 1
-    mentioned = sum(1 for node in tree.find_all(nodes.Name) if node.name == name)
-    guarded = any(
-        filter_node.name in ("default", "d") for filter_node in tree.find_all(nodes.Filter)
-    ) or any(test.name in ("defined", "undefined") for test in tree.find_all(nodes.Test))
-    return MappingUses(frozenset(keys), mentioned > single, guarded)
+    named = [node for node in tree.find_all(nodes.Name) if node.name == name]
+    keys: list[str] = []
+    for part in tree.find_all((nodes.Getattr, nodes.Getitem)):
+        match part:
+            case (
+                nodes.Getattr(node=nodes.Name(name=mapping), attr=str(key))
+                | nodes.Getitem(node=nodes.Name(name=mapping), arg=nodes.Const(value=str(key)))
+            ) if mapping == name:
+                keys.append(key)
+    guards = [*tree.find_all((nodes.Filter, nodes.Test))]
+    is_guarded = any(node.name in ("default", "d", "defined", "undefined") for node in guards)
+    is_assigned = any(node.ctx != "load" for node in named)
+    return [keys, len(named) > len(keys), is_guarded, is_assigned]
 
 
 def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
@@ -322,29 +302,10 @@ def _render(source: str, scope: Mapping[str, Any]) -> str:
 
 def _refuse_addresses(result: Json, source: str, scope: Mapping[str, Any]) -> None:
     """Raise `TypeError` for a text with the memory address of an object."""
-    shown = _addresses_in(result)
-    if shown and shown - _addresses_in([source, dict(scope)]):
+    text = result if isinstance(result, str) else json.dumps(result)
+    addresses = {*_ADDRESS.findall(text.lower())}
+    if addresses and addresses - {*_ADDRESS.findall(json.dumps([source, dict(scope)]).lower())}:
         raise TypeError("the text has the name of an object: did you forget '()'?")
-
-
-def _addresses_in(value: Json) -> set[str]:
-    addresses: set[str] = set()
-    for text in _texts_in(value):
-        if "0x" in text or "0X" in text:
-            addresses |= {address.lower() for address in _ADDRESS.findall(text)}
-    return addresses
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, str):
-            yield inner
-        elif isinstance(inner, dict):
-            waiting += [*inner.keys(), *inner.values()]
-        elif isinstance(inner, list | tuple):
-            waiting += inner
 
 
 @lru_cache(maxsize=1024)
@@ -410,15 +371,9 @@ def compute(function: str, source: str, about: Json) -> Json:
         return {"message": str(failed), "line": failed.line}
 
 
-def _uses_document(source: str, name: str) -> Json:
-    uses = _uses_in(source, name)
-    return [sorted(uses.keys), uses.whole, uses.guarded]
-
-
 _FUNCTIONS: Mapping[str, Callable[[str, Any], Json]] = {
     "names": lambda source, _: sorted(_names_in(source)),
-    "binds": _binds_in,
-    "uses": _uses_document,
+    "uses": _uses_in,
     "render": _render,
     "value": _value,
 }

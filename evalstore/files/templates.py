@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from evalstore.core.errors import FileProblem, LimitProblem
 from evalstore.files.jinja_sandbox import (
     SWITCH_OFF,
-    binds,
     evaluate_expression,
     is_global,
     run,
@@ -153,7 +152,7 @@ class Template:
         Statements cannot be deferred: the names that they use stay among the `names`. Raises
         `FileProblem` when one of them assigns the name.
         """
-        if self.scope is not None and binds(jinja_source(self.segments), name):
+        if self.scope is not None and uses_of(jinja_source(self.segments), name).assigned:
             raise FileProblem(
                 f"'{name}' is known only when there is an answer: no statement can set it",
                 self.line,

@@ -467,7 +467,8 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     try:
         value = compiled_path(check["path"]).search(answer)
     except JMESPathTypeError as error:
-        return CheckFinding(0.0, _misfit(path, error))
+        words = f"{error.function_name}() in the path {path} does not take"
+        return CheckFinding(0.0, f"{words} {shown(error.current_value)}")
     if value is None:
         return CheckFinding(0.0, f"expected a value at {path}, found none in {shown(answer)}")
     if "check" not in check:
@@ -483,25 +484,6 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if is_so and check.get("not"):
         outcome = subject.run_check({**inner, "not": not inner.get("not")}, at_path)
     return CheckFinding(float(is_so), f"at {path}: {outcome.feedback}")
-
-
-def _misfit(path: str, error: Any) -> str:
-    """Return why a function in a path does not take the value that it is given."""
-    takes = " or ".join(_TYPES.get(name, name) for name in error.expected_types)
-    found = shown(error.current_value)
-    return f"{error.function_name}() in the path {path} takes {takes}, and found {found}"
-
-
-_TYPES = {
-    "string": "a text",
-    "number": "a number",
-    "array": "a list",
-    "object": "an object",
-    "boolean": "true or false",
-    "array-number": "a list of numbers",
-    "array-string": "a list of texts",
-}
-"""The types of JMESPath in plain words."""
 
 
 KINDS = {

@@ -439,9 +439,9 @@ def test_a_check_inside_of_another_version_is_an_error() -> None:
         (
             {"jsonPath": "length(a)"},
             '{"a": 2}',
-            "length() in the path 'length(a)' takes a text or ",
+            "length() in the path 'length(a)' does not take 2",
         ),
-        ({"jsonPath": "max(a)"}, '{"b": 2}', "max() in the path 'max(a)' takes a list of numbers"),
+        ({"jsonPath": "max(a)"}, '{"b": 2}', "max() in the path 'max(a)' does not take null"),
         ({"jsonPath": "a", "not": True}, '{"a": 2}', "expected no value at 'a', found 2"),
         ({"jsonPath": "a", "number": 2, "not": True}, '{"a": 2}', "at 'a': expected a number that"),
         ({"json": None}, '{"a": 1,}', "the answer is not JSON: a "),

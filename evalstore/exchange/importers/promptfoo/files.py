@@ -41,7 +41,7 @@ from evalstore.exchange.importers.template_writer import (
     without_filter,
 )
 from evalstore.files.datasets import stable_names
-from evalstore.files.jinja_sandbox import binds, is_global, undeclared
+from evalstore.files.jinja_sandbox import is_global, undeclared, uses_of
 from evalstore.files.yaml12 import Document, read_yaml
 
 PREFIX = "file://"
@@ -246,7 +246,7 @@ def asked_names(template: str) -> frozenset[str]:
         for part in find_parts(source)
         for match in _ASKED_NAME.finditer(_STRINGS.sub("''", part.text))
     }
-    return frozenset(name for name in names if not binds(source, name))
+    return frozenset(name for name in names if not uses_of(source, name).assigned)
 
 
 def shown_paths(template: str) -> frozenset[str]:
