@@ -25,11 +25,11 @@ from evalstore.checks.base import reaches
 from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.core.display import as_text, shorten, storable
-from evalstore.core.errors import NotRunError
+from evalstore.core.errors import FileProblem, NotRunError
 from evalstore.core.values import Evaluator, Json, OutgoingMessage, Reply, Request, Text, Verdict
 from evalstore.files.fields import is_finite
 from evalstore.files.processes.limited_calls import SECONDS, LimitReached, compiled
-from evalstore.files.yaml12 import parse_json
+from evalstore.files.yaml12 import parse_json, unique_members
 from evalstore.providers.base import ProviderError
 
 READING = 2
@@ -101,8 +101,8 @@ def read_object(text: str, keys: Collection[str], code: str | None = None) -> di
     bare = (text if code is None else without_thinking(text)).strip(_BLANKS)
     fenced = _FENCE.fullmatch(bare)
     try:
-        value = parse_json(fenced[2] if fenced else bare, object_pairs_hook=_unique)
-    except (ValueError, RecursionError):
+        value = parse_json(fenced[2] if fenced else bare, object_pairs_hook=unique_members)
+    except (FileProblem, ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         words = "the judge's reply is not one JSON object and nothing else"
@@ -113,14 +113,6 @@ def read_object(text: str, keys: Collection[str], code: str | None = None) -> di
         words = f"the judge's object has {shorten(storable(unknown[0]))}, which was not asked for"
         raise Unreadable(words, is_structured=False)
     return value
-
-
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """Build an object of these members; raises ValueError when a name is there twice."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name appears twice")
-    return members
 
 
 Mode = Literal["schema", "json", "text"]

@@ -338,20 +338,16 @@ class Dataset:
         self._source = source
         written = rows.columns()
         self._columns = DatasetColumns(written, written)
-        self._read = self._kept = 0
         self.is_table = isinstance(rows, DelimitedTable)
         self.problems: list[Problem] = []
         """Warnings of the last iteration, such as rows that were skipped."""
         if written:
             self._columns.rename(spec.rename, spec.line_of("rename"))
-        self._is_table = isinstance(rows, DelimitedTable)
         self.advice = rows.advice() if isinstance(rows, DelimitedTable) else None
         """A hint when the columns seem to be read wrongly."""
-        self._where = (
-            RowCondition(spec, self._columns, source.file, self.advice)
-            if spec.where is not None and written
-            else None
-        )
+        self._where = condition(spec.where) if spec.where is not None and written else None
+        self._used = self._used_columns(self._where) if self._where else []
+        """The columns that the condition names."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -370,52 +366,71 @@ class Dataset:
 
     def __iter__(self) -> Iterator[DatasetRow]:
         """Yield the selected rows, in the order of the file, with duplicates."""
-        spec = self._spec
-        self._read = self._kept = 0
-        self.problems = [self._nameless()] if "" in self._columns.known else []
-        rows = self._filtered()
+        spec, read, kept = self._spec, 0, 0
+
+        def filtered() -> Iterator[DatasetRow]:
+            nonlocal read, kept
+            for row in self._good():
+                read += 1
+                if self._where is None or self._keeps(self._where, row):
+                    kept += 1
+                    yield row
+
+        self.problems = []
+        if "" in self._columns.known:
+            hint = """name it with 'rename: {"": name}', or write item['']"""
+            words = "a column has no name"
+            self.problems.append(Problem(self.file, words, severity="warning", hint=hint))
+        rows: Iterator[DatasetRow] = filtered()
         if spec.limit is not None:
             rows = islice(rows, spec.limit)
         if spec.sample is not None:
             rows = draw(rows, spec.sample, spec.seed, self._columns)
         yield from rows
-        if not self._kept:
-            if self._read:
-                words = "the only row" if self._read == 1 else f"any of the {self._read:,} rows"
-                raise spec.problem("where", f"'where' does not keep {words}", self._on_texts())
-            raise self._without_rows()
+        if read and not kept:
+            words = "the only row" if read == 1 else f"any of the {read:,} rows"
+            where = spec.where or ""
+            may_compare = self.is_table and "|" not in where and any(map(str.isdigit, where))
+            advice = f"a cell of a table is a text; {AS_NUMBER}" if may_compare else None
+            raise spec.problem("where", f"'where' does not keep {words}", advice)
+        if not read:
+            lack = (
+                "the file has a header but no rows"
+                if self._columns.names
+                else "the file has no rows"
+            )
+            if any(problem.line for problem in self.problems):
+                lack = "no row can be read"
+            raise self._source.problem(f"{lack}: the test would have no cases")
 
-    def _on_texts(self) -> str | None:
-        """Return a hint for a condition that may compare cells with numbers."""
-        condition = self._spec.where or ""
-        may = (
-            self._is_table
-            and "|" not in condition
-            and any(character.isdigit() for character in condition)
-        )
-        return f"a cell of a table is a text; {AS_NUMBER}" if may else None
+    def _used_columns(self, where: str) -> list[str]:
+        """Return the columns that the condition names; raises `FileProblem` for an unknown one."""
+        names = []
+        for name in sorted(undeclared(where, self._spec.line_of("where") or 1) - {ITEM}):
+            if name in self._columns.known:
+                names.append(name)
+            elif not is_global(name):
+                hint = self.advice or suggest(name, [ITEM, *self._columns.known], "names")
+                raise self._spec.problem("where", f"'where': unknown column '{name}'", hint)
+        return names
 
-    def _nameless(self) -> Problem:
-        return Problem(
-            self._source.file,
-            "a column has no name",
-            severity="warning",
-            hint="""name it with 'rename: {"": name}', or write item['']""",
-        )
-
-    def _without_rows(self) -> FileProblem:
-        if any(problem.line for problem in self.problems):
-            return self._source.problem("no row can be read: the test would have no cases")
-        lack = "has a header but no rows" if self._columns.names else "has no rows"
-        return self._source.problem(f"the file {lack}: the test would have no cases")
-
-    def _filtered(self) -> Iterator[DatasetRow]:
-        matches = self._where
-        for row in self._good():
-            self._read += 1
-            if matches is None or matches(row):
-                self._kept += 1
-                yield row
+    def _keeps(self, where: str, row: DatasetRow) -> bool:
+        """Return whether the condition holds for a row; raises `FileProblem`."""
+        scope: dict[str, Json] = {name: row.item[name] for name in self._used if name in row.item}
+        scope[ITEM] = row.item
+        try:
+            return bool(run(where, self._spec.line_of("where") or 1, scope))
+        except FileProblem as problem:
+            message = problem.message.removeprefix("the template fails: ")
+            place = f"line {row.line}" if row.line else f"row {row.number}"
+            hint = None
+            if "is undefined" in message or "has no attribute" in message:
+                absent = "for rows without that column write 'item.NAME is defined and …'"
+                hint = self.advice or absent
+            elif "not supported between" in message and "'str'" in message:
+                hint = f"the value is a text; {AS_NUMBER}"
+            words = f"'where' fails for {place} of '{self.file}': {message}"
+            raise self._spec.problem("where", words, hint) from problem
 
     def _good(self) -> Iterator[DatasetRow]:
         """Yield the readable rows; the first problems are collected before one is raised."""
@@ -637,48 +652,6 @@ class DatasetRow(NamedTuple):
     line: int | None
     """Where it starts in the data file; None inside a larger JSON document."""
     item: DataItem
-
-
-class RowCondition:
-    """The condition of a dataset; raises `FileProblem` for an unknown column."""
-
-    def __init__(
-        self, spec: DatasetSpec, columns: DatasetColumns, file: str, advice: str | None = None
-    ) -> None:
-        """`advice` is a hint for an unknown column."""
-        assert spec.where is not None
-        self._advice = advice
-        self._spec = spec
-        self._file = file
-        self._source = condition(spec.where)
-        self._line = spec.line_of("where") or 1
-        self._names = []
-        for name in sorted(undeclared(self._source, self._line) - {ITEM}):
-            if name in columns.known:
-                self._names.append(name)
-            elif not is_global(name):
-                hint = advice or suggest(name, [ITEM, *columns.known], "names")
-                raise spec.problem("where", f"'where': unknown column '{name}'", hint)
-
-    def __call__(self, row: DatasetRow) -> bool:
-        """Return whether the row is kept."""
-        scope: dict[str, Json] = {name: row.item[name] for name in self._names if name in row.item}
-        scope[ITEM] = row.item
-        try:
-            return bool(run(self._source, self._line, scope))
-        except FileProblem as problem:
-            message = problem.message.removeprefix("the template fails: ")
-            place = f"line {row.line}" if row.line else f"row {row.number}"
-            hint = None
-            if "is undefined" in message or "has no attribute" in message:
-                hint = (
-                    self._advice
-                    or "for rows without that column write 'item.NAME is defined and …'"
-                )
-            elif "not supported between" in message and "'str'" in message:
-                hint = f"the value is a text; {AS_NUMBER}"
-            words = f"'where' fails for {place} of '{self._file}': {message}"
-            raise self._spec.problem("where", words, hint) from problem
 
 
 def draw(

@@ -11,7 +11,6 @@ import json
 import math
 import re
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import is_deeper
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DATASET, LARGEST_DOCUMENT, too_large
-from evalstore.files.yaml12 import hint_on_comma
+from evalstore.files.yaml12 import hint_on_comma, unique_members
 
 
 class DataProblem(FileProblem):
@@ -214,40 +213,23 @@ class Record(NamedTuple):
 
 
 class ValueReader:
-    """Reads values from a text, and records their problems."""
+    """Reads values from a text."""
 
     def __init__(self, source: TextSource) -> None:
         self._source = source
-        self._wrong: list[str] = []
         self._decode = json.JSONDecoder(
-            object_pairs_hook=self._object, parse_constant=self._constant, parse_float=self._float
+            object_pairs_hook=unique_members, parse_constant=_refuse, parse_float=_finite
         ).raw_decode
-
-    def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        record = dict(pairs)
-        if len(record) < len(pairs):
-            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            self._wrong.append(f"key {shorten(twice)} appears twice")
-        return record
-
-    def _constant(self, name: str) -> None:
-        self._wrong.append(f"'{name}' is not a JSON value")
-
-    def _float(self, text: str) -> float:
-        value = float(text)
-        if math.isinf(value):
-            self._wrong.append(f"the number {shorten(text)} is too large")
-        return value
 
     def read(self, text: str, start: int, line: int) -> tuple[Json, int]:
         """Parse the value at an offset; returns it and its end, raises `BadRow` if it is not JSON.
 
         `line` is where the text begins.
         """
-        if self._wrong:
-            self._wrong = []
         try:
-            value, end = self._decode(text, start)
+            return self._decode(text, start)
+        except FileProblem as problem:
+            raise self._source.bad_row(problem.message, line) from problem
         except json.JSONDecodeError as error:
             message = (error.msg[0].lower() + error.msg[1:]).removesuffix(" starting at")
             raise self.unreadable(message, text, error.pos, line) from error
@@ -255,12 +237,6 @@ class ValueReader:
             raise self.unreadable(_DEEP, text, start, line) from error
         except ValueError as error:
             raise self.unreadable("a number has too many digits", text, start, line) from error
-        return value, end
-
-    @property
-    def wrong(self) -> str | None:
-        """Return a problem of the value that was read last; None if it has none."""
-        return self._wrong[0] if self._wrong else None
 
     def check(self, value: Json, line: int | None, text: str | None = None) -> dict[str, Json]:
         """Return a value that can be a row; raises `BadRow`. Passing its text is faster."""
@@ -268,8 +244,6 @@ class ValueReader:
             kind = "null" if value is None else _KINDS.get(type(value), "a number")
             hint = 'as in {"question": "…", "answer": "…"}'
             raise self._source.bad_row(f"a row must be an object, not {kind}", line, hint=hint)
-        if self._wrong:
-            raise self._source.bad_row(self._wrong[0], line)
         if (text is None or text.count("[") + text.count("{") > DEEPEST) and is_deeper(
             value, DEEPEST
         ):
@@ -286,6 +260,17 @@ class ValueReader:
         column = at - text.rfind("\n", 0, at)
         line, hint = line + text.count("\n", 0, at), hint_on_comma(text, at)
         return self._source.bad_row(f"not JSON: {message}", line, column, hint=hint)
+
+
+def _refuse(name: str) -> Json:
+    raise FileProblem(f"'{name}' is not a JSON value")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise FileProblem(f"the number {shorten(text)} is too large")
+    return value
 
 
 def _is_text(value: Json) -> bool:
@@ -370,10 +355,8 @@ class JsonDocument:
                 bad.hint = "if every line is a row: 'format: jsonl'"
                 raise bad
         except BadRow as bad:  # nothing after it can be read
-            message, place = bad.message, bad.line
-            raise self._source.problem(message, place, column=bad.column, hint=bad.hint) from bad
-        if reader.wrong:
-            raise self._source.problem(reader.wrong)
+            line = bad.line if bad.column else None
+            raise self._source.problem(bad.message, line, column=bad.column, hint=bad.hint) from bad
         known = None if "\\u" in text or _may_be_deep(text) else ""
         for number, element in enumerate(self._find_list(value), 1):
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -504,19 +505,19 @@ def hint_on_comma(text: str, at: int) -> str | None:
     return None
 
 
+def unique_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Return an object of these members; raises `FileProblem` when a name is there twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise FileProblem(f"key {shorten(twice)} appears twice", 1)
+    return members
+
+
 def read_json(text: str) -> Document:
     """Read JSON with the same strictness; only problems have line numbers."""
-
-    def mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise FileProblem(f"key '{twice}' appears twice", 1)
-        return members
-
     try:
-        value = parse_json(text, object_pairs_hook=mapping)
+        value = parse_json(text, object_pairs_hook=unique_members)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
         return Document(value, None, 1)
