@@ -39,8 +39,7 @@ results.table.cases: AT_ONCE
 planning.cells: BATCH
 planning.earlier_results: _FEW_PROMPTS
 planning.settled_parts: _MOST_NEW
-files.processes.application_calls: _AT_ONCE
-files.processes.pool: _AT_ONCE
+files.processes.pool: AT_ONCE
 remotes.pack_reader: _MOST_KEPT
 remotes.packs: LARGEST_PACK _LONG
 remotes.sftp: _AT_ONCE

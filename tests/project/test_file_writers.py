@@ -24,7 +24,7 @@ ALLOWED = {
     ("files/processes/worker/__main__.py", "os.fdopen"): "a pipe",
     ("files/processes/worker/__main__.py", "os.open"): "the null device",
     (
-        "files/processes/application_calls.py",
+        "files/processes/pool.py",
         "place.write_bytes",
     ): "a temporary folder of one process",
     ("exchange/exports/inspect_logs.py", "self._archive.open"): "a member of an archive",

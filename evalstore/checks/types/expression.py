@@ -354,7 +354,7 @@ def _compiled(source: str) -> CodeType:
 
 
 class _Translation(ast.NodeTransformer):
-    """Makes names, arithmetic and calls to calls of `_SCOPE`, whose names nobody can write."""
+    """Makes names, arithmetic and calls to calls of `_SCOPE`."""
 
     def __init__(self) -> None:
         self._local: frozenset[str] = frozenset()

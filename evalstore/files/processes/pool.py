@@ -1,8 +1,8 @@
-"""The processes in which Python checks run, one for each file.
+"""Processes in sessions and folders of their own, and those in which Python checks run.
 
-A process is used for many judgements, one after the other. It has a session and a folder of its
-own and an environment without keys. A process that takes too long, writes too much or ends by
-itself is ended with its child processes, and the next judgement starts a new one.
+A check's process has an environment without keys. It is used for many judgements of one file, one
+after the other. A process that takes too long, writes too much or ends by itself is ended with its
+child processes, and the next judgement starts a new one.
 
 An error of a check raises `CodeError`. A problem of the machine (no process can be started, the
 limits of the shell are too low, the system ends the process) raises `NotRunError`.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import select
 import signal
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +35,151 @@ LOAD_SECONDS = 60.0
 PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """The environment variables that a check can read."""
-_AT_ONCE = 2**16
+AT_ONCE = 2**16
 _MOST_STARTS = 3
 """The consecutive failures to start after which a file is not started again in this run."""
+
+
+_POLL = 0.05
+"""Seconds between two checks of whether a process has ended."""
+_GRACE = 1.0
+"""Seconds after the end of a process in which what it has started may go on writing."""
+
+
+class Child:
+    """A program in a session of its own, in a folder that has copies of files, and nothing else."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        files: Mapping[str, bytes] | None = None,
+        most_errors: int = 0,
+    ) -> None:
+        """Start it; `files` are by their paths. Raises `OSError`.
+
+        Of its standard error the last `most_errors` bytes are kept, in `errors`.
+        """
+        self.errors = b""
+        self._most_errors = most_errors
+        self._number = 0
+        """The number of the newest request; a reply with another number is not the one."""
+        self._folder = tempfile.TemporaryDirectory(prefix="evalstore-", ignore_cleanup_errors=True)
+        home, root = self._folder.name, Path(self._folder.name, "files")
+        try:
+            root.mkdir()
+            for path, data in (files or {}).items():
+                place = root / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+                place.chmod(0o700)
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if most_errors else subprocess.DEVNULL,
+                cwd=root,
+                env={"HOME": home, **environment, "TMPDIR": home},
+                start_new_session=True,
+                bufsize=0,
+            )
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def ask(self, request: Json, most: int, seconds: float = math.inf) -> dict[str, Any]:
+        """Return the reply to a request; each is a line of JSON.
+
+        Raises `TimeoutError` after `seconds`, `OverflowError` for more than `most` bytes,
+        `EOFError` when the process has ended, and `ValueError` for anything but the reply.
+        """
+        self._number += 1
+        line = json.dumps({**request, "number": self._number}).encode() + b"\n"
+        received = self.exchange(line, most, seconds, until_line=True)
+        if not received.endswith(b"\n"):
+            raise EOFError
+        try:
+            reply = json.loads(received)
+        except RecursionError as error:
+            raise ValueError from error
+        if not isinstance(reply, dict) or reply.get("number") != self._number:
+            raise ValueError
+        return reply
+
+    def exchange(
+        self, data: bytes, most: int, seconds: float = math.inf, *, until_line: bool = False
+    ) -> bytes:
+        """Send data, and return a line that the process writes, or everything until it ends.
+
+        A line without a line end means that it has ended. Raises as `ask`.
+        """
+        process = self._process
+        assert process.stdin
+        assert process.stdout
+        into, out = process.stdin.fileno(), process.stdout.fileno()
+        errors = process.stderr.fileno() if process.stderr else -1
+        os.set_blocking(into, False)
+        pipes = select.poll()
+        pipes.register(into, select.POLLOUT)
+        pipes.register(out, select.POLLIN)
+        if process.stderr:
+            pipes.register(errors, select.POLLIN)
+        waiting, received = memoryview(data), bytearray()
+        until, ended = time.monotonic() + seconds, math.inf
+        while not (until_line and received.endswith(b"\n")):
+            now = time.monotonic()
+            ready = dict(pipes.poll(min(max(until - now, 0), _POLL) * 1000))
+            if now >= until:
+                raise TimeoutError
+            if into in ready:
+                try:
+                    waiting = waiting[os.write(into, waiting[:AT_ONCE]) :]
+                except BrokenPipeError:
+                    waiting = waiting[:0]
+                if not waiting:
+                    pipes.unregister(into)
+                    if not until_line:
+                        process.stdin.close()
+            if errors in ready:
+                chunk = os.read(errors, AT_ONCE)
+                self.errors = (self.errors + chunk)[-self._most_errors :]
+                if not chunk:
+                    pipes.unregister(errors)
+            if out in ready:
+                chunk = os.read(out, AT_ONCE)
+                received += chunk
+                if len(received) > most:
+                    raise OverflowError
+                if not chunk and until_line:
+                    break
+                if not chunk:
+                    pipes.unregister(out)
+            if ended < now and (not ready or now > ended + _GRACE):
+                break  # something that it has started may have the pipes open
+            if ended == math.inf and process.poll() is not None:
+                ended = now
+        return bytes(received)
+
+    def status(self, seconds: float = 0) -> int | None:
+        """Return the exit status, for which it waits; None while the process runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.returncode
+
+    def kill(self) -> None:
+        """Kill the process with those that it has started; another thread may be using it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """End the process with those that it has started, and remove its folder."""
+        self.kill()
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe:
+                pipe.close()
+        self._process.wait()
+        self._folder.cleanup()
 
 
 _ENDED = "the run has ended"
@@ -101,14 +245,11 @@ class _Worker:
     def __init__(self, code: Code) -> None:
         self._code = code
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._child: Child | None = None
         self._closed = False
         self._is_new = True
         """Whether the process has not judged anything yet."""
         self._failed_starts = 0
-        self._number = 0
-        """The number of the newest request; a reply with another number is ignored."""
 
     def call(self, request: Json, seconds: float, cpu_seconds: float) -> Json:
         with self._lock:
@@ -132,7 +273,7 @@ class _Worker:
     def _ask(self, request: Json, seconds: float) -> Json:
         """Return the reply to a request; a process that ran out of resources is replaced once."""
         for _ in range(2):
-            if self._process is None:
+            if self._child is None:
                 self._start(seconds)
             was_new, self._is_new = self._is_new, False
             try:
@@ -150,8 +291,11 @@ class _Worker:
         if self._failed_starts >= _MOST_STARTS:
             raise _not_run(self._code.path, "its process could not be started before")
         self._failed_starts += 1
+        if self._closed:
+            raise _not_run(self._code.path, _ENDED)
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
-            self._open()
+            self._child = Child([sys.executable, "-I", "-B", str(PROGRAM)], environment)
             self._set_up(seconds)
         except OSError as error:
             raise _not_run(self._code.path, f"no process can be started: {error}") from error
@@ -159,23 +303,6 @@ class _Worker:
         self._is_new = True
         load = {"source": base64.b64encode(self._code.source).decode()}
         self._exchange(load, seconds + LOAD_SECONDS)
-
-    def _open(self) -> None:
-        if self._closed:
-            raise _not_run(self._code.path, _ENDED)
-        self._folder = tempfile.TemporaryDirectory(prefix="evalstore-", ignore_cleanup_errors=True)
-        home = self._folder.name
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-B", str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=home,
-            env={**environment, "HOME": home, "TMPDIR": home},
-            start_new_session=True,
-            bufsize=0,
-        )
 
     def _set_up(self, seconds: float) -> None:
         """Have the process drop its rights and set its limits, before the check is loaded."""
@@ -198,52 +325,23 @@ class _Worker:
             raise _not_run(self._code.path, reply["lacks"])
 
     def _exchange(self, request: Json, seconds: float) -> Json:
-        """Send a line and read one, within this many seconds."""
-        process = self._process
-        assert process
-        assert process.stdin
-        assert process.stdout
-        into, out = process.stdin.fileno(), process.stdout.fileno()
-        os.set_blocking(into, False)
-        self._number += 1
-        waiting = memoryview(request_line(request, self._number))
-        received = bytearray()
-        until = time.monotonic() + seconds
-        pipes = select.poll()
-        pipes.register(out, select.POLLIN)
-        pipes.register(into, select.POLLOUT)
-        while not received.endswith(b"\n"):
-            remaining = until - time.monotonic()
-            ready = dict(pipes.poll(max(remaining, 0) * 1000))
-            if remaining <= 0 or not ready:
-                raise CodeError(
-                    f"{self._code.path} took longer than {seconds:g} seconds, and was stopped"
-                )
-            if into in ready:
-                try:
-                    waiting = waiting[os.write(into, waiting[:_AT_ONCE]) :]
-                except BrokenPipeError:
-                    raise self._ended() from None
-                if not waiting:
-                    pipes.unregister(into)
-            if out in ready:
-                chunk = os.read(out, _AT_ONCE)
-                if not chunk:
-                    raise self._ended()
-                received += chunk
-            if len(received) > 12 * self._code.longest + _AT_ONCE:
-                raise CodeError(f"{self._code.path} wrote without end, and was stopped")
-        reply = read_reply(received, self._number)
-        if reply is None:
-            raise CodeError(f"{self._code.path} wrote to the output of its result")
-        return reply
+        """Return the reply to a request, within this many seconds."""
+        assert self._child
+        path = self._code.path
+        try:
+            return self._child.ask(request, 12 * self._code.longest + AT_ONCE, seconds)
+        except TimeoutError:
+            words = f"{path} took longer than {seconds:g} seconds, and was stopped"
+        except OverflowError:
+            words = f"{path} wrote without end, and was stopped"
+        except EOFError:
+            raise self._ended(self._child.status(5)) from None
+        except ValueError:
+            words = f"{path} wrote to the output of its result"
+        raise CodeError(words)
 
-    def _ended(self) -> CodeError | NotRunError:
+    def _ended(self, code: int | None) -> CodeError | NotRunError:
         """Return the error for a process that ended or was killed."""
-        assert self._process
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
-        code = self._process.returncode
         if code in (-signal.SIGPROF, -signal.SIGXCPU):
             return CodeError(f"{self._code.path} used more processor time than its check may")
         if code == -signal.SIGKILL:  # sent by the system, or by the check itself
@@ -258,43 +356,14 @@ class _Worker:
         return CodeError(f"{self._code.path} ended its process instead of returning a verdict")
 
     def _end(self) -> None:
-        process, folder = self._process, self._folder
-        self._process = self._folder = None
-        if process is not None:
-            kill_group(process)
-            process.kill()
-            for pipe in (process.stdin, process.stdout):
-                if pipe:
-                    pipe.close()
-            process.wait()
-        if folder is not None:
-            folder.cleanup()
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
 
     def end(self) -> None:
         """End the process; a judgement in progress fails."""
         self._closed = True
-        process = self._process
-        if process is not None:
-            kill_group(process)
+        if (child := self._child) is not None:
+            child.kill()
         with self._lock:
             self._end()
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process with those that it has started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def request_line(request: Json, number: int) -> bytes:
-    """Return the line of a request."""
-    return json.dumps({**request, "number": number}).encode() + b"\n"
-
-
-def read_reply(line: bytes | bytearray, number: int) -> dict[str, Any] | None:
-    """Return the reply to the request of this number; None if the line is anything else."""
-    try:
-        reply = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return reply if isinstance(reply, dict) and reply.get("number") == number else None

@@ -169,11 +169,7 @@ class _Answerer:
         if self._problem:
             return self._problem
         try:
-            text = json.dumps(self._call(request), default=_plain, allow_nan=False)
-            if len(text) > self._longest:
-                most = f"{self._longest:,}"
-                raise ValueError(f"it returned {len(text):,} characters; the limit is {most}")
-            return {"result": json.loads(text)}
+            return {"result": plain(self._call(request), self._longest)}
         except BaseException as error:  # noqa: BLE001 - also SystemExit
             return self._describe(error)
 
@@ -197,20 +193,32 @@ class _Answerer:
     def _describe(self, error: BaseException) -> dict[str, Any]:
         if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
             return {"lacks": str(error)}
-        line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, self._path)
-        words = str(error.msg if isinstance(error, SyntaxError) else error)[:_LONGEST_MESSAGE]
-        kind = type(error).__name__
-        return {"error": f"{kind}: {words}" if words else kind, "line": line}
+        return describe(error, self._path, _LONGEST_MESSAGE)
 
 
-def _line_of(error: BaseException, path: str) -> int | None:
-    """Return the innermost line of a file in the traceback of an exception."""
-    line, place = None, error.__traceback__
+def describe(error: BaseException, path: str, longest: int) -> dict[str, Any]:
+    """Return an exception as a reply: its words, and the innermost line of a file in it."""
+    line, place, said = None, error.__traceback__, error
     while place:
         if place.tb_frame.f_code.co_filename == path:
             line = place.tb_lineno
         place = place.tb_next
-    return line
+    if isinstance(error, SyntaxError):
+        line, said = error.lineno, error.msg  # type: ignore[assignment]
+    try:
+        words = str(said)[:longest]
+    except BaseException:  # noqa: BLE001 - the exception is the file's own
+        words = ""
+    kind = type(error).__name__
+    return {"error": f"{kind}: {words}" if words else kind, "line": line}
+
+
+def plain(value: Any, longest: int) -> Any:
+    """Return a value as JSON, of at most `longest` characters."""
+    text = json.dumps(value, default=_plain, allow_nan=False)
+    if len(text) > longest:
+        raise ValueError(f"it returned {len(text):,} characters; the limit is {longest:,}")
+    return json.loads(text)
 
 
 def _plain(value: Any) -> Any:
@@ -234,6 +242,6 @@ def _module(name: str) -> Any:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["application"]:
-        _module("application").main(*_take_pipes(), _line_of)
+        _module("application").main(*_take_pipes(), plain, describe)
     else:
         main(*_take_pipes())

@@ -27,11 +27,13 @@ _LONGEST_MESSAGE = 65_536
 """More characters than are shown, because secrets are replaced before a message is shortened."""
 _TRANSIENT = (ConnectionError, TimeoutError)
 """Exceptions after which the call is made again."""
-LineOf = Callable[[BaseException, str], int | None]
-"""Returns the innermost line of a file in the traceback of an exception."""
+Plain = Callable[[Any, int], Any]
+"""`plain` of `__main__.py`."""
+Describe = Callable[[BaseException, str, int], dict[str, Any]]
+"""`describe` of `__main__.py`."""
 
 
-def main(requests: IO[bytes], replies: IO[bytes], line_of: LineOf) -> None:
+def main(requests: IO[bytes], replies: IO[bytes], plain: Plain, describe: Describe) -> None:
     """Load the file that the first line names, then answer requests."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
@@ -39,7 +41,7 @@ def main(requests: IO[bytes], replies: IO[bytes], line_of: LineOf) -> None:
     threading.Thread(target=_read, args=(requests, lines), daemon=True).start()
     send = _Sender(replies)
     setup = json.loads(lines.get())
-    function = _Function(Path(setup["path"]), setup["function"], setup["longest"], line_of)
+    function = _Function(setup, plain, describe)
     send({"number": setup["number"], **function.problem})
     while True:
         request = json.loads(lines.get())
@@ -70,17 +72,20 @@ class _Sender:
 class _Function:
     """The function of the loaded file."""
 
-    def __init__(self, path: Path, name: str, longest: int, line_of: LineOf) -> None:
-        """`longest` is the most characters of a returned value, as JSON."""
-        self._path = path
-        self._line_of = line_of
-        self._longest = longest
+    def __init__(self, setup: dict[str, Any], plain: Plain, describe: Describe) -> None:
+        """`setup` has the path of the file and the function, and `longest`.
+
+        That is the most characters of a returned value, as JSON.
+        """
+        self._path = Path(setup["path"])
+        self._plain, self._describe_error = plain, describe
+        self._longest = setup["longest"]
         self._runner = asyncio.Runner()
         self._call: Callable[..., Any] = lambda *_arguments: None
         self.problem: dict[str, Any] = {}
         """The reason why the file cannot be loaded; empty when it is loaded."""
         try:
-            self._call = self._load(name)
+            self._call = self._load(setup["function"])
         except BaseException as error:  # noqa: BLE001 - also SystemExit
             self.problem = self._describe(error)
 
@@ -105,27 +110,15 @@ class _Function:
             returned = self._call(request["messages"], **options)
             if inspect.isawaitable(returned):
                 returned = self._runner.run(_wait_for(returned))
-            text = json.dumps(returned, default=_refuse, allow_nan=False)
-            if len(text) > self._longest:
-                most = f"{self._longest:,}"
-                raise ValueError(f"it returned {len(text):,} characters; the limit is {most}")
-            return {"result": json.loads(text)}
+            return {"result": self._plain(returned, self._longest)}
         except BaseException as error:  # noqa: BLE001 - also SystemExit
             if not isinstance(error, Exception):  # its event loop may have stopped midway
                 self._runner = asyncio.Runner()
             return self._describe(error)
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
-        is_syntax = isinstance(error, SyntaxError)
-        line = error.lineno if is_syntax else self._line_of(error, str(Path.cwd() / self._path))  # type: ignore[attr-defined]
-        try:
-            words = str(error.msg if is_syntax else error)  # type: ignore[attr-defined]
-        except BaseException:  # noqa: BLE001 - the exception is the function's own
-            words = ""
-        kind = type(error).__name__
         return {
-            "error": f"{kind}: {words[:_LONGEST_MESSAGE]}" if words else kind,
-            "line": line,
+            **self._describe_error(error, str(Path.cwd() / self._path), _LONGEST_MESSAGE),
             "transient": isinstance(error, _TRANSIENT),
             "timeout": isinstance(error, TimeoutError),
             "missing": isinstance(error, ModuleNotFoundError),
@@ -150,7 +143,3 @@ def _accepted(function: Callable[..., Any], options: dict[str, Any]) -> dict[str
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
     return {name: value for name, value in options.items() if name in by_name}
-
-
-def _refuse(value: Any) -> Any:
-    raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")
