@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -59,107 +59,38 @@ def split_list(text: str, kind: str) -> list[Json]:
     return items
 
 
-def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    return lambda value, _bound, name: ConvertedAssertion({kind: _texts(value, name), **more})
-
-
-def _equals(value: Value, _bound: float | None, name: str) -> ConvertedAssertion:
-    if isinstance(value, dict | list):
-        return ConvertedAssertion({"jsonEquals": value})
-    return ConvertedAssertion({"equals": _texts(value, name)})
-
-
-def _latency(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
-    if bound is None:
-        raise NotTakenError("'latency' needs a 'threshold'")
-    seconds = bound / 1000
-    return ConvertedAssertion({"latency": int(seconds) if seconds.is_integer() else seconds})
-
-
-def _cost(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
-    if bound is None:
-        raise NotTakenError("'cost' without a 'threshold' only measures: costs are always stored")
-    return ConvertedAssertion({"cost": bound})
-
-
-def _levenshtein(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-    maximum = 5 if bound is None else bound
-    return ConvertedAssertion(
-        {"levenshtein": {"expected": _texts(value, name), "max": int(maximum)}}
-    )
-
-
-def _graded(
-    kind: str, default: float, warning: str = "", **more: Json
-) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-        minimum = default if bound is None else bound
-        return ConvertedAssertion(
-            {kind: _texts(value, name), **more, "pass": f">= {minimum:g}"}, warning=warning
-        )
-
-    return convert
-
-
-def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
-    if isinstance(value, dict):
-        bounds = {name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)}
-        require(bounds, "'word-count' needs 'min' or 'max'")
-    else:
-        try:
-            bounds = dict.fromkeys(("min", "max"), int(str(value)))
-        except ValueError:
-            raise NotTakenError("'word-count' needs a whole number") from None
-    return ConvertedAssertion({"length": {"unit": "words", **bounds}})
-
-
-def _instruction(
-    heading: str, warning: str = ""
-) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-        value = to_json(value) if value and isinstance(value, dict | list) else value
-        require(isinstance(value, str) and value.strip(), f"'{name}' needs a text as its value")
-        note = warning
-        if bound is not None and name in ("llm-rubric", "g-eval"):
-            note = f"the 'threshold' of '{name}' is not imported: the judge passes or fails"
-        return ConvertedAssertion(
-            instruction=f"{heading}\n\n{value}" if heading else value, warning=note
-        )
-
-    return convert
-
-
-_OTHER_PROMPT = "a judge reads it in evalstore's prompt, not in promptfoo's"
-_WORDS_DIFFER = "words are split by different rules, so scores near the threshold may differ"
-CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
-    "equals": _equals,
-    "contains": _text("contains"),
-    "icontains": _text("contains", ignoreCase=True),
-    "contains-any": _text("containsAny"),
-    "icontains-any": _text("containsAny", ignoreCase=True),
-    "contains-all": _text("containsAll"),
-    "icontains-all": _text("containsAll", ignoreCase=True),
-    "starts-with": _text("startsWith"),
-    "regex": _text("regex"),
-    "is-json": lambda value, _bound, _name: ConvertedAssertion(
-        {"jsonSchema": value} if value else "json"
-    ),
-    "latency": _latency,
-    "cost": _cost,
-    "levenshtein": _levenshtein,
-    "rouge-n": _graded("rouge", 0.75, _WORDS_DIFFER, variant="rouge1"),
-    "bleu": _graded("bleu", 0.5, _WORDS_DIFFER),
-    "word-count": _words,
-    "finish-reason": _text("finishReason"),
-    "is-refusal": lambda _value, _bound, _name: ConvertedAssertion("refusal"),
-    "llm-rubric": _instruction(""),
-    "g-eval": _instruction("", _OTHER_PROMPT),
-    "model-graded-closedqa": _instruction("The answer must meet this criterion:", _OTHER_PROMPT),
-    "factuality": _instruction("The answer must agree in its facts with this:", _OTHER_PROMPT),
-    "model-graded-factuality": _instruction(
-        "The answer must agree in its facts with this:", _OTHER_PROMPT
-    ),
+_IGNORE_CASE: dict[str, Json] = {"ignoreCase": True}
+_TEXTS: Mapping[str, tuple[str, dict[str, Json]]] = {
+    "contains": ("contains", {}),
+    "icontains": ("contains", _IGNORE_CASE),
+    "contains-any": ("containsAny", {}),
+    "icontains-any": ("containsAny", _IGNORE_CASE),
+    "contains-all": ("containsAll", {}),
+    "icontains-all": ("containsAll", _IGNORE_CASE),
+    "starts-with": ("startsWith", {}),
+    "regex": ("regex", {}),
+    "finish-reason": ("finishReason", {}),
 }
+"""Maps assertions whose value is a text to a check and its other fields."""
+_GRADED: Mapping[str, tuple[float, dict[str, Json]]] = {
+    "rouge": (0.75, {"variant": "rouge1"}),
+    "bleu": (0.5, {}),
+}
+"""Maps checks with a score to the usual threshold and their other fields."""
+_AGREE = "The answer must agree in its facts with this:\n\n"
+_INSTRUCTIONS = {
+    "llm-rubric": "",
+    "g-eval": "",
+    "model-graded-closedqa": "The answer must meet this criterion:\n\n",
+    "factuality": _AGREE,
+    "model-graded-factuality": _AGREE,
+}
+"""Maps assertions that a model judges to what is said before their value."""
+CONVERTERS = (
+    *(*_TEXTS, *_INSTRUCTIONS, "equals", "is-json", "latency", "cost", "levenshtein"),
+    *("rouge-n", "bleu", "word-count", "is-refusal"),
+)
+"""The assertion types that become checks or instructions."""
 _REASONS: Mapping[str, str] = {
     **dict.fromkeys(("javascript", "python", "ruby", "webhook"), "is code, which is not run"),
     "similar": "needs a model for embeddings",
@@ -176,7 +107,6 @@ TYPES = frozenset(
 
 def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
     """Convert an assertion; raises `NotTakenError`."""
-    negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in CONVERTERS:
         raise NotTakenError(f"'{kind}' {_REASONS.get(bare, 'has no check here')}")
@@ -184,12 +114,65 @@ def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
         raise NotTakenError(f"the 'threshold' of '{kind}' is not a number")
-    converted = CONVERTERS[bare](value, threshold, bare)
-    if not negated:
-        return converted
-    require(converted.check is not None, f"'{kind}': write what must hold instead")
-    check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
-    return ConvertedAssertion({**check, "not": True}, warning=converted.warning)
+    if bare in _INSTRUCTIONS:
+        value = to_json(value) if value and isinstance(value, dict | list) else value
+        require(isinstance(value, str) and value.strip(), f"'{bare}' needs a text as its value")
+        require(kind == bare, f"'{kind}': write what must hold instead")
+        is_other = bare != "llm-rubric"
+        warning = "a judge reads it in evalstore's prompt, not in promptfoo's" * is_other
+        if threshold is not None and bare in ("llm-rubric", "g-eval"):
+            warning = f"the 'threshold' of '{bare}' is not imported: the judge passes or fails"
+        return ConvertedAssertion(instruction=_INSTRUCTIONS[bare] + value, warning=warning)
+    check = _check(bare, value, threshold)
+    if kind != bare:
+        check = {**({"type": check} if isinstance(check, str) else check), "not": True}
+    differs = "words are split by different rules, so scores near the threshold may differ"
+    return ConvertedAssertion(check, warning=differs * (bare in ("rouge-n", "bleu")))
+
+
+def _check(kind: str, value: Value, bound: float | None) -> Json:
+    if kind in _TEXTS:
+        check, more = _TEXTS[kind]
+        return {check: _texts(value, kind), **more}
+    match kind:
+        case "equals":
+            is_json = isinstance(value, dict | list)
+            return {"jsonEquals": value} if is_json else {"equals": _texts(value, kind)}
+        case "is-json":
+            return {"jsonSchema": value} if value else "json"
+        case "is-refusal":
+            return "refusal"
+        case "latency":
+            if bound is None:
+                raise NotTakenError("'latency' needs a 'threshold'")
+            seconds = bound / 1000
+            return {"latency": int(seconds) if seconds.is_integer() else seconds}
+        case "cost":
+            require(
+                bound is not None,
+                "'cost' without a 'threshold' only measures: costs are always stored",
+            )
+            return {"cost": bound}
+        case "levenshtein":
+            most = 5 if bound is None else int(bound)
+            return {"levenshtein": {"expected": _texts(value, kind), "max": most}}
+        case "word-count":
+            return {"length": {"unit": "words", **_word_bounds(value)}}
+    check = kind.removesuffix("-n")
+    usual, more = _GRADED[check]
+    minimum = usual if bound is None else bound
+    return {check: _texts(value, kind), **more, "pass": f">= {minimum:g}"}
+
+
+def _word_bounds(value: Value) -> dict[str, int]:
+    if isinstance(value, dict):
+        bounds = {name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)}
+        require(bounds, "'word-count' needs 'min' or 'max'")
+        return bounds
+    try:
+        return dict.fromkeys(("min", "max"), int(str(value)))
+    except ValueError:
+        raise NotTakenError("'word-count' needs a whole number") from None
 
 
 # --- the assertions of tests: from mappings, table cells, references and files
@@ -347,6 +330,3 @@ def parse_compact(text: str) -> Assertion:
     if kind.removeprefix("not-") in LISTS:
         return Assertion(kind, split_list(value, kind))
     return Assertion(kind, value or None, float(threshold) if threshold else None)
-
-
-# --- tests: variables and assertions
