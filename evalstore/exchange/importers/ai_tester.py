@@ -25,6 +25,7 @@ from evalstore.exchange.importers.base import (
     RecordedAnswer,
     RecordedModel,
     RecordedVerdict,
+    as_mapping,
     parse_json,
     read_source,
     require,
@@ -106,7 +107,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     }
     of_folders: list[str] = []
     paths = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
-    models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
+    models = _read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     settings: dict[str, Json] = {}
     for name in document:
         if name not in _SETTINGS:
@@ -119,7 +120,12 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
             # As in ai-tester, ids without a model file are omitted.
             value = list(_entries(f"'{name}'", value, models, notes, _PARTICIPANT))
         if name == "analysisQueries" and isinstance(value, list):
-            value = queries(value, models, notes)
+            value = [
+                query
+                for entry in value
+                for query in [_query(entry, models, notes) if isinstance(entry, dict) else entry]
+                if query is not None
+            ]
         settings[name] = value
     notes = list(dict.fromkeys([*notes, *of_folders]))
     text = f"{write_yaml({**settings, 'paths': paths}, compact=True)}\n"
@@ -230,52 +236,31 @@ _LISTS = ("candidates", "evaluators")
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model files of a project, by their ids."""
+    """The ids of the model files of a project."""
 
-    ids: dict[tuple[str, str], str]
+    named: dict[tuple[str, str], str]
     """By provider and its name for the model."""
-    all_ids: frozenset[str]
-    without_id: dict[str, str]
-    """Maps `provider/model`, ai-tester's id of a file without `id`, to its id in evalstore."""
-
-    def id_of(self, provider: str, model: str) -> tuple[str, bool]:
-        """Return the id of a model, and whether it has a file."""
-        known_id = self.ids.get((provider, model))
-        return known_id or f"{_KINDS.get(provider, provider)}/{model}", known_id is not None
-
-    def find(self, id: str) -> str | None:
-        """Return evalstore's id for an ai-tester id; None if no model file has it."""
-        return self.without_id.get(id) or (id if id in self.all_ids else None)
-
-
-def queries(entries: list[Json], models: Models, notes: list[str]) -> list[Json]:
-    """Convert the analysis queries of a configuration to settings; omissions go to `notes`.
-
-    A query without remaining candidates or evaluators is omitted, because an empty list would
-    select all of them.
-    """
-    converted = (
-        _query(entry, models, notes) if isinstance(entry, dict) else entry for entry in entries
-    )
-    return [query for query in converted if query is not None]
+    ids: dict[str, str]
+    """By ai-tester's id, which is `provider/model` for a file without `id`."""
 
 
 def _query(entry: dict[str, Json], models: Models, notes: list[str]) -> Json:
+    """Convert an analysis query; None if it has no candidates or evaluators left.
+
+    An empty list would select all of them. Omissions go to `notes`.
+    """
     query = f"the query '{entry.get('description')}'"
     result: dict[str, Json] = {}
     for field, value in entry.items():
         if field not in QUERY_NAMES:
             notes.append(f"'{field}' of {query} is left out: evalstore has no such field")
-        elif field in _LISTS and isinstance(value, list) and value:
-            participants_left = list(
-                _entries(f"'{field}' of {query}", value, models, notes, _CHOSEN)
-            )
-            if not participants_left:
+            continue
+        if field in _LISTS and isinstance(value, list) and value:
+            value = list(_entries(f"'{field}' of {query}", value, models, notes, _CHOSEN))
+            if not value:
                 notes.append(f"{query} is left out: none of its {field} has a model file")
                 return None
-            result[field] = participants_left
-        else:
-            result[field] = value
+        result[field] = value
     return result
 
 
@@ -291,73 +276,57 @@ def _entries(
         if id is None and isinstance(entry.get("id"), str):
             notes.append(f"'{entry['id']}' in {place} is left out: no model file has this id")
             continue
-        fields_by_name = {
-            "id": id,
-            **{name: value for name, value in entry.items() if name != "id"},
-        }
-        for field, value in fields_by_name.items():
-            if field not in (*fields, *_NAMED) and value is not None:
-                why = "" if field not in _PARTICIPANT else ": a query has tags for all its models"
-                notes.append(f"'{field}' of '{id}' in {place} is left out{why}")
-        yield {
-            field: fields_by_name[field]
-            for field in fields
-            if fields_by_name.get(field) is not None
-        }
+        known = {name: value for name, value in {**entry, "id": id}.items() if value is not None}
+        notes += [
+            f"'{field}' of '{id}' in {place} is left out"
+            + ": a query has tags for all its models" * (field in _PARTICIPANT)
+            for field in known
+            if field not in (*fields, *_NAMED)
+        ]
+        yield {field: known[field] for field in fields if field in known}
 
 
 def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str]) -> str | None:
-    named_id = entry.get("id")
-    if isinstance(named_id, str):
-        return models.find(named_id)
+    if isinstance(entry.get("id"), str):
+        return models.ids.get(entry["id"])
     provider, model = (entry.get(field) for field in _NAMED)
     if not isinstance(provider, str) or not isinstance(model, str):
         return None
-    id, is_known = models.id_of(provider, model)
-    if not is_known:
-        notes.append(f"'{id}' in {place} has no model file: calls use only its name")
+    if known := models.named.get((provider, model)):
+        return known
+    id = f"{_KINDS.get(provider, provider)}/{model}"
+    notes.append(f"'{id}' in {place} has no model file: calls use only its name")
     return id
 
 
-def read_models(folder: Path) -> Models:
+def _read_models(folder: Path) -> Models:
     """Read the models of a folder; unreadable files are skipped, as loading reports them."""
-    ids: dict[tuple[str, str], str] = {}
-    inactive_ids: dict[tuple[str, str], str] = {}
+    named: dict[tuple[str, str], str] = {}
+    inactive: dict[tuple[str, str], str] = {}
+    ids: dict[str, str] = {}
+    with_id: dict[str, str] = {}
     without_id: dict[str, str] = {}
-    with_id: set[str] = set()
-    all_ids: set[str] = set()
-    for path, document in _read_files(folder):
+    files = (path for path in sorted(folder.rglob("*")) if path.suffix in (".yaml", ".yml"))
+    for path in filter(Path.is_file, files):
+        try:
+            document = as_mapping(read_yaml(normalise(read_source(path))).value)
+        except FileProblem:
+            continue
+        if not document:
+            continue
         place = path.relative_to(folder).with_suffix("").as_posix()
         code = document.get("code") or document.get("id")
         id, provider = document.get("id") or code or place, document.get("provider")
         name = document.get("providerModelCode") or code
-        if isinstance(id, str):
-            all_ids.add(id)
-        if not (isinstance(provider, str) and isinstance(name, str) and isinstance(id, str)):
+        if not isinstance(id, str):
             continue
-        if "id" in document:
-            with_id.add(id)
-        else:
-            without_id.setdefault(f"{provider}/{name}", id)
-        if document.get("active") is False:
-            inactive_ids.setdefault((provider, name), id)
-            continue
-        ids.setdefault((provider, name), id)
-    without_id = {name: id for name, id in without_id.items() if name not in with_id}
-    return Models({**inactive_ids, **ids}, frozenset(all_ids), without_id)
-
-
-def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
-    """Yield the valid YAML files of a folder with their mappings."""
-    for path in sorted(folder.rglob("*")):
-        if path.suffix not in (".yaml", ".yml") or not path.is_file():
-            continue
-        try:
-            document = read_yaml(normalise(read_source(path))).value
-        except FileProblem:
-            continue
-        if isinstance(document, dict):
-            yield path, document
+        ids[id] = id
+        if isinstance(provider, str) and isinstance(name, str):
+            own = id if "id" in document else f"{provider}/{name}"
+            (with_id if "id" in document else without_id).setdefault(own, id)
+            by_name = inactive if document.get("active") is False else named
+            by_name.setdefault((provider, name), id)
+    return Models({**inactive, **named}, {**ids, **without_id, **with_id})
 
 
 # --- the answers and verdicts in the database of a project

@@ -75,10 +75,6 @@ class ImportSummary:
     """The run whose results are the recorded verdicts."""
     older: int = 0
     """The number of sessions that answer older versions of tests."""
-    older_versions: int = 0
-    """The number of test versions that these sessions answer."""
-    retired_versions: int = 0
-    """The number of these versions that the workspace does not have now."""
     older_runs: tuple[str, ...] = ()
     """The runs with the verdicts on these sessions, oldest first."""
 
@@ -157,9 +153,6 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
     for evaluations in in_batches(history.evaluations.items()):
         store.record(evaluations={id: content for id, (_, content) in evaluations})
     older_runs = tuple([store.record_run(older_run).id for older_run in runs_before])
-    versions = {history.sessions[id][0].question.test for id in older}
-    files = project.reading.files.values()
-    today = {test for file in files for case in file.cases for test in case.tests}
     return ImportSummary(
         len(history.sessions),
         len(history.evaluations),
@@ -167,8 +160,6 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
         displaced,
         store.record_run(run).id if run else None,
         len(older),
-        len(versions),
-        len(versions - today),
         older_runs,
     )
 

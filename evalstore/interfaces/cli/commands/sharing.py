@@ -615,21 +615,11 @@ def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
     for run in history.older_runs:
         output.line(
             f"run {output.short(run)} has earlier versions of tests: "
-            f"{output.plural(history.older, 'answer')} to "
-            f"{output.plural(history.older_versions, 'version')} in all, {_retired(history)}"
+            f"{output.plural(history.older, 'answer')} in all"
         )
     if history.run:
         run = output.short(history.run)
         output.sentence(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
-
-
-def _retired(history: ImportSummary) -> str:
-    """Describe how many of the previous versions no test has any more."""
-    if history.retired_versions == history.older_versions:
-        return "which no test uses today"
-    if history.retired_versions == 0:
-        return "which a test still uses"
-    return f"{history.retired_versions:,} of which no test uses today"
 
 
 def _list(title: str, listed: tuple[SkippedItem, ...]) -> None:
