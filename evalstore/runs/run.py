@@ -228,7 +228,7 @@ def run(
             return again, RunTotals(project, started, again.shared)
 
         with removed_if_unbegun(project.store, shared):
-            totals, outcome, _ = carry_out(
+            totals, outcome, *_ = carry_out(
                 project, survey, plans, totals, clock, options, listener, shared, plan_again
             )
         totals.add_settled()
@@ -441,7 +441,8 @@ def record_abandoned(store: Store, location: Location, note: Callable[[str], Non
             continue
         if not run.is_abandoned:
             continue
-        outcome = _sum_up(store, run)
+        outcome = ExecutionCounts(interrupted=True)
+        add_shares(outcome, store.find_shares(run.id))
         done = f"{plural(outcome.asked, 'answer')} and {plural(outcome.judged, 'verdict')}"
         if run.description.get("problem"):
             if store.record_abandoned_run(run, None):
@@ -455,14 +456,6 @@ def record_abandoned(store: Store, location: Location, note: Callable[[str], Non
         if store.record_abandoned_run(run, record):
             id, _ = hashing.identify(describe_run(record))
             note(f"an abandoned run is recorded as interrupted, with {done}: {short(id)}")
-
-
-def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
-    """Return what all runners of a run have done."""
-    outcome = ExecutionCounts()
-    add_shares(outcome, store.find_shares(run.id))
-    outcome.interrupted = True
-    return outcome
 
 
 def _restore(store: Store, location: Location, run: SharedRun, outcome: ExecutionCounts) -> Run:

@@ -82,7 +82,13 @@ def share_run(
         "planned": {"ask": survey.asks, "judge": survey.judgements},
     }
     try:
-        description |= _describe(project, origin, options)
+        description |= {
+            "files": {**_read_applications(project), **_read_files(project.workspace)},
+            "config": project.workspace.config.name,
+            "overrides": list(project.location.overrides),
+            **origin._asdict(),
+            "options": {name: getattr(options, name) for name in _OPTIONS},
+        }
         _require_shareable(description, shared.id, project.workspace.root)
     except EvalstoreError as error:
         if launcher:
@@ -105,17 +111,6 @@ def removed_if_unbegun(store: Store, shared: SharedWork | None) -> Iterator[None
         if shared and all(it.get(LEFT) and not any(map(it.get, NUMBERS)) for it in shares):
             store.remove_shared_runs([shared.id])
         raise
-
-
-def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[str, Json]:
-    workspace = project.workspace
-    return {
-        "files": {**_read_applications(project), **_read_files(workspace)},
-        "config": workspace.config.name,
-        "overrides": list(project.location.overrides),
-        **origin._asdict(),
-        "options": {name: getattr(options, name) for name in _OPTIONS},
-    }
 
 
 def _read_files(workspace: WorkspaceFolder) -> dict[str, str]:
@@ -186,7 +181,9 @@ def restored(store: Store, location: Location, run: SharedRun) -> Iterator[Resto
             config=Path(folder) / run.description["config"],
             overrides=tuple(run.description["overrides"]),
         )
-        origin = _restore_origin(run)
+        values = {name: run.description.get(name) for name in RunOrigin._fields}
+        git = RunCommit(*values["git"]) if values["git"] else None
+        origin = RunOrigin(**{**values, "git": git})
         yield RestoredRun(
             _open(store, inner, origin.cases),
             origin,
@@ -227,13 +224,6 @@ def _write_files(run: SharedRun, folder: Path) -> None:
             ) from error
 
 
-def _restore_origin(run: SharedRun) -> RunOrigin:
-    """Return where a run in progress comes from."""
-    values = {name: run.description.get(name) for name in RunOrigin._fields}
-    git = RunCommit(*values["git"]) if values["git"] else None
-    return RunOrigin(**{**values, "git": git})
-
-
 def _open(store: Store, location: Location, snapshot: str) -> Project:
     """Return a project with the cases of a snapshot, and the models and prompts of a folder."""
     workspace = open_workspace(location)
@@ -265,30 +255,27 @@ def carry_out(
     listener: ProgressListener,
     shared: SharedWork | None = None,
     plan_again: Callable[[], tuple[Plans, RunTotals]] | None = None,
-) -> tuple[RunTotals, ExecutionCounts, OwnCounts]:
+) -> tuple[RunTotals, ExecutionCounts, ExecutionCounts, bool]:
     """Carry out the plans of a run, and add them to its totals; returns these and its counts.
 
     They include those of the other runners of a `shared` run, which `plan_again` plans once more
-    when it was stopped: it has more results than this runner knows. The counts of this one alone
-    are last. If another runner will record the run, the totals are incomplete, and the outcome has
+    when it was stopped: it has more results than this runner knows. The numbers of this one alone
+    follow, and whether it records the run. If not, the totals are incomplete, and the outcome has
     the counts of this runner.
     """
     if survey.is_empty and not shared:
         for plan in plans.take():
             totals.add(plan)
-        return totals, ExecutionCounts(), OwnCounts(0, 0, 0, 0.0)
+        return totals, ExecutionCounts(), ExecutionCounts(), True
     # These modules take as long to import as all others together.
     from evalstore.runs.run_control import carry_out_plans
 
     outcome, shares = carry_out_plans(
         project, survey, plans.take(), totals.add, clock, options, listener, shared
     )
-    asked_cost = outcome.cost
-    own = OwnCounts(
-        outcome.asked, outcome.judged, outcome.failed, outcome.cost + outcome.judge_cost
-    )
+    own = replace(outcome)
     if shares is None:
-        return totals, outcome, own._replace(is_last=False)
+        return totals, outcome, own, False
     if shares:
         from evalstore.runs.execution.sharing.run_share import add_shares
 
@@ -299,14 +286,14 @@ def carry_out(
                 "stored, but missing from the counts and the cost of the run"
             )
         # Answers that were just paid for are found in the store, as if they were older.
-        found = outcome.cost - asked_cost
+        found = outcome.cost - own.cost
         if plan_again and (outcome.over_budget or outcome.interrupted or totals.count("pending")):
             plans, totals = plan_again()
             for plan in plans.take():
                 totals.add(plan)
             found = outcome.cost
         totals.saved = max(totals.saved - found, 0.0)
-    return totals, outcome, own
+    return totals, outcome, own, True
 
 
 def record(
@@ -338,18 +325,6 @@ def record(
     )
 
 
-class OwnCounts(NamedTuple):
-    """What one runner of a shared run has done."""
-
-    asked: int
-    judged: int
-    failed: int
-    cost: float
-    """USD"""
-    is_last: bool = True
-    """Whether it records the run."""
-
-
 class FinishedRun(NamedTuple):
     """The facts of a run whose plans are carried out, for its record and its report."""
 
@@ -369,12 +344,19 @@ def nonce_of(shared_run: str) -> str:
 def make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
     """Return the run to record; stores its results."""
     settings, outcome, origin = project.settings, finished.outcome, finished.origin
+    status = "complete"
+    if outcome.interrupted:
+        status = "interrupted"
+    elif outcome.over_budget:
+        status = "over budget"
+    elif outcome.failed or finished.totals.count("pending"):
+        status = "incomplete"
     return Run(
         id="",
         nonce=nonce,
         started=origin.started,
         ended=max(finished.ended, origin.started),
-        status=_status(finished.totals, outcome),
+        status=status,
         message=origin.message,
         snapshot=origin.cases,
         results=finished.totals.store_tree(),
@@ -405,14 +387,6 @@ def make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
             sum(len(file.cases) for file in project.reading.files.values()),
         ),
     )
-
-
-def _status(totals: RunTotals, outcome: ExecutionCounts) -> str:
-    if outcome.interrupted:
-        return "interrupted"
-    if outcome.over_budget:
-        return "over budget"
-    return "incomplete" if outcome.failed or totals.count("pending") else "complete"
 
 
 def git_state(root: Path) -> RunCommit | None:

@@ -52,8 +52,6 @@ MOST_SHOWN = 20
 
 
 _DID_NOT_PASS = VERDICTS[1:]
-_Place = tuple[str, int, int]
-"""A file, the number of a case, and the number among what has both."""
 
 
 def cell_key(cell: Cell) -> CellKey:
@@ -88,12 +86,10 @@ class RunTotals:
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells have each verdict, None for those without one."""
         self.models: dict[str, Counter[str | None]] = {}
-        """Candidate -> how many of its cells have each verdict."""
+        """Candidate -> how many of its cells have each verdict; in the end as in the settings."""
         self.notable: list[Result] = []
         """The first few results that did not pass, and the first few that are pending, once the
         tree of all results is stored."""
-        self._appeared: dict[str, _Place] = {}
-        """The place of the first result of each candidate."""
         self.feedback: dict[Decision, str] = {}
         """The reasons for the verdicts of the notable results."""
         self.attempts: dict[CellKey, tuple[Verdict, ...]] = {}
@@ -146,11 +142,7 @@ class RunTotals:
             self.files.setdefault(file, Counter())[word] += count
         models = [result.cell.candidate.id for result in cells]
         for (model, word), count in Counter(zip(models, words, strict=True)).items():
-            if model not in self.models:
-                first = cells[models.index(model)].cell
-                self._appeared[model] = (first.file, first.number, len(self.models))
-                self.models[model] = Counter()
-            self.models[model][word] += count
+            self.models.setdefault(model, Counter())[word] += count
 
     def _count_votes(self, cells: list[CellResult], costs: Mapping[str, float]) -> None:
         """Add the cost of the votes of earlier runs, each once."""
@@ -188,14 +180,10 @@ class RunTotals:
 
     def add_settled(self) -> None:
         """Add the settled parts; call it after the last batch."""
-        if not self._settled:
-            return
-        for path, first, part in self._settled.places():
+        for path, _, part in self._settled.places():
             for model, verdict, count in part.words:
                 self.files.setdefault(path, Counter())[verdict] += count
                 self.models.setdefault(model, Counter())[verdict] += count
-                place = (path, first, len(self.models))
-                self._appeared[model] = min(place, self._appeared.get(model, place))
             for *counts, times in part.clusters:
                 self._questions.add(Counts(*counts), times)
             self.cases += part.cases
@@ -204,8 +192,8 @@ class RunTotals:
             for row, number, model, verdicts in part.attempts:
                 self.attempts[path, row, number, model] = tuple(verdicts)
         self.files = dict(sorted(self.files.items()))
-        order = sorted(self._appeared, key=self._appeared.__getitem__)
-        self.models = {model: self.models[model] for model in order}
+        order = candidate_order(self._project.settings)
+        self.models = {model: self.models[model] for model in sorted(self.models, key=order)}
         names = prompt_labels(self._project, settled_places(self._settled))
         for path, prompts in names.items():
             self.prompts[path] = prompts | self.prompts.get(path, {})

@@ -27,7 +27,6 @@ from evalstore.core.runs import ProgressListener, Run
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import locate_store, open_workspace, warn_before_opening
 from evalstore.planning.options import Location, RunOptions
-from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_record import (
     FinishedRun,
@@ -159,25 +158,20 @@ def _take_part(
                 "allows it"
             )
     shared = SharedWork(run.id, False, run.cost_limit, run.elapsed)
-    totals, outcome, own = carry_out(
+    totals, outcome, own, is_last = carry_out(
         project, survey, plans, totals, clock, options, listener, shared, known.plan
     )
-    done = (own.asked, own.judged, own.failed, own.cost)
-    stopped = _describe_stop(outcome)
-    if not own.is_last:
+    done = (own.asked, own.judged, own.failed, own.cost + own.judge_cost)
+    stopped = None
+    if outcome.interrupted:
+        stopped = "interrupted"
+    elif outcome.over_budget:
+        stopped = "max-time" if outcome.time_is_up else "max-cost"
+    if not is_last:
         return JoinReport(None, *done, stopped=stopped)
     finished = FinishedRun(selection, options, totals, outcome, origin, clock())
     recorded = record(project, finished, shared, listener.note)
     return JoinReport(recorded.id, *done, recorded.status, stopped)
-
-
-def _describe_stop(outcome: ExecutionCounts) -> str | None:
-    """Return what has stopped this program, if anything has."""
-    if outcome.interrupted:
-        return "interrupted"
-    if outcome.time_is_up:
-        return "max-time"
-    return "max-cost" if outcome.over_budget else None
 
 
 class _Runners:
@@ -242,7 +236,7 @@ class DaskRunners(_Runners):
         self._said.update(known)
         try:
             self._connect()
-            self._client.subscribe_topic(_topic(run), self._show_event)
+            self._client.subscribe_topic(_topic(run), lambda event: self._show(str(event[1])))
             workers = [*self._client.scheduler_info(n_workers=-1)["workers"]]
             count = self._count or len(workers) or 1
             for number in range(count):
@@ -330,9 +324,6 @@ class DaskRunners(_Runners):
                 f"the connection to the scheduler '{self._scheduler}' was lost: if it has ended, "
                 "its workers end within a minute, and this program does the rest"
             )
-
-    def _show_event(self, event: tuple[float, Any]) -> None:
-        self._show(str(event[1]))
 
 
 @contextmanager

@@ -248,28 +248,6 @@ class EvaluatorCaller:
         schemas = {schema: self._contents.schema(schema)} if isinstance(schema, str) else {}
         return is_cheap_check(check, size, schemas)
 
-    def _check_inputs(
-        self, sessions: Sequence[Session], evaluation: str
-    ) -> tuple[Sequence[Json], Sequence[HeldConversation], Mapping[str, Json], RunCode | None]:
-        """Return the checks of an evaluation version and the other inputs of `judge_by_checks`."""
-        content = self._contents.content("evaluation", evaluation)
-        checks = without_judge(content.get("checks", ()))
-        run_code = self._python_checks.prepare(checks)
-        conversations = [
-            HeldConversation(
-                session.turns,
-                session.cost.usd if session.cost else None,
-                self._python_checks.show(session) if run_code else (),
-            )
-            for session in sessions
-        ]
-        return (
-            checks,
-            conversations,
-            {id: self._contents.schema(id) for id in schemas_of(checks)},
-            run_code,
-        )
-
     async def judge_by_checks(
         self,
         ids: tuple[str, ...],
@@ -284,7 +262,19 @@ class EvaluatorCaller:
         Slow ones are made outside the event loop. Raises `NotRunError` when they cannot be run in
         this environment.
         """
-        inputs = self._check_inputs(sessions, evaluation)
+        content = self._contents.content("evaluation", evaluation)
+        checks = without_judge(content.get("checks", ()))
+        run_code = self._python_checks.prepare(checks)
+        conversations = [
+            HeldConversation(
+                session.turns,
+                session.cost.usd if session.cost else None,
+                self._python_checks.show(session) if run_code else (),
+            )
+            for session in sessions
+        ]
+        schemas = {id: self._contents.schema(id) for id in schemas_of(checks)}
+        inputs = (checks, conversations, schemas, run_code)
         if is_slow:
             checked = await asyncio.to_thread(judge_by_checks, *inputs)
         else:
@@ -364,8 +354,11 @@ class JudgeCaller:
             mode = self._modes.mode(model, structured=structured, strictest=form.strictest)
             try:
                 required = _required_code(code, mode, endpoint)
-                attempt = _build_attempt(request, mode, required, form, previous)
-                return mode, await self._ask(endpoint, attempt)
+                # The last message explains the format.
+                attempt = replace(request, messages=tell(request.messages, form.words(required)))
+                if previous is not None:
+                    attempt = ask_again(attempt, *previous, form.again(required))
+                return mode, await self._ask(endpoint, in_mode(attempt, mode, form.schema))
             except CallFailed as failed:
                 if not self._modes.step_down(model, mode, failed.error):
                     raise
@@ -384,17 +377,3 @@ def _is_scripted(endpoint: Endpoint) -> bool:
 def _required_code(code: str, mode: Mode, endpoint: Endpoint) -> str | None:
     """Return the code that a reply must repeat; None if it is held to a schema, or is a script."""
     return None if mode == "schema" or _is_scripted(endpoint) else code
-
-
-def _build_attempt(
-    request: Request,
-    mode: Mode,
-    code: str | None,
-    form: ReplyForm,
-    previous: _UnreadableReply | None,
-) -> Request:
-    """Return the request in this mode; its last message explains the format."""
-    attempt = replace(request, messages=tell(request.messages, form.words(code)))
-    if previous is not None:
-        attempt = ask_again(attempt, *previous, form.again(code))
-    return in_mode(attempt, mode, form.schema)

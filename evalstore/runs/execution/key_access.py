@@ -175,7 +175,8 @@ class KeyAccess:
                 hint = "write it as in 'http://localhost:8000/v1'"
                 raise EvalstoreError(f".env: {base_variable[0]} is not a base URL", hint=hint)
         parameters = credentials.find_parameters(kind, workspace)
-        names = _names(provider, {**workspace, **user})
+        names = [provider.key_variable] if provider.key_variable else None
+        names = names or credentials.usual_variables(kind, {**workspace, **user})[:1]
         if base is None:
             if not provider.key_variable:
                 # litellm itself reads the user's own variables, and sends them to its own host.
@@ -237,13 +238,6 @@ class KeyAccess:
         if self._trust_list is None:
             self._trust_list = TrustList(default_place())
         return self._trust_list
-
-
-def _names(provider: ProviderFile, variables: Mapping[str, str]) -> list[str]:
-    """Return the variables of the key: that of the provider file, else the usual ones."""
-    if provider.key_variable:
-        return [provider.key_variable]
-    return credentials.usual_variables(provider.type, variables)[:1]
 
 
 def _is_own_host(provider: ProviderFile, variable: str, base: str | None, host: str) -> bool:

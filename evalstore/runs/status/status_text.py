@@ -29,7 +29,7 @@ from evalstore.core.runs import with_cost_parts
 from evalstore.planning.path_history import ROWS
 from evalstore.planning.project import Untrusted
 from evalstore.planning.results import tie_text
-from evalstore.planning.status_report import RemoteAnswers, SettingEdit, Status
+from evalstore.planning.status_report import SettingEdit, Status
 from evalstore.runs.status.remote_answers import unread_text
 
 if TYPE_CHECKING:
@@ -205,17 +205,12 @@ def _one_line(text: str | None) -> str:
 def _with_blanks(was: str, now: str) -> tuple[str, str]:
     """Return two texts that differ in white space alone, with that visible where they differ."""
     start, end = shared_ends(was, now)
-    old, new = (
-        "".join(
-            (
-                safe(text[:start]),
-                "".join(map(_visible, text[start : len(text) - end])),
-                safe(text[len(text) - end :]),
-            )
-        )
-        for text in (was, now)
-    )
-    return old, new
+
+    def show(text: str) -> str:
+        edited = map(_visible, text[start : len(text) - end])
+        return f"{safe(text[:start])}{''.join(edited)}{safe(text[len(text) - end :])}"
+
+    return show(was), show(now)
 
 
 def _visible(character: str) -> str:
@@ -341,18 +336,12 @@ def _names_text(models: Sequence[str]) -> str:
     return names + f" and {len(models) - _MODELS:,} more" * (len(models) > _MODELS)
 
 
-def pending_text(status: Status, *, brief: bool = False) -> str:
-    """Return what a run would do and its price in few words, or that there is nothing to do.
-
-    With `brief` in as few words as possible: `12 to ask, 24 to judge, about $0.06`.
-    """
-    if status.is_any and brief:
+def pending_text(status: Status) -> str:
+    """Return `12 to ask, 24 to judge, about $0.06`, or that there is nothing to do."""
+    if status.is_any:
         counts = ((status.ask, "ask"), (status.record, "record"), (status.judge, "judge"))
         price = price_text(status, brief=True)
         return ", ".join([*(f"{count:,} to {word}" for count, word in counts if count), price])
-    if status.is_any:
-        price = price_text(status, brief=True)
-        return f"{work_text(status, brief=True)}, {price}"
     if status.untrusted:
         return waiting_text(status).rstrip(":")
     if status.labels:
@@ -408,37 +397,20 @@ def remote_texts(status: Status, *, brief: bool = False) -> list[str]:
     """
     asks = bool(status.ask or status.waiting_asks)
     unread = [unread_text(remote, asks=asks, brief=brief) for remote in status.unread_remotes]
-    return _known_texts(status, brief=brief) + _judged_texts(status, brief=brief) + unread
-
-
-def _least(known: RemoteAnswers) -> str:
-    return "at least" if known.judgements else "about"
-
-
-def _known_texts(status: Status, *, brief: bool) -> list[str]:
-    if brief:
-        return [
-            f"{each.remote} has {each.answers:,} of the "
-            f"{plural(status.ask + status.waiting_asks, 'answer')}"
-            for each in status.remotes
-        ]
+    known = []
+    answers = plural(status.ask + status.waiting_asks, "answer")
+    for each in status.remotes:
+        least = "at least" if each.judgements else "about"
+        saves = f"saves {least} {money(each.cost)}" if each.cost else "copies them"
+        known.append((each.remote, f"has {each.answers:,} of the {answers}", saves))
+    verdicts = plural(status.judge - status.by_checks + status.waiting, "verdict")
+    for judged in status.remote_judgements:
+        saves = f"saves up to {money(judged.cost)}" if judged.cost else "copies what counts"
+        known.append((judged.remote, f"may have {judged.judgements:,} of the {verdicts}", saves))
     return [
-        f"{text}: 'evalstore pull {each.remote} --for-plan' "
-        + (f"saves {_least(each)} {money(each.cost)}" if each.cost else "copies them")
-        for each, text in zip(status.remotes, _known_texts(status, brief=True), strict=True)
-    ]
-
-
-def _judged_texts(status: Status, *, brief: bool) -> list[str]:
-    total = plural(status.judge - status.by_checks + status.waiting, "verdict")
-    texts = []
-    for each in status.remote_judgements:
-        text = f"{each.remote} may have {each.judgements:,} of the {total}"
-        saves = f"saves up to {money(each.cost)}" if each.cost else "copies what counts"
-        texts.append(
-            text if brief else f"{text}: 'evalstore pull {each.remote} --for-plan' {saves}"
-        )
-    return texts
+        f"{remote} {has}" + ("" if brief else f": 'evalstore pull {remote} --for-plan' {saves}")
+        for remote, has, saves in known
+    ] + unread
 
 
 def _candidates_text(models: int, *, recorded: bool) -> str:

@@ -399,7 +399,9 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
     if state.damage:
         hint = "restore a copy of it, or name another file with --store"
         return DoctorFinding("store", "fail", f"{name} cannot be read: {state.damage}", hint)
-    facts = f"{name}, {_size(state.size)}, version {state.version or 'none yet'}"
+    kib = state.size / 2**10
+    size = f"{kib / 2**10:,.1f} MiB" if kib >= 2**10 else f"{kib:,.0f} KiB"
+    facts = f"{name}, {size}, version {state.version or 'none yet'}"
     if state.is_newer:
         hint = f"upgrade evalstore: it knows versions up to {HEAD}"
         return DoctorFinding("store", "fail", f"{facts}, newer than this program", hint)
@@ -473,7 +475,3 @@ def _targets(
         seen.add(key)
         temperature = model.temperature(part, participant.temperature)
         yield PingTarget(participant.id, model, part, temperature)
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.0f} KiB"

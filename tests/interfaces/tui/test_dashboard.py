@@ -60,7 +60,7 @@ def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
     assert dashboard.status
     assert (dashboard.status.ask, dashboard.status.judge) == (2, 2)
     assert pending_text(dashboard.status).startswith("ask for 2 answers and give 2 verdicts, ")
-    brief = pending_text(dashboard.status, brief=True)
+    brief = pending_text(dashboard.status)
     assert brief.startswith("2 to ask, 2 to judge, about $")
     main(["run", "--quiet"])
     after = read_dashboard(Location(workspace)).status

@@ -9,7 +9,7 @@ from evalstore.core.values import Case, CaseFile, Question, Reply
 from evalstore.planning.cells import Candidate, Cell, Judge
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
+from evalstore.runs.execution.executor import PlanProgress, group_by_account
 from evalstore.runs.execution.sharing.work_sharing import Item, lease_key_of
 from tests.builders import build_cells
 

@@ -527,7 +527,7 @@ def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
     if status is None:
         return ()
     has_work = status.is_any or bool(status.untrusted or status.labels)
-    text = "; ".join([pending_text(status, brief=True), *remote_texts(status, brief=True)])
+    text = "; ".join([pending_text(status), *remote_texts(status, brief=True)])
     return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
 
 

@@ -345,7 +345,7 @@ out; what it has not done yet is also listed here."""
         else:
             summary = "nothing"
             if status.is_any or status.untrusted:
-                summary = pending_text(status, brief=True)
+                summary = pending_text(status)
             elif status.labels:
                 summary = unrecorded_text(status)
             reused = f"{status.reuse:,} reused" if status.reuse else ""
