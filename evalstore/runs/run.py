@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.clock import Clock
 from evalstore.core.display import plural, short
 from evalstore.core.errors import (
+    INCOMPLETE,
+    INTERRUPTED,
+    NO,
     OK,
+    STOPPED,
+    USAGE,
     EvalstoreError,
     NothingSelectedError,
     StoreError,
@@ -24,7 +29,7 @@ from evalstore.core.errors import (
 from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener, Run, describe_run
-from evalstore.core.values import Request
+from evalstore.core.values import SPECIAL_TAGS, Request
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells import Cell
@@ -60,7 +65,6 @@ from evalstore.results.labels import count_labelled
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.budget import estimate_call_cost, fits_in
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
-from evalstore.runs.gate import decide, reaches_threshold
 from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
 from evalstore.runs.run_record import (
     FinishedRun,
@@ -74,7 +78,7 @@ from evalstore.runs.run_record import (
     restored,
     share_run,
 )
-from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals
+from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals, ThresholdGate
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import (
     KindReasons,
@@ -90,6 +94,7 @@ from evalstore.store.results import ensure_sources, iterate_results
 from evalstore.store.shared_runs import SharedRun, describe_unreadable
 from evalstore.workspace.git import read_user_name
 from evalstore.workspace.reader import read_sources
+from evalstore.workspace.settings.settings import Settings, Threshold
 
 
 def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:
@@ -343,6 +348,135 @@ def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
             feedback = find_feedback(store, (result.decision for result in batch))
             for result in batch:
                 yield result, feedback.get(result.decision, "")
+
+
+# --- decides the gate of a run, and its exit code
+
+
+def decide(
+    project: Project, report: RunReport, options: RunOptions, results: str | None = None
+) -> None:
+    """Set the gate and the exit code of a report.
+
+    The gate passes only if there are verdicts, and if no missing verdict could make it fail.
+    `results` is the id of the tree of results, for the thresholds of the settings.
+    """
+    covered: Mapping[str, Mapping[str | None, int]] = {}
+    report.missed = []
+    if results and project.settings.thresholds:
+        report.thresholds, found = _find_gates(project.store, project.settings, results)
+        if options.fail_on == "failure" and options.threshold is None:
+            report.missed = [gate for gate in report.thresholds if not gate.reached]
+            covered = found
+    failing = bool(report.missed) or _is_failing(project, report, options, covered)
+    counts = report.totals.verdicts
+    # A regression is found without its decision: undecided is not a pass either.
+    is_by_rate = options.threshold is not None
+    needs_decisions = is_by_rate if options.fail_on == "regression" else options.fail_on != "none"
+    open_ended = bool(
+        counts["pending"]
+        or report.failed
+        or (counts["undecided"] and needs_decisions)
+        or (report.totals.rate.rate is None and not report.gate_off)
+    )
+    if failing:
+        report.gate = "failed"
+    elif report.gate_off:
+        report.gate = "off"
+    elif open_ended or report.status in ("interrupted", "over budget"):
+        report.gate = "undetermined"
+    else:
+        report.gate = "passed"
+    if report.status == "interrupted":
+        report.exit_code = INTERRUPTED
+    elif report.status == "over budget":
+        report.exit_code = STOPPED
+    elif failing:
+        report.exit_code = NO
+    elif open_ended:
+        report.exit_code = INCOMPLETE
+    if report.left_out and report.exit_code not in (INTERRUPTED, STOPPED):
+        report.exit_code = USAGE
+
+
+def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool:
+    """Return whether a test file has a threshold of its own, and enough of its cases pass."""
+    threshold = project.reading.files[file].threshold
+    words = totals.files[file]
+    judged = words.total() - words["pending"] - words[None]
+    return threshold is not None and bool(judged) and words["pass"] / judged >= threshold
+
+
+def _is_failing(
+    project: Project,
+    report: RunReport,
+    options: RunOptions,
+    covered: Mapping[str, Mapping[str | None, int]],
+) -> bool:
+    """Return whether verdicts fail the gate; `covered` are counted that do not fail it alone."""
+    if options.threshold is not None:
+        rate = report.totals.rate.rate
+        return rate is not None and rate < options.threshold
+    bad: tuple[str, ...] = {
+        "failure": ("fail", "error"),
+        "undecided": ("fail", "error", "undecided"),
+        "error": ("error",),
+        "regression": (),
+        "none": (),
+    }[options.fail_on]
+    if options.fail_on == "regression":
+        return bool(report.regressions)
+    for file, words in report.totals.files.items():
+        judged = words.total() - words["pending"] - words[None]
+        threshold = project.reading.files[file].threshold
+        if threshold is not None and judged and options.fail_on == "failure":
+            if words["pass"] / judged < threshold:
+                return True
+        elif any(words[word] > covered.get(file, {}).get(word, 0) for word in bad):
+            return True
+    return False
+
+
+# --- the gates of a run that the thresholds of the settings make, by tag, file or model
+
+
+_Words = dict[str, Counter[str | None]]
+"""Test file -> how many results have each verdict."""
+
+
+def _find_gates(
+    store: Store, settings: Settings, results: str
+) -> tuple[list[ThresholdGate], _Words]:
+    """Return the gates of a run, in the order of the settings, and the results that have one."""
+    gates: list[ThresholdGate] = []
+    covered: _Words = {}
+    groups: list[dict[tuple[str, ...], Counter[str | None]]] = [{} for _ in settings.thresholds]
+    for file, model, kind, verdict, count in store.count_results_by_kind(results):
+        tags, is_covered = kind.get("tags", ()), False
+        for threshold, counts in zip(settings.thresholds, groups, strict=True):
+            if set(threshold.where) <= set(tags):
+                is_covered = True
+                for group in _groups(threshold, tags, file, model):
+                    counts.setdefault(group, Counter())[verdict] += count
+        if is_covered:
+            covered.setdefault(file, Counter())[verdict] += count
+    for threshold, counts in zip(settings.thresholds, groups, strict=True):
+        for group, words in sorted(counts.items()):
+            judged = words.total() - words[None]
+            by = dict(zip(threshold.by, group, strict=True))
+            gates.append(
+                ThresholdGate(threshold.where, by, threshold.pass_rate, words["pass"], judged)
+            )
+    return gates, covered
+
+
+def _groups(
+    threshold: Threshold, tags: Sequence[str], file: str, model: str
+) -> Iterator[tuple[str, ...]]:
+    """Yield the groups of a result, several when the gates are by tag."""
+    by_tag = [tag for tag in tags if tag not in SPECIAL_TAGS and tag not in threshold.where]
+    values = {"tag": by_tag, "file": [file], "model": [model]}
+    return product(*(values[name] for name in threshold.by))
 
 
 # --- narrows the scope of a run to single cells, and describes what is left as a selection

@@ -78,11 +78,7 @@ def carry_out_plans(
         RunEnvironment(
             now=clock,
             nonce=lambda: os.urandom(8).hex(),
-            progress=listener.advance,
-            judged=listener.judged,
-            spent=listener.spent,
-            warn=listener.note,
-            warn_always=listener.warn,
+            listener=listener,
         ),
         stops_at=partial(fails, rule=settings.verdict) if options.exit_first else None,
         allows=project.code.allows,

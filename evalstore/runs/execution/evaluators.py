@@ -1,10 +1,15 @@
-"""Makes the evaluations of sessions, by the checks of an evaluation version or by a model."""
+"""Makes the evaluations of sessions, by the checks of an evaluation version or by a model.
+
+A judge is shown text that is not by the author of the prompt or the instructions between marks with
+a nonce: it is data.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from evalstore.checks.check_verdict import (
     HeldConversation,
@@ -27,24 +32,48 @@ from evalstore.checks.judge_replies import (
     in_mode,
     tell,
 )
+from evalstore.checks.transcript import (
+    Outgoing,
+    _remark,
+    fence,
+    fill_turns,
+    show_answer,
+    show_json,
+    show_messages,
+    show_system,
+)
 from evalstore.checks.types.judge import without_judge
 from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.core import deserialize
 from evalstore.core.display import as_text
-from evalstore.core.errors import NotRunError
+from evalstore.core.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.core.results import Evaluation, Session
-from evalstore.core.values import Json, Message, Reply, Request, Text
+from evalstore.core.values import (
+    RUNTIME_NAMES,
+    AnswerRef,
+    FilePart,
+    Json,
+    Message,
+    OutgoingMessage,
+    Reply,
+    Request,
+    Role,
+    SampleRef,
+    Text,
+)
+from evalstore.files.jinja_sandbox import evaluate_expression, finalize
 from evalstore.files.processes.pool import Code, Workers
 from evalstore.planning.cells import Judge
 from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import told_to_judges
 from evalstore.providers.base import SCRIPTED
+from evalstore.runs.execution.candidates import build_conversation, build_parts
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
-from evalstore.runs.execution.request_builder import JudgePrompt, build_parts
 from evalstore.workspace.model_files import provider_options
+from evalstore.workspace.testfiles.template_filling import SAMPLE
 from evalstore.workspace.trust import digest
 
 Allows = Callable[[str, bool], bool]
@@ -377,3 +406,146 @@ def _is_scripted(endpoint: Endpoint) -> bool:
 def _required_code(code: str, mode: Mode, endpoint: Endpoint) -> str | None:
     """Return the code that a reply must repeat; None if it is held to a schema, or is a script."""
     return None if mode == "schema" or _is_scripted(endpoint) else code
+
+
+# --- what a judge is shown
+
+
+_RUNTIME_NAME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
+
+
+class JudgePrompt:
+    """The values of an evaluator prompt's runtime names for one judgement.
+
+    The names of the question have the values of the first conversation. Its test version is read
+    only if the prompt shows it.
+    """
+
+    def __init__(
+        self,
+        contents: ContentCache,
+        told: Json,
+        sessions: Sequence[Session],
+        nonce: str,
+    ) -> None:
+        """`told` is what judges are told of an evaluation version (`told_to_judges`)."""
+        self._contents = contents
+        self._told = told
+        self._sessions = sessions
+        self._nonce = nonce
+
+    def messages(self, prompt: str) -> tuple[OutgoingMessage, ...]:
+        """Return the filled messages of the evaluator prompt with this id; raises `NotRunError`."""
+        return tuple(
+            OutgoingMessage(message.role, tuple(self._fill(message)))
+            for message in self._contents.prompt(prompt).messages
+        )
+
+    def _fill(self, message: Message) -> Outgoing:
+        result: Outgoing = []
+        for part in message.parts:
+            if not isinstance(part, Text):
+                # Names in a file are not replaced, because a file is data.
+                result += build_parts(self._contents, (part,))
+                continue
+            for number, piece in enumerate(_RUNTIME_NAME.split(part.text)):
+                if number % 2:
+                    result += _VALUES[piece](self)
+                elif piece:
+                    result.append(Text(piece))
+        return name_files(message.role, result)
+
+    def _instructions(self) -> Outgoing:
+        parts = deserialize.restore_parts(self._told.get("instructions", ()))
+        return build_parts(self._contents, parts, self._show_reference)
+
+    def _show_reference(self, reference: AnswerRef | SampleRef) -> Outgoing:
+        """Return the parts of answers to which the instructions refer."""
+        if isinstance(reference, SampleRef):
+            last = self._sessions[-1]
+            held = HeldConversation(last.turns, last.cost.usd if last.cost else None)
+            return [Text(show_sample(reference.expression, held, self._nonce))]
+        answers = [
+            self._fenced(self._sessions[conversation].turns[turn])
+            for conversation, turn in reference.places
+        ]
+        return [Text("\n\n".join(answers))]
+
+    def _answers(self) -> Outgoing:
+        """Return the answers; conversations with several turns of the candidate are shown whole."""
+        if len(self._sessions) == 1 and len(self._sessions[0].turns) == 1:
+            return [Text(self._fenced(self._sessions[0].turns[0]))]
+        shown: Outgoing = []
+        for number, session in enumerate(self._sessions, start=1):
+            if len(self._sessions) > 1:
+                gap = "\n\n" if shown else ""
+                count = len(self._sessions)
+                shown.append(Text(f"{gap}[{self._nonce}: answer {number} of {count}]\n"))
+            last = show_answer(session.turns[-1], self._nonce)
+            messages = self._turns(session, prompt=None)
+            answer = OutgoingMessage("assistant", (Text(last),))
+            shown += show_messages([*messages, answer], self._nonce)
+        return shown
+
+    def _messages(self) -> Outgoing:
+        return show_messages(self._turns(self._sessions[0], prompt=None), self._nonce)
+
+    def _system_prompt(self) -> Outgoing:
+        first = self._sessions[0]
+        return show_system(self._turns(first, prompt=first.question.prompt), self._nonce)
+
+    def _schema(self) -> Outgoing:
+        id = self._contents.test(self._sessions[0].question.test).schema
+        return show_json("schema", self._contents.schema(id) if id else None, self._nonce)
+
+    def _tools(self) -> Outgoing:
+        ids = self._contents.test(self._sessions[0].question.test).tools
+        tools = [asdict(self._contents.tool(id)) for id in ids]
+        return show_json("tools", tools or None, self._nonce)
+
+    def _turns(self, session: Session, *, prompt: str | None) -> list[OutgoingMessage]:
+        """Return a conversation up to the last answer; `prompt` is the id of its system prompt."""
+        test = self._contents.test(session.question.test)
+        return fill_turns(build_conversation(self._contents, test, prompt), session.turns)
+
+    def _fenced(self, reply: Reply) -> str:
+        return fence(show_answer(reply, self._nonce), self._nonce)
+
+
+_VALUES: Mapping[str, Callable[[JudgePrompt], Outgoing]] = {
+    "_evaluationInstructions": JudgePrompt._instructions,
+    "_actualResponse": JudgePrompt._answers,
+    "_messages": JudgePrompt._messages,
+    "_systemPrompt": JudgePrompt._system_prompt,
+    "_schema": JudgePrompt._schema,
+    "_tools": JudgePrompt._tools,
+}
+"""Runtime name -> the function that returns its value."""
+
+
+def name_files(role: Role, parts: Outgoing) -> Outgoing:
+    """Replace files outside user messages with their names; no provider accepts them there."""
+    if role == "user":
+        return parts
+    return [
+        Text(f"[file {part.path}, {part.media_type}]") if isinstance(part, FilePart) else part
+        for part in parts
+    ]
+
+
+def show_sample(expression: str, conversation: HeldConversation, nonce: str) -> str:
+    """Return the value of an expression over `sample`; texts are data between marks.
+
+    Values that it uses may be missing, such as the JSON of an answer that is not JSON. Raises
+    `NotRunError` when a limit is reached or the value cannot be computed in this environment,
+    because a judge must not be shown anything else.
+    """
+    scope = {SAMPLE: describe_answers([conversation])[SAMPLE]}
+    try:
+        value = evaluate_expression(expression, 1, scope)
+        text = str(finalize(value))
+    except LimitProblem as problem:
+        raise NotRunError(f"'{expression}' has no value: {problem.message}") from problem
+    except (FileProblem, ValueError, RecursionError):  # such as NaN, which is not JSON
+        return _remark(f"The answer has no value for '{expression}'", nonce)
+    return text if value is None or isinstance(value, bool | int | float) else fence(text, nonce)

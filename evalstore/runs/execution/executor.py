@@ -26,6 +26,7 @@ from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError, StoreError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session, Vote
+from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.candidates import CandidateCaller
@@ -149,7 +150,7 @@ class Executor:
         """Limits how many answers are taken before other tasks have their turn."""
         self._asked_at = 0
         """The number of sleeps of this process when others had last told of the shared run."""
-        self._others = OthersProgress(environment)
+        self._others = OthersProgress(environment.listener)
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""
         self._execution: PlanExecution | None = None
@@ -173,7 +174,7 @@ class Executor:
         budget = None
         if self._share and self._shared and self._shared.cost_limit is not None:
             limit = self._shared.cost_limit  # of all runners together
-            budget = SharedBudget(self._share, limit, self.sharing.stopped.find)
+            budget = SharedBudget(self._share, limit, self.sharing.find_stopped)
         caller = ModelCaller(limits, self.environment, self._is_ours, budget)
         is_limited = budget is not None or limits.max_cost is not None
         accounts = (caller.rate_limiter(end.account) for end in self.endpoints.all())
@@ -202,7 +203,7 @@ class Executor:
                 self._others.begin(await self.find_shares())
         self._writing = asyncio.create_task(self.writer.run())
         self._heartbeat = asyncio.create_task(self.sharing.presence.keep_alive())
-        outages = _tell_of_outages(self._store, self.environment.warn)
+        outages = _tell_of_outages(self._store, self.environment.listener.note)
         self._outages = asyncio.create_task(outages)
         return self
 
@@ -273,7 +274,7 @@ class Executor:
             leaders = [id for id in alive if counts[id].get(LEADS)]
             at_work = {id for id in alive if not counts[id].get(ENDED)}
             if leads and at_work:
-                at_work -= await self.sharing.stopped.find(at_work)
+                at_work -= await self.sharing.find_stopped(at_work)
             heard = {id for id in alive if alive[id] > looked_at or counts[id].get(RECORDS)}
             if not leads and (
                 heard.intersection(leaders)
@@ -385,8 +386,8 @@ _KINDS = ("asked", "judged", "failed")
 class OthersProgress:
     """What the others had done when it was last shown."""
 
-    def __init__(self, environment: RunEnvironment) -> None:
-        self._environment = environment
+    def __init__(self, listener: ProgressListener) -> None:
+        self._listener = listener
         self._shown: Counter[str] = Counter()
 
     def begin(self, shares: Iterable[RunShare]) -> None:
@@ -399,9 +400,9 @@ class OthersProgress:
         new, self._shown = now - self._shown, now
         for kind in _KINDS:
             if new[kind]:
-                self._environment.progress(kind, int(new[kind]))
+                self._listener.advance(kind, int(new[kind]))
         if new["cost"] or new["tokens"]:
-            self._environment.spent(new["cost"], int(new["tokens"]))
+            self._listener.spent(new["cost"], int(new["tokens"]))
 
 
 def _sum_up(shares: Iterable[RunShare]) -> Counter[str]:
@@ -926,7 +927,7 @@ class JudgementQueue:
         judgements: list[PlannedJudgement] = []
         for question, loaded in sessions.items():
             if not self._run.sharing.is_expected:  # then the shares of the others tell
-                self._run.environment.progress("asked", len(loaded))
+                self._run.environment.listener.advance("asked", len(loaded))
             counted = self._progress.plan.sessions[question]
             cells = self._progress.single_cells(question)
             due: dict[Subject, list[Cell]] = {

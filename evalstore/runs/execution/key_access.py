@@ -292,11 +292,26 @@ def hint_to_set(*variables: str) -> str:
 
 def find_missing_key(provider: ProviderFile, environment: Environment) -> MissingKey | None:
     """Return the key of a provider that is not set; None if it is set, or there is none to set."""
-    host = _find_service(provider, environment)
-    variable = provider.key_variable or _find_usual(provider, host)
-    if variable and environment.has(variable):
-        return None
-    if host and _has_litellm_key(provider, environment):
+    kind, is_own = provider.type, provider.type in OPENAI_COMPATIBLE
+    base = provider.base_url or OPENAI_COMPATIBLE.get(kind)
+    if base is None and not is_own:
+        variables = (environment.user, environment.workspace)
+        named = (credentials.find_base(kind, values) for values in variables)
+        base = next((variable[1] for variable in named if variable), None)
+    host = credentials.SERVICE_HOSTS.get(kind)
+    if base is not None:
+        host = host_of(base) if split_base_url(base) else None
+    if host not in credentials.KNOWN_HOSTS or (not is_own and kind in plugged_in()):
+        host = None  # the server may need no key, and a package finds its own
+    names = [provider.key_variable] if provider.key_variable else []
+    if host and not names and not (is_own and provider.base_url):
+        names = credentials.usual_variables(kind, credentials.KNOWN_HOSTS[host])[:1]
+    variable = next(iter(names), None)
+    if host and not is_own and not (provider.base_url and provider.key_variable):
+        # A key of a `.env` file is passed on only if it is not another one that the file names.
+        known = {**environment.user, **({} if provider.key_variable else environment.workspace)}
+        names += credentials.usual_variables(kind, known)
+    if any(map(environment.has, names)):
         return None
     return MissingKey(provider.code, variable, host) if variable or host else None
 
@@ -318,45 +333,6 @@ def require_set(models: Iterable[Model], environment: Environment) -> None:
     hints = [hint_to_set(*variables)] if variables else []
     hints += [] if all(missing.variable for missing in needed) else [NO_VARIABLE]
     raise EvalstoreError("; ".join(messages), hint="; ".join(hints))
-
-
-def _find_service(provider: ProviderFile, environment: Environment) -> str | None:
-    """Return the host of the service that a provider calls if it needs a key, else None."""
-    kind, base = provider.type, provider.base_url
-    if base is None and kind in OPENAI_COMPATIBLE:
-        base = OPENAI_COMPATIBLE[kind]
-    elif base is None:
-        variables = (environment.user, environment.workspace)
-        named = (credentials.find_base(kind, values) for values in variables)
-        base = next((variable[1] for variable in named if variable), None)
-    if base is not None:
-        host = host_of(base) if split_base_url(base) else None
-    else:
-        host = credentials.SERVICE_HOSTS.get(kind)
-    if host not in credentials.KNOWN_HOSTS:
-        return None
-    is_plugin = kind not in OPENAI_COMPATIBLE and kind in plugged_in()
-    return None if is_plugin else host  # a package finds its own key
-
-
-def _find_usual(provider: ProviderFile, host: str | None) -> str | None:
-    """Return the variable in which the key of a service is looked for without a provider file."""
-    if host is None or (provider.type in OPENAI_COMPATIBLE and provider.base_url):
-        return None
-    usual = credentials.usual_variables(provider.type, credentials.KNOWN_HOSTS[host])
-    return usual[0] if usual else None
-
-
-def _has_litellm_key(provider: ProviderFile, environment: Environment) -> bool:
-    """Return whether there is a key under another of the names in which litellm looks for it."""
-    kind = provider.type
-    if kind in OPENAI_COMPATIBLE or (provider.base_url and provider.key_variable):
-        return False
-    # A key of a `.env` file is passed on only if it is not another one that the file names.
-    names = dict(environment.user)
-    if not provider.key_variable:
-        names |= environment.workspace
-    return any(environment.has(name) for name in credentials.usual_variables(kind, names))
 
 
 def _join_names(words: Sequence[str]) -> str:

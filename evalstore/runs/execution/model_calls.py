@@ -14,12 +14,13 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from evalstore.core import clock
 from evalstore.core.display import money
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.runs import ProgressListener
 from evalstore.core.values import (
     Json,
     ModelVersion,
@@ -237,20 +238,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class RunEnvironment:
-    """The dependencies of a run: the clock, randomness and listeners."""
+    """The dependencies of a run: the clock, randomness and the listener."""
 
     now: Callable[[], int]
     """Microseconds since 1970, UTC."""
     nonce: Callable[[], str]
-    progress: Callable[[str, int], None] = lambda _kind, _count: None
-    """Called with `asked`, `judged` or `failed`, and a number."""
-    judged: Callable[[str], None] = lambda _verdict: None
-    """Called with the verdict of each judgement, before it is counted as progress."""
-    spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
-    """Called with the cost of a call in USD, None if it is not known, and its tokens."""
-    warn: Callable[[str], None] = lambda _message: None
-    warn_always: Callable[[str], None] = lambda _message: None
-    """Warns also a user who wants to see less."""
+    listener: ProgressListener = field(default_factory=ProgressListener)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits this many seconds before a call is retried."""
     monotonic: Callable[[], float] = time.monotonic
@@ -308,8 +301,8 @@ class ModelCaller:
         self.budget: Budget | SharedBudget = budget or Budget(limits.max_cost)
         self._limiters: dict[str, RateLimiter] = {}
         self._retry_policy = RetryPolicy(limits.retries, environment.jitter, limits.timeout)
-        self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
-        self._adaptations = Adaptations(environment.warn)
+        self._circuit_breaker = CircuitBreaker(limits.timeout, environment.listener.note)
+        self._adaptations = Adaptations(environment.listener.note)
         self._sizes = CallSizes()
         self._longest_output: dict[ModelKey, int] = {}
         """Model -> the most output tokens of an answer so far."""
@@ -387,7 +380,7 @@ class ModelCaller:
                 calls = (
                     f"calls to '{model[0]}', each for up to {self._limits.timeout:g} s (--timeout)"
                 )
-                self._environment.warn_always(f"retrying {calls}: {error.message}")
+                self._environment.listener.warn(f"retrying {calls}: {error.message}")
             await self._pause(delay)
             if self.is_halted():
                 raise CallFailed(error, attempts) from error
@@ -440,7 +433,7 @@ class ModelCaller:
             words = f"the next call may cost up to {money(reserved)}, and {rest}"
             if not self._warned_of_budget:
                 self._warned_of_budget = True
-                self._environment.warn(words)
+                self._environment.listener.note(words)
             raise CallFailed(ProviderError(OVER_BUDGET, words), attempts) from None
         if self.is_halted():
             self.budget.settle(reserved, 0.0)
@@ -470,7 +463,7 @@ class ModelCaller:
                 known = endpoint.price.covers(reply.usage)
                 cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else reserved
             is_priced = endpoint.price is not None or reply.cost is not None
-            self._environment.spent(cost if is_priced else None, _tokens(reply))
+            self._environment.listener.spent(cost if is_priced else None, _tokens(reply))
             return reply
         finally:
             self.budget.settle(reserved, cost)

@@ -100,20 +100,6 @@ class Checkup:
         return self.reply is not None
 
     @property
-    def is_reachable(self) -> bool | None:
-        """Return whether a server responded; None if the model was not pinged."""
-        if not self.pinged:
-            return None
-        return self.answered or (self.error is not None and self.error.status is not None)
-
-    @property
-    def is_known(self) -> bool | None:
-        """Return whether the server has the model; None if that is not known."""
-        if self.answered:
-            return True
-        return False if self.error is not None and self.error.status == 404 else None
-
-    @property
     def level(self) -> str:
         """Return the worst of its problems: `ok`, `warn` or `fail`."""
         levels = {level for level, _, _ in self.problems}
@@ -122,6 +108,7 @@ class Checkup:
     def document(self) -> Json:
         """Return the findings as JSON."""
         reply, error = self.reply, self.error
+        status = error.status if error else None
         return {
             **self.facts,
             "model": self.model,
@@ -131,12 +118,12 @@ class Checkup:
             "keySet": self.key_set if self.key_variable else None,
             "keyOrigin": self.key_origin,
             "pinged": self.pinged,
-            "reachable": self.is_reachable,
-            "known": self.is_known,
+            "reachable": self.answered or status is not None if self.pinged else None,
+            "known": True if self.answered else False if status == 404 else None,
             "answered": self.answered,
             "latency": reply.latency if reply else None,
             "resolvedModel": reply.resolved_model if reply else None,
-            "status": error.status if error else None,
+            "status": status,
             "class": error.kind if error else None,
             "cost": self.cost,
             "problems": [
@@ -169,11 +156,9 @@ async def _examine(
     checkup.key_set = providers.environment.has(provider.key_variable or "")
     if missing := find_missing_key(provider, providers.environment):
         checkup.problems.append(("warn", missing.message, missing.hint))
-    checkup.problems += [("warn", message, hint) for message, hint in _doubts(checkup, model)]
-    place = len(checkup.problems)
     await _call(providers, reading, target, timeout, checkup)
     if checkup.facts["price"] is None and not model.costs and not checkup.reports_cost:
-        checkup.problems.insert(place, ("warn", *describe_unknown_price(model)))
+        checkup.problems.append(("warn", *describe_unknown_price(model)))
     return checkup
 
 
@@ -236,20 +221,6 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
             checkup.cost = checkup.reply.cost
         elif endpoint.price is not None:
             checkup.cost = endpoint.price.cost(checkup.reply.usage, checkup.reply.latency).usd
-
-
-def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:
-    """Return contradictions between the model file and litellm's table, and unknown prices."""
-    known = checkup.facts["knownCapabilities"] or {}
-    file = "look at 'capabilities' in the model file"
-    return [
-        (
-            f"declared {'with' if can else 'without'} {word}, but litellm's table says otherwise",
-            file,
-        )
-        for word, can in model.capabilities.items()
-        if word in known and known[word] != can
-    ]
 
 
 Level = Literal["ok", "warn", "fail"]

@@ -16,6 +16,7 @@ import pytest
 from evalstore.core import hashing
 from evalstore.core.clock import uptime
 from evalstore.core.errors import StoreError, StoreLockedError
+from evalstore.core.runs import ProgressListener
 from evalstore.core.values import (
     Case,
     CaseFile,
@@ -51,6 +52,19 @@ Act = Callable[[Request, int], "Reply | Coroutine[Any, Any, Reply]"]
 """From a request and how often it came to an answer; or raises."""
 
 GOOD = '{"pass": true, "feedback": "fine"}'
+
+
+class Listener(ProgressListener):
+    """Notes what it is told."""
+
+    def __init__(self, seen: list[tuple[str, int]], notes: list[str]) -> None:
+        self._seen, self._notes = seen, notes
+
+    def advance(self, kind: str, count: int) -> None:
+        self._seen.append((kind, count))
+
+    def note(self, message: str) -> None:
+        self._notes.append(message)
 
 
 class Acting:
@@ -247,8 +261,7 @@ class Lab:
             RunEnvironment(
                 now=lambda: next(self.clock),
                 nonce=lambda: f"{next(self.nonces):016x}",
-                progress=lambda event, count: self.seen.append((event, count)),
-                warn=self.warned.append,
+                listener=Listener(self.seen, self.warned),
                 sleep=sleep,
                 monotonic=lambda: self.time,
                 uptime=lambda: uptime() + self.suspended,

@@ -28,8 +28,9 @@ from evalstore.core.values import (
     ToolCall,
     ToolVersion,
 )
+from evalstore.runs.execution.candidates import build_request
 from evalstore.runs.execution.content_cache import ContentCache
-from evalstore.runs.execution.request_builder import JudgePrompt, build_request
+from evalstore.runs.execution.evaluators import JudgePrompt
 from evalstore.store import Store
 
 NONCE = "0123456789abcdef"

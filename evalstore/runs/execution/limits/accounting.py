@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
@@ -49,7 +50,7 @@ class Accounting:
             self.outcome.recorded += 1
         else:
             self.outcome.asked += 1
-            self._environment.progress("asked", 1)
+            self._environment.listener.advance("asked", 1)
         return id
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
@@ -68,47 +69,24 @@ class Accounting:
             self.outcome.costs[id] = evaluation.cost.usd
         self.outcome.judged += 1
         self.outcome.judged_by_checks += evaluation.evaluator == CHECKS
-        self._environment.judged(evaluation.verdict)
-        self._environment.progress("judged", 1)
+        self._environment.listener.judged(evaluation.verdict)
+        self._environment.listener.advance("judged", 1)
 
-    def add_failure(
-        self,
-        call: CallFailed,
-        *,
-        model: str,
-        question: str | None = None,
-        subject: str | None = None,
-        evaluation: str | None = None,
-        evaluator: str | None = None,
-    ) -> None:
+    def add_failure(self, call: CallFailed, *, model: str, **place: str) -> None:
         """Count a failure, and log it if a call was made at all.
 
-        A call that was not made because the run ended is not a failure.
+        `place` are fields of a `Failure`. A call that was not made because the run ended is not a
+        failure.
         """
         error = call.error
         if error.kind == OVER_BUDGET:
             self.outcome.over_budget = True
         if error.kind in (OVER_BUDGET, HALTED):
             return
-        self._count_failure(f"{model}: {error.message}")
-        self.outcome.permanent_failures += error.is_permanent
-        if not call.attempts:
-            return
-        self.writer.put_failure(
-            Failure(
-                question=question,
-                subject=subject,
-                evaluator=evaluator,
-                kind=error.kind,
-                message=error.message,
-                at=self._environment.now(),
-                nonce=self._environment.nonce(),
-                status=error.status,
-                attempts=call.attempts,
-                model=model,
-                evaluation=evaluation,
-            )
-        )
+        self._count_failure(f"{model}: {error.message}", is_permanent=error.is_permanent)
+        if call.attempts:
+            tried = {"status": error.status, "attempts": call.attempts, "model": model}
+            self._log(error.kind, error.message, **tried, **place)
 
     def add_checks_not_run(
         self, error: NotRunError, subject: str, evaluation: str, evaluator: str = CHECKS
@@ -117,25 +95,21 @@ class Accounting:
 
         Another run meets the same, unless something is installed or allowed.
         """
-        self.outcome.permanent_failures += 1
-        self._count_failure(str(error))
-        self.writer.put_failure(
-            Failure(
-                question=None,
-                subject=subject,
-                evaluation=evaluation,
-                evaluator=evaluator,
-                kind=NOT_RUN,
-                message=str(error),
-                at=self._environment.now(),
-                nonce=self._environment.nonce(),
-            )
-        )
+        self._count_failure(str(error), is_permanent=True)
+        place = {"subject": subject, "evaluation": evaluation, "evaluator": evaluator}
+        self._log(NOT_RUN, str(error), **place)
 
-    def _count_failure(self, message: str) -> None:
+    def _log(self, kind: str, message: str, **fields: Any) -> None:
+        at, nonce = self._environment.now(), self._environment.nonce()
+        place = {"question": None, "subject": None, "evaluator": None}
+        failure = Failure(kind=kind, message=message, at=at, nonce=nonce, **place | fields)
+        self.writer.put_failure(failure)
+
+    def _count_failure(self, message: str, *, is_permanent: bool) -> None:
+        self.outcome.permanent_failures += is_permanent
         self.outcome.failed += 1
         self.outcome.failures[message] = self.outcome.failures.get(message, 0) + 1
-        self._environment.progress("failed", 1)
+        self._environment.listener.advance("failed", 1)
 
     def add_cost(self, endpoint: Endpoint, reply: Reply) -> Cost | None:
         """Add the cost of a candidate's reply and return it; None if it is not known."""

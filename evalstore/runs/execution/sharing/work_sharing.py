@@ -78,19 +78,6 @@ class Claim:
     """The contents that the items need, by id, which are read together."""
 
 
-@dataclass
-class _PlanState:
-    """The state of the plan that is being carried out."""
-
-    plan: Plan
-    deferred: dict[str, Item] = field(default_factory=dict)
-    """The items that other runs work on, by key."""
-    is_reclaiming: bool = False
-    """Whether deferred items are being claimed again."""
-    delay: float = _FIRST_LOOK
-    """Seconds until the work of other runs is checked again."""
-
-
 class WorkSharing:
     """Divides the plans of a run with other runs on the same store."""
 
@@ -99,17 +86,17 @@ class WorkSharing:
     ) -> None:
         """`is_expected` tells that this is one of several runners of a run."""
         self.store = store
-        self._warn = environment.warn
+        self._warn = environment.listener.note
         self.leases = Leases(store, monotonic=environment.uptime, runner=environment.runner())
         self.runner = self.leases.runner.id
         self.is_expected = is_expected
         self._warned_of_sharing = is_expected
-        self.stopped = StoppedRunners(self.leases, environment.warn)
+        self._warned_of_stopped = False
         self.presence = RunnerPresence(self.leases, environment)
         self.repeats_failures = True
         """Whether this run tries what has failed for others; not if they carry out one run."""
         self._claim_lock = asyncio.Lock()
-        self._state = _PlanState(Plan())
+        self.open(Plan())
 
     def starting_place(self) -> float:
         """Return the part of a plan after which this run begins: 0 while it is alone."""
@@ -121,12 +108,18 @@ class WorkSharing:
 
     def open(self, plan: Plan) -> None:
         """Begin a plan, and forget the one before it."""
-        self._state = _PlanState(plan)
+        self._plan = plan
+        self._deferred: dict[str, Item] = {}
+        """The items that other runs work on, by key."""
+        self._is_reclaiming = False
+        """Whether deferred items are being claimed again."""
+        self._delay = _FIRST_LOOK
+        """Seconds until the work of other runs is checked again."""
 
     @property
     def is_waiting(self) -> bool:
         """Return whether other runs work on a part of the plan."""
-        return bool(self._state.deferred) or self._state.is_reclaiming
+        return bool(self._deferred) or self._is_reclaiming
 
     async def claim(self, items: Sequence[Item]) -> Claim:
         """Claim those of these items that no other run works on; the others are deferred."""
@@ -137,9 +130,9 @@ class WorkSharing:
             claimed = await run_short_transaction(
                 partial(self._claim, by_key), is_remote=self.store.is_remote
             )
-        self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
-        self.stopped.warn_of(self.leases.stopped.values())
-        counted = self._state.plan.sessions
+        self._deferred |= {key: by_key[key] for key in claimed.deferred}
+        self._warn_of_stopped(self.leases.stopped.values())
+        counted = self._plan.sessions
         for question, sessions in claimed.sessions.items():
             counted[question] = [*counted.get(question, ()), *sessions]
         self._add_votes(claimed.votes)
@@ -155,10 +148,10 @@ class WorkSharing:
 
     def _is_new(self, vote: Vote, known: Collection[Key]) -> bool:
         """Return whether a vote was made after the plan; `known` are keys."""
-        return not is_known(vote, known) and vote.id not in self._state.plan.passed_over
+        return not is_known(vote, known) and vote.id not in self._plan.passed_over
 
     def _add_votes(self, votes_by_subject: Mapping[str, Sequence[Vote]]) -> None:
-        counted = self._state.plan.votes
+        counted = self._plan.votes
         for subject, votes in votes_by_subject.items():
             known = keys_of(counted.get(subject, ()))
             new = [vote for vote in votes if not is_known(vote, known)]
@@ -182,7 +175,7 @@ class WorkSharing:
         new: dict[str, list[str]] = {}
         for ask in asks:
             question = ask.question_id
-            known = self._state.plan.newest.get(question, -1)
+            known = self._plan.newest.get(question, -1)
             ids = [
                 sample.id
                 for sample in stored.get(question, ())
@@ -212,7 +205,7 @@ class WorkSharing:
             subject = judgement.subject
             assert subject
             assert judgement.judge
-            known = keys_of(self._state.plan.votes.get(subject, ()))
+            known = keys_of(self._plan.votes.get(subject, ()))
             new = [
                 vote
                 for vote in stored.get(subject, ())
@@ -249,15 +242,31 @@ class WorkSharing:
                 partial(self.leases.claim, keys), is_remote=self.store.is_remote
             )
             held = {*keys} - granted - self.leases.stopped.keys()
-        self.stopped.warn_of(self.leases.stopped.values())
+        self._warn_of_stopped(self.leases.stopped.values())
         return granted, held
+
+    async def find_stopped(self, runners: Collection[str]) -> set[str]:
+        """Return those of these runners whose process is stopped for long, and warn of them."""
+        stopped = await run_in_thread(partial(self.leases.find_stopped, runners))
+        self._warn_of_stopped(stopped)
+        return {holder.id for holder in stopped}
+
+    def _warn_of_stopped(self, holders: Iterable[LeaseHolder]) -> None:
+        """Warn once of stopped runners, if there are any."""
+        processes = sorted({holder.pid for holder in holders})
+        if processes and not self._warned_of_stopped:
+            self._warned_of_stopped = True
+            self._warn(
+                f"another run on this store is stopped (process {processes[0]}): its part stays "
+                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
+            )
 
     async def until_others_may_be_done(self) -> None:
         """Wait until it is time to check the work of other runs again."""
         while True:
-            await asyncio.sleep(self._state.delay)
-            if self._state.deferred:
-                self._state.delay = min(1.5 * self._state.delay, _LONGEST_LOOK)
+            await asyncio.sleep(self._delay)
+            if self._deferred:
+                self._delay = min(1.5 * self._delay, _LONGEST_LOOK)
                 return
 
     def take_deferred(self) -> list[Item]:
@@ -267,46 +276,18 @@ class WorkSharing:
             processes = sorted(f"process {other.pid}" for other in self.leases.others.values())
             others = f" ({', '.join(processes)})" if processes else ""
             self._warn(f"another run on this store is doing part of this one{others}: it is shared")
-        self._state.is_reclaiming = True
-        items = list(self._state.deferred.values())
-        self._state.deferred.clear()
+        self._is_reclaiming = True
+        items = list(self._deferred.values())
+        self._deferred.clear()
         return items
 
     def end_reclaiming(self) -> None:
         """Note that all deferred items were queued, or deferred again."""
-        self._state.is_reclaiming = False
+        self._is_reclaiming = False
 
     def release_all(self, *, stays: bool = False) -> None:
         """Release all leases."""
         self.leases.leave(stays=stays)
-
-
-# --- finds runners whose process is stopped for long, and warns of them
-
-
-class StoppedRunners:
-    """Warns once of other runners on the store that are stopped."""
-
-    def __init__(self, leases: Leases, warn: Callable[[str], None]) -> None:
-        self._leases = leases
-        self._warn = warn
-        self._has_warned = False
-
-    async def find(self, runners: Collection[str]) -> set[str]:
-        """Return those of these runners that are stopped for long, and warn of them."""
-        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
-        self.warn_of(stopped)
-        return {holder.id for holder in stopped}
-
-    def warn_of(self, holders: Iterable[LeaseHolder]) -> None:
-        """Warn of stopped runners, if there are any."""
-        processes = sorted({holder.pid for holder in holders})
-        if processes and not self._has_warned:
-            self._has_warned = True
-            self._warn(
-                f"another run on this store is stopped (process {processes[0]}): its part stays "
-                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
-            )
 
 
 # --- shows other runs that this one is alive, and notices when it was silent for too long

@@ -239,22 +239,6 @@ def test_models_are_asked_side_by_side(
     assert server.most_at_once == 4
 
 
-def test_what_a_model_file_claims_against_the_table_is_a_warning(
-    project: Path, evalstore: Evalstore
-) -> None:
-    (project / "models/mini.yaml").write_text(
-        "id: mini\nprovider: openai\nproviderModelCode: gpt-4o-mini\n"
-        "capabilities: {input: {image: false, audio: true}, output: {tools: true}}\n"
-    )
-    ran = evalstore("doctor", "-m", "mini", "--no-ping")
-    assert ran.exit_code == 0
-    warned = [line for line in lines(ran.stdout) if line.startswith("warn")]
-    assert warned == [
-        "warn  model mini  OPENAI_API_KEY is not set",
-        "warn  model mini  declared without image, but litellm's table says otherwise",
-    ]
-
-
 def test_a_price_nobody_knows_is_a_warning(
     project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.comparison.statistics import wilson
 from evalstore.core.errors import INCOMPLETE, INTERRUPTED, NO, OK, STOPPED
-from evalstore.runs.gate import decide
+from evalstore.runs.run import decide
 from tests.interfaces.cli.conftest import Echo, Evalstore
 
 CHECKED = "# 👤\n\nSay yes\n\n---\n\n~~~checks\n- contains: Say\n~~~\n"
