@@ -22,7 +22,7 @@ from evalstore.core.runs import (
     restore_run,
     restore_sources,
 )
-from evalstore.store.contents import SHAPES, make_validator
+from evalstore.store.contents import validator_of
 
 SNAPSHOT, RESULTS, MODEL, EVALUATOR = ("1" * 32, "2" * 32, "3" * 32, "4" * 32)
 VERDICTS = {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 2}
@@ -100,18 +100,18 @@ def test_the_digests_of_a_run_are_read_as_they_were_written() -> None:
     digests = {"tests/a.md": {"test": "0123456789ab", "dataset:tests/a.csv": "ba9876543210"}}
     for sources in (RunSources(digests), RunSources({}, is_cut=True)):
         content = describe_sources(sources)
-        assert make_validator(SHAPES["sources"]).isinstance_python(content)
+        assert validator_of("sources").isinstance_python(content)
         assert restore_sources(content) == sources
     id, _ = hashing.identify(describe_sources(RunSources(digests)))
     content = describe_run(replace(PLAIN, sources=id))
-    assert make_validator(SHAPES["run"]).isinstance_python(content)
+    assert validator_of("run").isinstance_python(content)
     assert restore_run("", content).sources == id
     assert RunSources(digests).of("tests/b.md") == {}
     assert RunSources(digests, is_cut=True).of("tests/b.md") is None
 
 
 def test_every_field_of_a_stored_run_is_known() -> None:
-    validator = make_validator(SHAPES["run"])
+    validator = validator_of("run")
     assert validator.isinstance_python(STORED)
     required = {
         name
@@ -155,7 +155,7 @@ def test_no_other_module_knows_how_a_run_is_stored() -> None:
     ],
 )
 def test_a_run_with_a_field_of_another_type_is_not_one(name: str, value: Any) -> None:
-    validator = make_validator(SHAPES["run"])
+    validator = validator_of("run")
     content = describe_run(WHOLE)
     assert validator.isinstance_python(content)
     assert not validator.isinstance_python({**content, name: value})

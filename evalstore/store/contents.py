@@ -329,11 +329,6 @@ SHAPES: dict[str, Shape] = {
 """The schema of each kind."""
 
 
-def make_validator(schema: Shape) -> SchemaValidator:
-    """Return a validator for a schema."""
-    return SchemaValidator(schema, _STRICT)
-
-
 _SCHEMES = {"cases": SCHEME, "results": SCHEME}
 """The newest scheme of a kind, if it is not the one of all others."""
 _ALWAYS = frozenset({"kind", "scheme"})
@@ -550,7 +545,7 @@ def decode_content(
     stored_kind = content.get("kind") if content.__class__ is dict else None
     if stored_kind != kind if kind else stored_kind not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
-    validator = _validator_of(stored_kind)
+    validator = validator_of(stored_kind)
     if not validator.isinstance_python(content):
         raise _wrong_shape(table, id, validator, content)
     if "parts" in content and (problem := find_excess(content)):
@@ -587,8 +582,9 @@ _read = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 @cache
-def _validator_of(kind: str) -> Any:
-    return make_validator(SHAPES[kind])
+def validator_of(kind: str) -> SchemaValidator:
+    """Return the validator of the contents of a kind."""
+    return SchemaValidator(SHAPES[kind], _STRICT)
 
 
 def _wrong_shape(table: str, id: str, validator: Any, content: Json) -> StoreError:

@@ -123,7 +123,7 @@ class Database:
     def _select(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query."""
         with self._reading() as connection:
-            return connection.execute(query, parameters).fetchall()
+            return list(connection.execute(query, parameters))
 
     def _select_each(
         self,

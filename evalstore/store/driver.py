@@ -132,23 +132,6 @@ class Growth(Protocol):
         """Return the condition for the rows that were added since, and its parameters."""
 
 
-class ResultRows(Protocol):
-    """The result of a statement."""
-
-    @property
-    def rowcount(self) -> int:
-        """Return how many rows were changed."""
-
-    def fetchone(self) -> Any:
-        """Return the next row; None when there is none left."""
-
-    def fetchall(self) -> list[Any]:
-        """Return all rows that are left."""
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the rows that are left."""
-
-
 class Connection(Protocol):
     """A connection, which one thread uses at a time."""
 
@@ -159,8 +142,8 @@ class Connection(Protocol):
     def dialect(self) -> Dialect:
         """Return the expressions of its database."""
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> ResultRows:
-        """Execute a statement; its result may be held in memory."""
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Any:
+        """Execute a statement, and return its cursor; the rows may be held in memory."""
 
     def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
         """Execute a statement that changes rows and ends with `IN`, for these values.

@@ -11,7 +11,7 @@ from evalstore.core import batches, deserialize, hashing
 from evalstore.core.deserialize import restore_failure
 from evalstore.core.results import ComparedSession, Evaluation, Failure, Sample, Session
 from evalstore.core.runs import Run, describe_run, restore_run
-from evalstore.core.values import Json, ToolCall
+from evalstore.core.values import Json
 from evalstore.store.contents import (
     as_bytes,
     as_count,
@@ -121,7 +121,8 @@ class FailureQueries(Database):
         failures: dict[str, Failure] = {}
         rows = self._select_each(statement, questions, "ORDER BY at, id")
         for question, id, at, text in rows:
-            failures[as_digits(question)] = _decoded(id, text, at)
+            as_time(at, "failures", as_digits(id))
+            failures[as_digits(question)] = _logged(id, text).failure
         return failures
 
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
@@ -151,12 +152,6 @@ def _logged(id: Any, text: Any) -> LoggedFailure:
     return LoggedFailure(digits, restore_failure(decode_content("failures", digits, text)))
 
 
-def _decoded(id: Any, text: Any, at: object) -> Failure:
-    """Return the failure of a row; raises `StoreError` when its column `at` is not a time."""
-    as_time(at, "failures", as_digits(id))
-    return _logged(id, text).failure
-
-
 def describe_failures(failures: Iterable[Failure]) -> dict[str, str]:
     """Return the contents of failures by id."""
     return dict(hashing.identify(hashing.describe_failure(failure)) for failure in failures)
@@ -170,15 +165,6 @@ class Label(NamedTuple):
     id: str
     person: str
     evaluation: Evaluation
-
-
-class StoredAnswer(NamedTuple):
-    """What is shown of the last turn of a session."""
-
-    text: str | None
-    tool_calls: tuple[ToolCall, ...]
-    finish_reason: str | None
-    refusal: str | None
 
 
 class LeaseChange(NamedTuple):
@@ -291,10 +277,6 @@ class SessionQueries(NodeQueries):
             for id, content in self._decode(SESSIONS, ids)
         }
 
-    def find_answers(self, ids: Iterable[str]) -> dict[str, StoredAnswer]:
-        """Return the last turns of sessions by id; those the store does not have are left out."""
-        return {id: _answer(content) for id, content in self._decode(SESSIONS, ids)}
-
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
@@ -346,13 +328,3 @@ class SessionQueries(NodeQueries):
             for name in (SESSIONS.name, EVALUATIONS.name)
         }
         return max(as_time(time or 0, name) for name, time in times.items())
-
-
-def _answer(content: Json) -> StoredAnswer:
-    turn = content["turns"][-1]
-    return StoredAnswer(
-        turn.get("text"),
-        deserialize.restore_calls(turn),
-        turn.get("finishReason"),
-        turn.get("refusal"),
-    )

@@ -17,11 +17,10 @@ from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.records import StoredRecord, check_record
 from evalstore.store.rows.row_tables import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
-from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
+from evalstore.store.rows.writer import build_rows, fill, iterate_contents
 from evalstore.store.schema.table_definitions import (
     EVENTS,
     RUN_SHARES,
-    RUNNER_ACCOUNTS,
     RUNNERS,
     SHARED_RUNS,
     TABLES,
@@ -36,6 +35,7 @@ _REMOVABLE = {
     for kind in ("judgement", "cases", "results", "tree", "sources", "run")
 }
 """The tables of what a repair removes, by kind: a run makes it again from what is left."""
+_IN_PROGRESS = (SHARED_RUNS.name, RUN_SHARES.name, RUNNERS.name)
 _LONGEST = 500
 """The most characters of an id and a message: damaged values can be long."""
 
@@ -52,7 +52,11 @@ class Damage(NamedTuple):
 def check_store(store: Store) -> tuple[int, list[Damage]]:
     """Return the number of checked rows, and all problems."""
     check = Check(store)
-    return check.checked, [Damage(*map(_printable, damage)) for damage in check.damages]
+    return check.checked, [
+        # A damaged text may have bytes that are not UTF-8.
+        Damage(*(text[:_LONGEST].encode("utf-8", "backslashreplace").decode() for text in damage))
+        for damage in check.damages
+    ]
 
 
 def repair_store(store: Store) -> Mapping[str, int]:
@@ -78,7 +82,9 @@ def repair_store(store: Store) -> Mapping[str, int]:
                 connection.change_in(statement, all_as_bytes(some))
 
         if removed or check.damages:
-            rewrite_rows(connection)
+            for name in ROW_TABLES:
+                connection.execute(f"DELETE FROM {name}")
+            fill(connection)
 
     store.write(delete)
     counts = Counter[str]()
@@ -95,7 +101,10 @@ def _read_all(check: Check, store: Store) -> None:
         check.is_whole = not check.damages
         for table, row in store.iterate():
             check.row(table, row)
-        check.damages += _check_runs_in_progress(store)
+        if not any(extra.table in _IN_PROGRESS or extra.missing for extra in store.foreign):
+            for run in store.find_shared_runs():
+                if run.error:
+                    check.damages.append(Damage("run in progress", run.id, str(run.error)))
     except StoreUnreachableError:
         raise
     except StoreError as error:  # reading ends here; earlier problems are kept
@@ -108,23 +117,6 @@ def _read_all(check: Check, store: Store) -> None:
     if not check.damages:  # rows follow from contents
         with store.snapshot() as connection:
             check.damages += [Damage(*wrong) for wrong in find_wrong_rows(connection)]
-
-
-def _check_runs_in_progress(store: Store) -> Iterator[Damage]:
-    """Yield the runs in progress, and their runners, that cannot be read."""
-    tables = {SHARED_RUNS.name, RUN_SHARES.name, RUNNER_ACCOUNTS.name, RUNNERS.name}
-    if any(extra.table in tables or extra.missing for extra in store.foreign):
-        return
-    for run in store.find_shared_runs():
-        if run.error:
-            yield Damage("run in progress", run.id, str(run.error))
-    for runner in store.find_unreadable_accounts():
-        yield Damage("runner", runner, "its accounts cannot be read")
-
-
-def _printable(text: str) -> str:
-    """Return a text that can be printed: a damaged one may have bytes that are not UTF-8."""
-    return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 class Check:
@@ -244,13 +236,6 @@ def find_wrong_rows(connection: Connection) -> Iterator[tuple[str, str, str]]:
                 yield table.name, "", f"{count} of its rows have no content"
 
 
-def rewrite_rows(connection: Connection) -> None:
-    """Delete all rows and write them again, in the transaction of the connection."""
-    for name in ROW_TABLES:
-        connection.execute(f"DELETE FROM {name}")
-    fill(connection)
-
-
 def _compare(
     connection: Connection, tables: Iterable[TableColumns], contents: list[tuple[bytes, Json]]
 ) -> set[bytes]:
@@ -262,7 +247,10 @@ def _compare(
         owners = {row[place] for row in expected}
         if table not in OF_KINDS:
             owners.update(id for id, _ in contents)
-        stored = set(_stored(connection, table, owners))
+        query = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE {_owner_of(table)} IN"
+        stored = {
+            tuple(row) for some in in_batches(owners) for row in connection.select_in(query, some)
+        }
         wrong.update(row[place] for row in expected ^ stored)
     return wrong
 
@@ -270,14 +258,6 @@ def _compare(
 def _owner_of(table: TableColumns) -> str:
     """Return the column with the id of the content that a row follows from."""
     return "leaf" if table is CASE_NAMES else next(iter(table.columns))
-
-
-def _stored(connection: Connection, table: TableColumns, owners: Iterable[bytes]) -> Iterator[Row]:
-    """Yield the rows of some contents, or kinds of cases."""
-    columns = ", ".join(table.columns)
-    statement = f"SELECT {columns} FROM {table.name} WHERE {_owner_of(table)} IN"
-    for some in in_batches(owners):
-        yield from map(tuple, connection.select_in(statement, some))
 
 
 def _count_others(connection: Connection, table: TableColumns, source: str) -> int:

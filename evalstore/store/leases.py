@@ -251,7 +251,7 @@ class Leases:
     def _beat(self, connection: Connection) -> bool:
         self.runner = self.runner._replace(beat=self.runner.beat + 1)
         values = (self.runner.beat, as_bytes(self.runner.id))
-        is_known = (
+        is_known: bool = (
             connection.execute("UPDATE runners SET beat = ? WHERE id = ?", values).rowcount > 0
         )
         if not is_known:
@@ -353,7 +353,8 @@ def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> N
 def _delete_silent(connection: Connection, runner: LeaseHolder) -> bool:
     """Delete a runner unless its beat has changed; returns whether it is deleted."""
     statement = "DELETE FROM runners WHERE id = ? AND beat = ?"
-    return connection.execute(statement, (as_bytes(runner.id), runner.beat)).rowcount > 0
+    deleted: int = connection.execute(statement, (as_bytes(runner.id), runner.beat)).rowcount
+    return deleted > 0
 
 
 def release_items(connection: Connection, runner: str) -> None:

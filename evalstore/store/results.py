@@ -71,7 +71,7 @@ def restore_cell(path: str, case: Case, cell: Json) -> Result:
         test=case.tests[0],
         conversations=conversations_of(case.tests),
         evaluation=case.evaluation,
-        verdict=verdict_of(cell),
+        verdict=_VERDICTS.get(cell.get("verdict")),
         score=cell.get("score"),
         sessions=tuple(cell.get("sessions", ())),
         evaluations=tuple(cell.get("evaluations", ())),
@@ -246,33 +246,16 @@ def read_cells(
         if has_parts(contents[node]):
             raise damaged("nodes", node, "its level does not match its parent")
     files = store.load_case_files({contents[node]["cases"] for _, node in places})
-    return [
-        [
-            (restore_cell(path, case, cell), case)
-            for cell in contents[node]["cells"]
-            for case in (case_of(cell, files[contents[node]["cases"]].cases),)
-        ]
-        for path, node in places
-    ]
-
-
-def verdict_of(cell: Json) -> Verdict | None:
-    """Return the verdict of a stored cell."""
-    return _VERDICTS.get(cell.get("verdict"))
-
-
-def place_of(cell: Json) -> tuple[int, int, str]:
-    """Return the numbers of the case and the system prompt of a stored cell, and its candidate."""
-    return cell["case"], cell.get("prompt", 0), cell["model"]
-
-
-def case_of(cell: Json, cases: Sequence[Case]) -> Case:
-    """Return the case of a cell of a result tree; raises `StoreError` when there is none."""
-    number = cell["case"]
-    if number >= len(cases) or cell.get("prompt", 0) >= len(cases[number].prompts):
-        raise damaged("nodes", "", "a result in it belongs to no case")
-    case: Case = cases[number]
-    return case
+    found: list[Cells] = []
+    for path, node in places:
+        cases = files[contents[node]["cases"]].cases
+        found.append([])
+        for cell in contents[node]["cells"]:
+            case = cases[cell["case"]] if cell["case"] < len(cases) else None
+            if case is None or cell.get("prompt", 0) >= len(case.prompts):
+                raise damaged("nodes", "", "a result in it belongs to no case")
+            found[-1].append((restore_cell(path, case, cell), case))
+    return found
 
 
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
@@ -328,7 +311,7 @@ def load_whole(store: Store, id: str, content: Json) -> Json:
 
 
 _MOST_KEPT = 10_000
-"""About how many results stay in memory."""
+"""The results that stay in memory, besides those that were read last."""
 
 
 class RowCells(NamedTuple):
@@ -355,9 +338,7 @@ class RowResults:
         self._leaves: dict[str, _Leaf | None] = {}
         """The leaves that were looked into; None for one without parts."""
         self._decoded: dict[tuple[str, str], Cells] = {}
-        """The results of nodes by path and node, those used last at the end."""
-        self._count = 0
-        """How many these are."""
+        """The results of nodes, by path and node."""
 
     def find(
         self, entries: Mapping[str, str], names: Mapping[str, Collection[str]]
@@ -392,26 +373,15 @@ class RowResults:
             counts = self._store.count_by_candidate(node.id for node in nodes)
             self._leaves[leaf] = _Leaf(nodes, sum(each.total() for each in counts.values()))
 
-    def _decode(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Cells]:
-        """Return the results in these nodes, each given with the path of its file."""
-        known = self._take(places)
-        for some in in_small_batches([place for place in places if place not in known]):
-            known |= zip(some, read_cells(self._store, some), strict=True)
-        self._keep(known)
-        return known
-
-    def _take(self, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Cells]:
-        """Return the results of those nodes that are in memory, and take them out of it."""
-        taken = {place: self._decoded.pop(place) for place in places if place in self._decoded}
-        self._count -= sum(map(len, taken.values()))
-        return taken
-
-    def _keep(self, decoded: Mapping[tuple[str, str], Cells]) -> None:
-        """Keep the results of nodes, and forget those used longest ago; the last one stays."""
-        self._decoded.update(decoded)
-        self._count += sum(map(len, decoded.values()))
-        while self._count > _MOST_KEPT and len(self._decoded) > 1:
-            self._count -= len(self._decoded.pop(next(iter(self._decoded))))
+    def _decode(self, places: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Cells]:
+        """Return the results in these nodes, and others, each given with the path of its file."""
+        if sum(map(len, self._decoded.values())) > _MOST_KEPT:
+            kept = {place: self._decoded[place] for place in places if place in self._decoded}
+            self._decoded = kept
+        fresh = [place for place in places if place not in self._decoded]
+        for some in in_small_batches(fresh):
+            self._decoded |= zip(some, read_cells(self._store, some), strict=True)
+        return self._decoded
 
 
 def results_of(

@@ -110,7 +110,7 @@ def read_counts(text: Any) -> dict[str, Json]:
 def read_accounts(text: Any) -> list[str] | None:
     """Return the accounts of a runner; None if they cannot be read."""
     try:
-        return list(_read(_ACCOUNTS, text, ""))
+        return list(_read(_ACCOUNTS, as_text(text), ""))
     except UnreadableError:
         return None
 

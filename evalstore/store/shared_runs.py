@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from evalstore.core.runs import Run, describe_run
 from evalstore.core.values import Json
 from evalstore.store.contents import as_any_digits, as_bytes
 from evalstore.store.database import Database, ensure
-from evalstore.store.driver import Connection, Dialect
+from evalstore.store.driver import Connection
 from evalstore.store.leases import has_process, remove_runner
 from evalstore.store.records import make_rows
 from evalstore.store.run_documents import (
@@ -25,7 +25,6 @@ from evalstore.store.run_documents import (
     explain,
     is_amount,
     is_time,
-    read_accounts,
     read_counts,
     read_description,
     require_amounts,
@@ -50,6 +49,33 @@ ABANDONED_SECONDS = 600.0
 That is longer than a server is waited for, and than a large run is planned again at its end."""
 
 
+class RunShare(NamedTuple):
+    """What one runner has done of a run."""
+
+    runner: str
+    reserved: float
+    """The most that its calls in flight may cost, in USD."""
+    spent: float
+    """USD"""
+    counts: Json
+    """What it has asked and judged; empty if that cannot be read."""
+    text: str
+    """The same as it is stored."""
+    is_registered: bool
+    """Whether the store still knows the runner; one that has ended or died is removed."""
+    has_process: bool | None
+    """Whether its process is on this machine; None if it may be on another one."""
+    is_own: bool
+    """Whether this process is the runner."""
+    problem: str
+    """Why it cannot be read; empty if it can."""
+
+    @property
+    def is_readable(self) -> bool:
+        """Return whether what it has noted can be read."""
+        return not self.problem
+
+
 class SharedRun(NamedTuple):
     """A run in progress."""
 
@@ -64,12 +90,15 @@ class SharedRun(NamedTuple):
     """Seconds since one of its runners was last heard of, by the clock of the database."""
     has_process: bool | None
     """Whether the process of a runner is on this machine; None if some may be on others."""
-    counts: Mapping[str, str]
-    """What each runner has noted, by its id, as it is stored."""
-    is_own: bool | None
-    """Whether this process carries it out; None as long as no runner has noted anything."""
+    shares: Sequence[RunShare]
+    """In no order."""
     error: StoreError | None = None
     """Why it cannot be read, with its name; None if it can."""
+
+    @property
+    def is_own(self) -> bool | None:
+        """Return whether this process carries it out; None as long as nobody has noted anything."""
+        return any(share.is_own for share in self.shares) if self.shares else None
 
     @property
     def is_silent(self) -> bool:
@@ -85,22 +114,6 @@ class SharedRun(NamedTuple):
         if self.has_process is None:
             return self.silence >= seconds
         return not self.has_process
-
-
-class RunShare(NamedTuple):
-    """What one runner has done of a run."""
-
-    runner: str
-    reserved: float
-    """The most that its calls in flight may cost, in USD."""
-    spent: float
-    """USD"""
-    counts: Json
-    """What it has asked and judged; empty if that cannot be read."""
-    is_registered: bool
-    """Whether the store still knows the runner; one that has ended or died is removed."""
-    is_readable: bool = True
-    """Whether what it has noted can be read."""
 
 
 class ShareState(NamedTuple):
@@ -152,18 +165,8 @@ class SharedRunQueries(Database):
 
     def find_shares(self, run: str) -> list[RunShare]:
         """Return what each runner has done of a run, in no order."""
-        query = (
-            f"SELECT {_share_columns(self.dialect)}, runners.id IS NOT NULL FROM run_shares "
-            "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
-        )
-        return [_describe_share(*row) for row in self._select(query, (as_bytes(run),))]
-
-    def find_unreadable_accounts(self) -> list[str]:
-        """Return the ids of the runners whose accounts cannot be read."""
-        id, accounts = map(self.dialect.as_stored, ("id", "accounts"))
-        query = f"SELECT {id}, {accounts} FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
-        rows = self._select(query)
-        return [as_any_digits(id) for id, accounts in rows if read_accounts(accounts) is None]
+        with self._reading() as connection:
+            return _find_shares(connection, as_bytes(run))
 
     def write_share(
         self,
@@ -254,7 +257,7 @@ class SharedRunQueries(Database):
             query = f"SELECT {columns} FROM {RUN_SHARES.name} WHERE run = ? {lock}"
             noted = connection.execute(query, (key,)).fetchall()
             counts = {as_any_digits(id): as_text(text) for id, text in noted}
-            if counts != seen.counts:
+            if counts != {share.runner: share.text for share in seen.shares}:
                 return False
             for runner in counts:
                 remove_runner(connection, runner)
@@ -277,37 +280,20 @@ def _describe(
     text, is_started = as_text(text), is_time(started)
     if not is_started:
         started = now
-    process_columns = ", ".join(map(connection.dialect.as_stored, ("place", "pid", "born")))
-    query = (
-        f"SELECT {_share_columns(connection.dialect)}, {process_columns} FROM {RUN_SHARES.name} "
-        f"LEFT JOIN {RUNNERS.name} ON {RUNNERS.name}.id = {RUN_SHARES.name}.id WHERE run = ?"
-    )
-    noted, texts, problems = started, {}, []
-    processes: list[bool | None] = []
-    is_own = False
-    for runner, reserved, spent, counts, *process in connection.execute(
-        query, (as_bytes(id),)
-    ).fetchall():
-        texts[as_any_digits(runner)] = counts = as_text(counts)
-        share: Json = {}
-        try:
-            share = read_counts(counts)
-            require_amounts(reserved, spent)
-        except UnreadableError as error:
-            problems.append(str(error))
-        heard = share.get(NOTED, started)
-        noted = max(noted, heard)
-        place, pid, born = map(as_text, process)
-        is_here = has_process(place, pid, born) if place is not None else None
-        is_own |= bool(is_here) and pid == os.getpid()
-        # One that is silent for so long does not come back, or notices that it is too late.
-        is_lost = is_here is None and now - heard >= 1e6 * ABANDONED_SECONDS
-        processes.append(False if is_lost or share.get(LEFT) else is_here)
-    known: bool | None = None
-    if True in processes:
-        known = True
-    elif processes and None not in processes:
-        known = False
+    shares = _find_shares(connection, as_bytes(id))
+    heard = [share.counts.get(NOTED, started) for share in shares]
+    # One that is silent for so long does not come back, or notices that it is too late.
+    processes = [
+        False
+        if share.counts.get(LEFT)
+        or (share.has_process is None and now - noted >= 1e6 * ABANDONED_SECONDS)
+        else share.has_process
+        for share, noted in zip(shares, heard, strict=True)
+    ]
+    known: bool | None = True in processes
+    if not known and (None in processes or not processes):
+        known = None
+    problems = [share.problem for share in shares if share.problem]
     description: Json = {}
     try:
         description = read_description(text)
@@ -318,25 +304,31 @@ def _describe(
     except UnreadableError as wrong:
         problems.insert(0, str(wrong))
     unreadable = explain(id, problems[0], text) if problems else None
-    elapsed, silence = (max(now - time, 0) / 1e6 for time in (started, noted))
-    state = (silence, known, texts, is_own if texts else None)
-    return SharedRun(id, description, elapsed, limit, *state, unreadable)
+    elapsed, silence = (max(now - time, 0) / 1e6 for time in (started, max([started, *heard])))
+    return SharedRun(id, description, elapsed, limit, silence, known, shares, unreadable)
 
 
-def _share_columns(sql: Dialect) -> str:
-    columns = (f"{RUN_SHARES.name}.id", "reserved", "spent", "counts")
-    return ", ".join(map(sql.as_stored, columns))
-
-
-def _describe_share(
-    id: Any, reserved: float, spent: float, text: Any, is_registered: int
-) -> RunShare:
-    """Return what a runner has done."""
-    runner, is_known = as_any_digits(id), bool(is_registered)
-    try:
-        return RunShare(runner, reserved, spent, read_counts(as_text(text)), is_known)
-    except UnreadableError:
-        return RunShare(runner, reserved, spent, {}, is_known, is_readable=False)
+def _find_shares(connection: Connection, run: bytes | None) -> list[RunShare]:
+    names = (f"{RUN_SHARES.name}.id", "reserved", "spent", "counts", "place", "pid", "born")
+    query = (
+        f"SELECT {', '.join(map(connection.dialect.as_stored, names))}, runners.id IS NOT NULL "
+        "FROM run_shares LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
+    )
+    shares = []
+    for row in connection.execute(query, (run,)).fetchall():
+        id, reserved, spent, text, *process, is_registered = row
+        place, pid, born = map(as_text, process)
+        is_here = has_process(place, pid, born) if place is not None else None
+        is_own = bool(is_here) and pid == os.getpid()
+        text, counts, problem = as_text(text), dict[str, Json](), ""
+        try:
+            counts = read_counts(text)
+            require_amounts(reserved, spent)
+        except UnreadableError as error:
+            problem = str(error)
+        state = (bool(is_registered), is_here, is_own, problem)
+        shares.append(RunShare(as_any_digits(id), reserved, spent, counts, text, *state))
+    return shares
 
 
 def _lower(stored: float | None, own: float | None) -> float | None:
@@ -368,7 +360,7 @@ def _remove(connection: Connection, id: str) -> bool:
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id IN ({leader})", key)
     connection.execute(f"DELETE FROM {RUN_SHARES.name} WHERE run = ?", key)
-    removed = connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount
+    removed: int = connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount
     if not connection.execute(f"SELECT id FROM {SHARED_RUNS.name} LIMIT 1").fetchall():
         connection.execute(f"DELETE FROM {WORK.name}")  # what a run that was stopped has left
     return removed > 0
@@ -396,20 +388,13 @@ class RunInProgress(NamedTuple):
     """The same of judgements, at most."""
 
 
-class RunsInProgress(NamedTuple):
-    """The runs in progress of a store."""
-
-    runs: tuple[RunInProgress, ...]
-    """Newest first."""
-    warnings: tuple[str, ...]
-    """About those that cannot be read."""
-
-
-def find_runs_in_progress(store: SharedRunQueries) -> RunsInProgress:
-    """Return the runs in progress that can be read, and warnings about the others."""
+def find_runs_in_progress(
+    store: SharedRunQueries,
+) -> tuple[tuple[RunInProgress, ...], tuple[str, ...]]:
+    """Return the runs in progress that can be read, newest first, and warnings about the others."""
     found = store.find_shared_runs()
-    return RunsInProgress(
-        tuple(_in_progress(store, run) for run in found if not run.error),
+    return (
+        tuple(_in_progress(run) for run in found if not run.error),
         tuple(describe_unreadable(run.error) for run in found if run.error),
     )
 
@@ -428,7 +413,7 @@ def find_runs_of_others(store: SharedRunQueries, *, is_running: bool) -> tuple[R
     left_out = (True, None) if is_running else (True,)
     runs = store.find_shared_runs()
     others = (run for run in runs if run.is_own not in left_out and not run.error)
-    return tuple(_in_progress(store, run) for run in others)
+    return tuple(_in_progress(run) for run in others)
 
 
 def load_run_in_progress(store: SharedRunQueries, id: str) -> tuple[RunInProgress, SharedRun]:
@@ -440,14 +425,14 @@ def load_run_in_progress(store: SharedRunQueries, id: str) -> tuple[RunInProgres
         if run.id == id:
             if run.error:
                 raise run.error
-            return _in_progress(store, run), run
+            return _in_progress(run), run
     raise RevisionError(
         f"run {id[:8]} has just ended", hint="'evalstore show' shows the newest run"
     )
 
 
-def _in_progress(store: SharedRunQueries, run: SharedRun) -> RunInProgress:
-    shares = store.find_shares(run.id)
+def _in_progress(run: SharedRun) -> RunInProgress:
+    shares = run.shares
     at_work = [share for share in shares if share.is_registered and not share.counts.get("ended")]
     planned = run.description.get("planned", {})
     return RunInProgress(

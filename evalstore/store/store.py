@@ -288,11 +288,11 @@ def _copy(path: Path, target: Path) -> None:
     mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"  # the latter makes no files
     uri = f"{path.absolute().as_uri()}?{mode}"
     timeout = _BUSY_MILLISECONDS / 1000
-    with (
-        _translated(path),
-        closing(sqlite3.connect(uri, timeout=timeout, uri=True)) as connection,
-    ):
-        copy_database(connection, target)
+    try:
+        with closing(sqlite3.connect(uri, timeout=timeout, uri=True)) as connection:
+            copy_database(connection, target)
+    except sqlite3.Error as error:
+        raise explain_database_error(error, str(path)) from error
 
 
 def _copy_file(path: Path, target: Path) -> None:
@@ -304,11 +304,3 @@ def _copy_file(path: Path, target: Path) -> None:
             f"the store '{path}' cannot be copied: {error.strerror or error}",
             hint="TMPDIR names a folder with more room",
         ) from error
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise explain_database_error(error, str(path)) from error

@@ -20,8 +20,8 @@ from evalstore.store.contents import (
     SHAPES,
     as_time,
     decode_content,
-    make_validator,
     require_number,
+    validator_of,
 )
 from evalstore.store.schema.table_definitions import EVENTS, TABLES, VERSIONS
 from tests.store.sessions import fill, run_content
@@ -132,10 +132,8 @@ def test_a_large_content_may_not_have_very_many_values() -> None:
 
 
 def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:
-    assert make_validator(SHAPES["evaluation"]).isinstance_python(
-        {"instructions": [{"answers": [[0, 0]]}]}
-    )
-    assert not make_validator(SHAPES["evaluation"]).isinstance_python(
+    assert validator_of("evaluation").isinstance_python({"instructions": [{"answers": [[0, 0]]}]})
+    assert not validator_of("evaluation").isinstance_python(
         {"instructions": [{"answers": [["0", 0]]}]}
     )
 

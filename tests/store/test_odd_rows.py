@@ -149,5 +149,8 @@ def test_a_process_that_is_not_there_is_not_found_by_an_empty_start() -> None:
 
 
 def test_accounts_that_are_no_text_are_those_of_nobody(file_store: Store) -> None:
+    execute(file_store, f"INSERT INTO runners VALUES (x'{A}', 'elsewhere', 1, 'x', 0)")
     execute(file_store, f"INSERT INTO runner_accounts VALUES (x'{A}', {NOT_UTF_8})")
-    assert file_store.find_unreadable_accounts() == [A]
+    leases = Leases(file_store)
+    leases.accounts = frozenset(["one"])
+    assert leases.count_sharers() == {"one": 1}

@@ -75,7 +75,6 @@ def store_all(store: Store, text: str) -> dict[str, Any]:
         "samples": store.find_samples([key]),
         "votes": store.find_votes([id]),
         "sessions": store.load_sessions([id]),
-        "answers": store.find_answers([id]),
         "feedback": find_feedback(store, [("pass", (judged[0], person[0]))]),
         "evaluations": store.load_evaluations([judged[0], person[0]]),
         "labels": store.find_labels(),

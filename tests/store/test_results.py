@@ -9,7 +9,7 @@ import pytest
 
 import evalstore
 from evalstore.core.values import Case, Verdict
-from evalstore.store.results import describe_cell, place_of, restore_cell
+from evalstore.store.results import describe_cell, restore_cell
 
 CASE = Case("row", "k" * 16, ("t" * 32,), "e" * 32, ("tag",), ("p" * 32, None))
 GROUP = Case("", "k" * 16, ("t" * 32, "u" * 32), None, (), (None,))
@@ -52,9 +52,3 @@ def test_only_the_store_knows_how_a_cell_is_stored() -> None:
         if by_key.search(path.read_text(encoding="utf-8"))
     }
     assert listed == {"store"}
-
-
-def test_a_stored_cell_that_names_no_prompt_is_of_the_first() -> None:
-    cell = {"case": 2, "model": "m"}
-    assert place_of(cell) == place_of({**cell, "prompt": 0})
-    assert place_of(cell) < place_of({**cell, "prompt": 1})

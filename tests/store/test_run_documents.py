@@ -164,5 +164,5 @@ def test_amounts_that_nobody_can_spend_are_refused(wrong: Any) -> None:
 
 @pytest.mark.parametrize("text", ["7", "{", "[[1]]", "[1]", "{}", "[" * 100_000, '"a"'])
 def test_accounts_are_a_list_of_texts(text: str) -> None:
-    assert read_accounts('["a"]') == ["a"]
+    assert read_accounts('["a"]') == read_accounts(b'["a"]') == ["a"]
     assert read_accounts(text) is None

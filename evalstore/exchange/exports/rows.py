@@ -39,7 +39,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
     started, store = iso(run.started), project.store
     prices = CostReader(store, prices=project.prices_by_version())
     for batch in in_small_batches(results):
-        answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
+        answers = store.find_sessions(cell.sessions[0] for cell, _ in batch if cell.sessions)
         judgements = store.find_judgements(
             (id for cell, _ in batch for id in cell.evaluations), feedback=True
         )
@@ -70,7 +70,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "verdict": cell.word,
                 "score": cell.score,
                 "feedback": feedback.get(cell.decision, ""),
-                "answer": None if answer is None else answer_text(answer),
+                "answer": None if answer is None else answer_text(answer.answer),
                 "attempts": cell.required_answers,
                 "answers": len(cell.sessions),
                 "judgements": len(cell.evaluations),

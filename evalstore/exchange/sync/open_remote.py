@@ -179,20 +179,16 @@ def open_other_store(location: Location, name: str, *, create: bool) -> Iterator
         )
     place = read_address(name) if is_url(name) else normal_path(location.directory, name)
     with open_store(location, create=create) as store:
-        if _is_same(place, store.path):
+        is_same = str(place) == store.path
+        if isinstance(place, Path) and not is_url(store.path):
+            is_same = place.exists() and place.samefile(store.path)
+        if is_same:
             raise EvalstoreError(f"'{place}' is the store of this workspace")
         with open_unchanged(place) as source:
             with source.snapshot_ids() as theirs:
                 for table in COPIED_TABLES:  # one that is missing is an error of this store
                     next(theirs.iterate_ids(table), None)
             yield OpenDatabase(STORE, place, source, store)
-
-
-def _is_same(place: StoreLocation, opened: str) -> bool:
-    """Return whether a place is that of an open store, which `opened` names."""
-    if isinstance(place, Path):
-        return not is_url(opened) and place.exists() and place.samefile(opened)
-    return str(place) == opened
 
 
 @contextmanager
@@ -313,20 +309,16 @@ def open_bundle(location: Location, file: str, *, create: bool = False) -> Itera
         open_store(location, create=create) as store,
         IndexCache.open(None, files.address) as cache,
     ):
-        _require_runs(store, file, files.description.presumes)
+        presumed = files.description.presumes
+        present = store.load_sizes(RUNS.name, presumed)
+        if missing := [id for id in presumed if id not in present]:
+            names = ", ".join(short(id) for id in missing[:_LISTED])
+            more = f" and {len(missing) - _LISTED:,} more" if len(missing) > _LISTED else ""
+            raise RemoteError(
+                f"the bundle '{file}' needs {plural(len(missing), 'earlier run')}: {names}{more}",
+                hint="pull these runs first, or make the bundle without --since",
+            )
         yield OpenRemote(BUNDLE, file, files, cache, store)
-
-
-def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
-    present = store.load_sizes(RUNS.name, ids)
-    missing = [id for id in ids if id not in present]
-    if missing:
-        names = ", ".join(short(id) for id in missing[:_LISTED])
-        more = f" and {len(missing) - _LISTED:,} more" if len(missing) > _LISTED else ""
-        raise RemoteError(
-            f"the bundle '{file}' needs {plural(len(missing), 'earlier run')}: {names}{more}",
-            hint="pull these runs first, or make the bundle without --since",
-        )
 
 
 def open_source(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.display import plural, short
@@ -34,7 +34,6 @@ from evalstore.remotes.packs import IndexHeader
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.upload import (
     Announce,
-    FoundSecret,
     IndexWriter,
     ReachedIds,
     SecretScan,
@@ -277,7 +276,15 @@ def _write(
         writer = IndexWriter(files, cache, header, listener, sign, announce)
         return push_records(opened.store, writer, missing, scan).bytes_sent
     except SecretsError as error:
-        raise _refusal(error.secrets, verb) from error
+        found = error.secrets
+        lines = [f"nothing was {verb}: {plural(len(found), 'row')} would reveal a key:"]
+        lines += [f"  {it.name} in {short(it.id)} ({it.table})" for it in found[:_LISTED]]
+        if len(found) > _LISTED:
+            lines.append(f"  and {len(found) - _LISTED:,} more")
+        shown = f"'evalstore show {short(found[0].id)}' prints it"
+        raise EvalstoreError(
+            "\n".join(lines), hint=f"{shown}; revoke it, then add --allow-keys"
+        ) from error
 
 
 def _write_to_database(
@@ -308,24 +315,6 @@ def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:
     for table, count in by_table.items():
         counts[COUNTED.get(table, "versions")] += count
     return counts
-
-
-def _refusal(secrets: Sequence[FoundSecret], verb: str) -> EvalstoreError:
-    lines = [
-        f"  {secret.name} in {short(secret.id)} ({secret.table})" for secret in secrets[:_LISTED]
-    ]
-    if len(secrets) > _LISTED:
-        lines.append(f"  and {len(secrets) - _LISTED:,} more")
-    rows = plural(len(secrets), "row")
-    return EvalstoreError(
-        "\n".join(
-            [
-                f"nothing was {verb}: {rows} would reveal a key:",
-                *lines,
-            ]
-        ),
-        hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke it, then add --allow-keys",
-    )
 
 
 # --- which rows a push copies
@@ -441,7 +430,9 @@ def find_shared_rows(
         for id, *fields, sessions in rows.iterate_fields(EVALUATIONS.name, names):
             told, judge = map(as_bytes, fields)
             is_shared = told in shared and judge not in touched
-            if is_shared and _read_ids(id, sessions) <= chosen:
+            if is_shared and sessions.__class__ is not str:
+                raise damaged(EVALUATIONS.name, id.hex(), "it belongs to no answer")
+            if is_shared and set(map(as_bytes, sessions.strip('[]"').split('","'))) <= chosen:
                 chosen.update((id, *filter(None, (told, judge))))
             else:
                 touched.add(id)
@@ -512,13 +503,6 @@ def _join(rows: Mapping[str, set[bytes]]) -> ReachedIds:
 
 def _references(content: Json) -> Iterator[bytes]:
     return map(bytes.fromhex, iterate_references(content["kind"], content))
-
-
-def _read_ids(id: bytes, text: Any) -> set[bytes | None]:
-    """Return the ids in a list of a judgement; raises `StoreError` for anything else."""
-    if text.__class__ is not str:
-        raise damaged(EVALUATIONS.name, id.hex(), "it belongs to no answer")
-    return set(map(as_bytes, text.strip('[]"').split('","')))
 
 
 def find_untagged_rows(

@@ -27,7 +27,7 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes import layout
 from evalstore.remotes.collect_garbage import Collected, collect_garbage
-from evalstore.remotes.index_cache import IndexCache, absolute_address
+from evalstore.remotes.index_cache import absolute_address
 from evalstore.remotes.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.records import CopyListener, count_by_table, find_missing
@@ -169,14 +169,26 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
         chosen, uncounted = _choose_readable(location, opened)
         to_push = find_missing_rows(opened, chosen)
         noted = read_excluded_tags(open_workspace(location), opened.name)
+        pushes: list[RemotePush] = []
+        if isinstance(opened, OpenRemote):
+            counting = opened.cache.list_pushes()
+            names = {push.name for push in counting}
+            size = opened.cache.count_bytes()
+            size += sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
+            every = sorted([*counting, *opened.cache.list_refused()], key=attrgetter("created"))
+            pushes += (
+                RemotePush(iso(it.created), it.writer, it.records, it.reason) for it in every
+            )
+        else:
+            size = inspect_database(read_database(opened.address)).size or 0
         return RemoteReport(
             opened.name,
             opened.address,
             count_kinds(counts),
-            _measure(opened),
+            size,
             count_kinds(count_by_table(to_pull)),
             count_kinds(count_by_table(to_push)),
-            _list_pushes(opened.cache) if isinstance(opened, OpenRemote) else (),
+            pushes,
             uncounted,
             count_excluded_runs(opened, chosen),
             [tag for tag in noted if tag not in opened.exclude_tags],
@@ -195,23 +207,6 @@ def _choose_readable(
         if error.exit_code != USAGE:
             raise
         return ChosenRows(), str(error)
-
-
-def _measure(opened: OpenRemote | OpenDatabase) -> int:
-    """Return how many bytes a remote has."""
-    if isinstance(opened, OpenDatabase):
-        return inspect_database(read_database(opened.address)).size or 0
-    names = {push.name for push in opened.cache.list_pushes()}
-    indexes = sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
-    return opened.cache.count_bytes() + indexes
-
-
-def _list_pushes(cache: IndexCache) -> list[RemotePush]:
-    """Return all pushes, oldest first."""
-    pushes = sorted([*cache.list_pushes(), *cache.list_refused()], key=attrgetter("created"))
-    return [
-        RemotePush(iso(push.created), push.writer, push.records, push.reason) for push in pushes
-    ]
 
 
 def read_remote(location: Location, name: str) -> None:

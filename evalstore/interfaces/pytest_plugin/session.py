@@ -448,7 +448,7 @@ def _list_cases(project: Project, plan: Plan, *, is_offline: bool) -> Iterator[C
     results = compute_results(plan, project.settings.verdict)
     shown = [result for result in results if result.word != "pass"]
     feedback = find_feedback(project.store, (as_result(result).decision for result in shown))
-    answers = project.store.find_answers(it.sessions[0] for it in shown if it.sessions)
+    answers = project.store.find_sessions(it.sessions[0] for it in shown if it.sessions)
     failed = failed_now(project, plan, results)
     busy = set(map(cell_key, busy_cells(plan) if plan.asks or plan.judgements else []))
     name_prompt = cache(partial(prompt_label, project))
@@ -468,7 +468,7 @@ def _list_cases(project: Project, plan: Plan, *, is_offline: bool) -> Iterator[C
             tags=cell.case.tags,
             word=word,
             feedback=feedback.get(as_result(result).decision, ""),
-            answer="" if answer is None else answer_text(answer),
+            answer="" if answer is None else answer_text(answer.answer),
             session=session,
             reason=reason,
             can_run=key in busy,

@@ -233,7 +233,7 @@ def test_one_that_goes_on_is_not_recorded_by_another(team: Team, held: Held) -> 
     with closing(Store.open(team.store)) as store:
         (seen,) = store.find_shared_runs()
         assert not seen.is_abandoned, "its process is here"
-        assert not store.record_abandoned_run(seen._replace(counts={}), None)
+        assert not store.record_abandoned_run(seen._replace(shares=()), None)
         assert [run.id for run in store.find_shared_runs()] == [shared]
     os.kill(process.pid, signal.SIGCONT)
     held.open()
