@@ -61,7 +61,7 @@ def as_message(turn: LveTurn) -> dict[str, Any]:
 
 @cases("prompt_file")
 def test_a_prompt_file_comes_to_its_messages(case: Case) -> None:
-    turns = read_prompt_file(case["input"]["text"]).turns
+    turns = read_prompt_file(case["input"]["text"])
     assert [as_message(turn) for turn in turns] == case["expected"]["messages"]
 
 
@@ -73,7 +73,7 @@ def test_an_invalid_prompt_file_is_reported(case: Case) -> None:
 
 @cases("fill_prompt")
 def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
-    params, turns = case["input"]["params"], read_prompt_list(case["input"]["messages"]).turns
+    params, turns = case["input"]["params"], read_prompt_list(case["input"]["messages"])
     names = names_of(params)
     values = {names[name]: value for name, value in params.items()}
     pieces = [parse(turn.content or "", params) for turn in turns]
@@ -134,7 +134,7 @@ def sent(content: str | list[dict[str, str]]) -> Any:
 
 @cases("conversation")
 def test_the_answers_of_a_conversation_have_their_names(case: Case) -> None:
-    names = turn_names(read_prompt_list(case["input"]["messages"]).turns)
+    names = turn_names(read_prompt_list(case["input"]["messages"]))
     answers = dict(zip(names, case["input"]["answers"], strict=True))
     response = case["expected"]["response"]
     assert answers == (response if isinstance(response, dict) else {names[0]: response})

@@ -28,12 +28,10 @@ from evalstore.exchange.importers.base import (
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_messages import (
-    TOOLS_AS_TEXT,
     RecordedConversation,
     finite,
     read_answer,
     read_conversation,
-    shows_tools,
     token_counts,
     write_conversations,
 )
@@ -63,18 +61,12 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 def _read_file(path: Path, imported: Imported) -> Iterator[RecordedConversation]:
     skipped = CountedReasons(str(path))
-    with_tools = CountedReasons(str(path))
     for evaluation, sample in _read_samples(path, imported.left):
-        place = f"sample {_id_of(sample)!r}"
         try:
             yield _read_sample(evaluation, sample)
         except NotTakenError as problem:
-            skipped.add(str(problem), place)
-        else:
-            if shows_tools(as_list(sample.get("messages"))):
-                with_tools.add(TOOLS_AS_TEXT, place)
+            skipped.add(str(problem), f"sample {_id_of(sample)!r}")
     imported.left += skipped.items()
-    imported.warnings += with_tools.items()
 
 
 def _read_samples(path: Path, left: list[SkippedItem]) -> Iterator[LogSample]:

@@ -23,11 +23,9 @@ from evalstore.exchange.importers.base import (
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_messages import (
-    TOOLS_AS_TEXT,
     RecordedConversation,
     read_answer,
     read_conversation,
-    shows_tools,
     token_counts,
     write_conversations,
 )
@@ -77,7 +75,6 @@ def _read_file(
     path: Path, spans: Iterable[dict[str, Any]], events: SpanEvents, imported: Imported
 ) -> Iterator[RecordedConversation]:
     skipped = CountedReasons(str(path))
-    with_tools = CountedReasons(str(path))
     for span in spans:
         id = span.get("spanId")
         is_named = isinstance(id, str) and id.isalnum()
@@ -92,16 +89,11 @@ def _read_file(
                 attributes |= event_attributes
         try:
             messages = _messages_of(attributes, own_events)
-            if messages is None:
-                continue
-            yield from _read_choices(span, attributes, messages)
+            if messages is not None:
+                yield from _read_choices(span, attributes, messages)
         except NotTakenError as problem:
             skipped.add(str(problem), place)
-        else:
-            if shows_tools(messages.inputs + messages.outputs):
-                with_tools.add(TOOLS_AS_TEXT, place)
     imported.left += skipped.items()
-    imported.warnings += with_tools.items()
 
 
 def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMessages | None:

@@ -47,9 +47,6 @@ _CALLS = ("tool_call", "tool_use", "server_tool_call")
 """Types of parts that are calls of tools."""
 
 
-TOOLS_AS_TEXT = "tool calls and their results are shown as text"
-
-
 def read_conversation(
     messages: Iterable[Json], attachments: Mapping[str, Any] | None = None
 ) -> list[dict[str, Json]]:
@@ -81,20 +78,6 @@ def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> 
         raise NotTakenError("the answer has no text")
     require(not calls or "".join(texts).strip(), "the answer is a tool call without text")
     return _checked("\n\n".join(texts))
-
-
-def shows_tools(messages: Iterable[Json]) -> bool:
-    """Return whether a conversation has calls of tools or their results."""
-    return any(
-        fields.get("role") in ("tool", "function") or _calls_tools(fields)
-        for fields in map(as_mapping, messages)
-    )
-
-
-def _calls_tools(fields: dict[str, Any]) -> bool:
-    content = fields.get("parts", fields.get("content"))
-    kinds = [as_mapping(part).get("type") for part in as_list(content)]
-    return bool(as_list(fields.get("tool_calls"))) or any(kind in _CALLS for kind in kinds)
 
 
 def _read_message(

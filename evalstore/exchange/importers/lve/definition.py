@@ -170,19 +170,14 @@ class LveTurn:
         return self.role == "assistant" and self.content is None
 
 
-@dataclass(frozen=True, slots=True)
-class LvePrompt:
-    """The messages of a prompt, and their unknown fields."""
-
-    turns: tuple[LveTurn, ...]
-    ignored: tuple[str, ...] = ()
+LvePrompt = tuple[LveTurn, ...]
 
 
 def read_single_message(text: str) -> LvePrompt:
     """Return a prompt of one user message; raises `NotTakenError` if it is empty."""
     require(text, "the prompt is empty")
     require(not _NOT_FILLED_IN.fullmatch(text), "the prompt has not been filled in")
-    return LvePrompt((LveTurn("user", text),))
+    return (LveTurn("user", text),)
 
 
 def read_prompt_file(text: str) -> LvePrompt:
@@ -237,10 +232,7 @@ def read_prompt_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
         except NotTakenError as problem:
             problem.line = number if on_lines else None
             raise
-    names = dict.fromkeys(
-        name for message in value for name in message if name not in _MESSAGE_FIELDS
-    )
-    return LvePrompt(tuple(turns), tuple(names))
+    return tuple(turns)
 
 
 def _turn(number: int, message: Json) -> LveTurn:
@@ -305,7 +297,7 @@ ReadFile = Callable[[str], str]
 class LveRun:
     """One of the conversations that are judged together."""
 
-    prompt: LvePrompt
+    turns: LvePrompt
     name: str | None = None
     repetitions: int = 1
 
@@ -351,22 +343,18 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
     checker = arguments.get("checker_name")
     if not isinstance(checker, str) or checker == _UNFILLED:
         raise NotTakenError("'checker_args' names no checker ('checker_name')")
-    runs = _runs(document, read_file)
     return LveTest(
         description=" ".join(document["description"].split()),
         model=document["model"],
         checker=checker,
         arguments={name: value for name, value in arguments.items() if name != "checker_name"},
         parameters=_parameters(document.get("prompt_parameters")),
-        runs=runs,
+        runs=_runs(document, read_file),
         joint=document.get("multi_run_prompt") is not None,
         tags=_tags(document.get("tags") or []),
         author=document["author"] if isinstance(document.get("author"), str) else "",
         model_arguments=_mapping(document, "default_model_args"),
-        ignored=(
-            *(f"'{name}'" for name in document if name not in _FIELDS),
-            *(f"'{name}' of a message" for run in runs for name in run.prompt.ignored),
-        ),
+        ignored=tuple(f"'{name}'" for name in document if name not in _FIELDS),
     )
 
 

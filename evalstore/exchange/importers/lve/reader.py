@@ -32,7 +32,6 @@ from evalstore.exchange.importers.lve.checkers import CheckerTest, translate_che
 from evalstore.exchange.importers.lve.definition import (
     LAST,
     LveTest,
-    fill,
     mentioned,
     name_of_turn,
     names_of,
@@ -230,29 +229,23 @@ class _Reader:
         """
         line.row, _ = split_arguments(line.arguments, definition.columns)
         try:
-            self._require_filling(definition, conversations, line.row)
+            for name in definition.columns:
+                require(name in line.row, f"the instance has no value for '{name}'")
+            for conversation in conversations:
+                for picture in (message.image for message in conversation.shown(line.row)):
+                    if picture is not None:
+                        check_picture(picture)
         except NotTakenError as problem:
-            line.fits = False
-            if not self.options.sessions or line.shown is None:
-                self.imported.skip(line.path, problem, line.number)
-                return False
-        return True
-
-    def _require_filling(
-        self, definition: LveTest, conversations: tuple[LveConversation, ...], row: Row
-    ) -> None:
-        """Raise `NotTakenError` unless the values fill all texts."""
-        for name in definition.columns:
-            require(name in row, f"the instance has no value for '{name}'")
-        for conversation in conversations:
-            try:
-                for pieces in (pieces for _, pieces in conversation.turns):
-                    fill(pieces, row)
-                pictures = conversation.pictures(row)
-            except (LookupError, TypeError, ValueError) as error:
-                raise NotTakenError(f"the values do not fill the prompt: {error}") from None
-            for address in pictures:
-                check_picture(address)
+            reason = str(problem)
+        except (LookupError, TypeError, ValueError) as error:
+            reason = f"the values do not fill the prompt: {error}"
+        else:
+            return True
+        line.fits = False
+        if self.options.sessions and line.shown is not None:
+            return True
+        self.imported.skip(line.path, reason, line.number)
+        return False
 
 
 # --- candidates for recorded answers: each model with the temperatures of its answers
@@ -282,29 +275,22 @@ def list_candidates(
 
     `default` is the workspace's default temperature; None: none is sent.
     """
-    candidates = [
-        _first(model, temperature_tags, default) for model, temperature_tags in models.items()
-    ]
-    for model, temperature_tags in models.items():
-        other_temperatures = {
-            number for tag_values in temperature_tags.values() for number in tag_values
-        } - {DEFAULT}
-        for temperature in sorted(other_temperatures):
-            tags = [
-                tag for tag, tag_values in temperature_tags.items() if temperature in tag_values
-            ]
-            candidates.append({"id": model, "requiredTags": tags, "temperature": temperature})
-    return candidates
-
-
-def _first(model: str, tags: TemperatureTags, default: float | None) -> dict[str, Json]:
-    """Return the candidate for tests that set a temperature or have answers at the default."""
-    entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
-    if prohibited := [tag for tag, tag_values in tags.items() if DEFAULT not in tag_values]:
-        entry["prohibitedTags"] = prohibited
-    if default != DEFAULT:
-        entry["temperature"] = DEFAULT
-    return entry
+    firsts: list[dict[str, Json]] = []
+    others: list[dict[str, Json]] = []
+    for model, tags in models.items():
+        # The first is for tests that set a temperature or have answers at the default.
+        first: dict[str, Json] = {"id": model, "requiredTags": [model]}
+        if prohibited := [tag for tag, values in tags.items() if DEFAULT not in values]:
+            first["prohibitedTags"] = prohibited
+        if default != DEFAULT:
+            first["temperature"] = DEFAULT
+        firsts.append(first)
+        for temperature in sorted({number for values in tags.values() for number in values}):
+            required = [tag for tag, values in tags.items() if temperature in values]
+            if temperature != DEFAULT:
+                entry = {"id": model, "requiredTags": required, "temperature": temperature}
+                others.append(entry)
+    return firsts + others
 
 
 # --- answers and verdicts of instances
@@ -509,15 +495,11 @@ def _conversation(entries: list[Json], model_texts: Collection[str]) -> tuple[Sh
 
 
 def _is_response(response: Json) -> bool:
-    if isinstance(response, list):
-        return bool(response) and all(_is_answer(answer) for answer in response)
-    return _is_answer(response)
-
-
-def _is_answer(answer: Json) -> bool:
-    if isinstance(answer, dict):
-        return bool(answer) and all(isinstance(text, str) for text in answer.values())
-    return isinstance(answer, str)
+    answers = response if isinstance(response, list) else [response]
+    texts = [list(answer.values()) if isinstance(answer, dict) else [answer] for answer in answers]
+    return bool(texts) and all(
+        listed and all(isinstance(text, str) for text in listed) for listed in texts
+    )
 
 
 def _microseconds(timestamp: Json) -> int:
@@ -535,11 +517,11 @@ def split_arguments(
     arguments: Mapping[str, Json], parameters: Collection[str]
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Split arguments into those of the prompt and those of the model; nulls are dropped."""
-    present = {name: value for name, value in arguments.items() if value is not None}
-    return (
-        {name: value for name, value in present.items() if name in parameters},
-        {name: value for name, value in present.items() if name not in parameters},
-    )
+    split: tuple[dict[str, Json], dict[str, Json]] = {}, {}
+    for name, value in arguments.items():
+        if value is not None:
+            split[name not in parameters][name] = value
+    return split
 
 
 def checker_columns(
@@ -567,14 +549,13 @@ def answers_of(
         raise NotTakenError(
             f"it has answers of {plural(len(responses), 'run')}, the test has {len(names)}"
         )
-    return [_answers_of_run(answer, turns) for answer, turns in zip(responses, names, strict=True)]
-
-
-def _answers_of_run(response: str | dict[str, str], names: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(response, str):
-        require(len(names) <= 1, f"it has one answer, the test has {len(names)}")
-        return (response,)
-    missing = [name for name in names if name not in response]
-    if missing:
-        raise NotTakenError(f"it has no answer '{missing[0]}'")
-    return tuple(response[name] for name in names)
+    answers: list[tuple[str, ...]] = []
+    for texts, turns in zip(responses, names, strict=True):
+        if isinstance(texts, str):
+            require(len(turns) <= 1, f"it has one answer, the test has {len(turns)}")
+            answers.append((texts,))
+            continue
+        for name in turns:
+            require(name in texts, f"it has no answer '{name}'")
+        answers.append(tuple(texts[name] for name in turns))
+    return answers

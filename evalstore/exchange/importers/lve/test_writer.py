@@ -85,10 +85,9 @@ def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
         label = " ".join((run.name or "").split()) or f"run {number}"
         while any(conversation.label == label for conversation in conversations):
             label += f" {number}"
-        prompt_turns = run.prompt.turns
-        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in prompt_turns)
-        images = tuple(_image(turn, definition.parameters) for turn in prompt_turns)
-        conversations.append(LveConversation(run, label, turns, images, turn_names(prompt_turns)))
+        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in run.turns)
+        images = tuple(_image(turn, definition.parameters) for turn in run.turns)
+        conversations.append(LveConversation(run, label, turns, images, turn_names(run.turns)))
     return tuple(conversations)
 
 
@@ -165,7 +164,7 @@ def write(
 def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
     """Return whether sections can represent the messages: trimmed texts and alternating roles."""
     return all(
-        takes_turns([turn.role for turn in conversation.run.prompt.turns])
+        takes_turns([turn.role for turn in conversation.run.turns])
         and not any(conversation.images)
         and all(
             text is None or text == text.strip(SPACE)

@@ -33,14 +33,12 @@ from evalstore.exchange.importers.promptfoo.cases import PromptfooCase, Promptfo
 from evalstore.exchange.importers.promptfoo.files import PromptfooPrompt, read_prompts
 from evalstore.exchange.importers.promptfoo.test_writer import group, write, write_judged
 from evalstore.exchange.importers.recorded_messages import (
-    TOOLS_AS_TEXT,
     RecordedConversation,
     UniqueNames,
     encodable,
     finite,
     name_groups,
     read_conversation,
-    shows_tools,
     token_counts,
     write_messages,
 )
@@ -268,53 +266,45 @@ def read_results(path: Path, prefix: str, imported: Imported) -> bool:
     A file that is too large to be a configuration is taken as results, and reported.
     """
     skipped = CountedReasons(str(path))
-    with_tools = CountedReasons(str(path))
     answers: list[_Answer] = []
     count = 0
     problems: list[SkippedItem] = []
     for document in read_documents(path, problems):
         for result in find_results(document):
             count += 1
-            place = f"result {count}"
             try:
-                answer = _Answer(as_mapping(result), path)
+                answers.append(_read_answer(as_mapping(result), path))
             except NotTakenError as problem:
-                skipped.add(str(problem), place)
-                continue
-            answers.append(answer)
-            if answer.shows_tools:
-                with_tools.add(TOOLS_AS_TEXT, place)
+                skipped.add(str(problem), f"result {count}")
     if not count and path.stat().st_size <= LARGEST_DOCUMENT:
         return False
     imported.left += [*problems, *skipped.items()]
-    imported.warnings += with_tools.items()
     _write_answers(answers, prefix, imported)
     return True
 
 
-class _Answer:
-    """The answer of a provider to a prompt, with the test that it belongs to."""
+_Answer = tuple[RecordedConversation, PromptfooCase]
+"""The answer of a provider to a prompt, with the test that it belongs to."""
 
-    def __init__(self, result: dict[str, Any], path: Path) -> None:
-        """Raise `NotTakenError` for a result without an answer."""
-        messages = _messages(result)
-        self.conversation = _conversation(result, messages)
-        self.shows_tools = shows_tools(messages)
-        test = as_mapping(result.get("testCase"))
-        components = as_list(as_mapping(result.get("gradingResult")).get("componentResults"))
-        listed = test.get("assert")
-        if not isinstance(listed, list):
-            listed = [as_mapping(component).get("assertion") for component in components]
-            listed = [assertion for assertion in listed if assertion is not None]
-        values = result.get("vars") if isinstance(result.get("vars"), dict) else test.get("vars")
-        reader = Assertions(path.parent, None, str(path))
-        self.case = PromptfooCase(
-            values=as_mapping(encodable(as_mapping(values))),
-            assertions=tuple(map(_judgeable, reader.read(encodable(listed), None))),
-            description=str(encodable(test.get("description") or "")),
-            threshold=read_number(test, "threshold", None),
-            file=str(path),
-        )
+
+def _read_answer(result: dict[str, Any], path: Path) -> _Answer:
+    """Return an answer; raises `NotTakenError` for a result without one."""
+    conversation = _conversation(result, _messages(result))
+    test = as_mapping(result.get("testCase"))
+    components = as_list(as_mapping(result.get("gradingResult")).get("componentResults"))
+    listed = test.get("assert")
+    if not isinstance(listed, list):
+        listed = [as_mapping(component).get("assertion") for component in components]
+        listed = [assertion for assertion in listed if assertion is not None]
+    values = result.get("vars") if isinstance(result.get("vars"), dict) else test.get("vars")
+    reader = Assertions(path.parent, None, str(path))
+    return conversation, PromptfooCase(
+        values=as_mapping(encodable(as_mapping(values))),
+        assertions=tuple(map(_judgeable, reader.read(encodable(listed), None))),
+        description=str(encodable(test.get("description") or "")),
+        threshold=read_number(test, "threshold", None),
+        file=str(path),
+    )
 
 
 def _judgeable(assertion: Assertion) -> Assertion:
@@ -371,8 +361,8 @@ def _index(result: dict[str, Any], name: str) -> int:
 def _write_answers(answers: list[_Answer], prefix: str, imported: Imported) -> None:
     names = UniqueNames()
     folder = posixpath.dirname(f"tests/{prefix}x")
-    cases = {id(answer.conversation): answer.case for answer in answers}
-    by_name = name_groups(answer.conversation for answer in answers)
+    cases = {id(conversation): case for conversation, case in answers}
+    by_name = name_groups(conversation for conversation, _ in answers)
     for model, (shape, conversations) in by_name.items():
         ids = UniqueNames()
         columns = _free_columns(cases[id(each)] for each in conversations)

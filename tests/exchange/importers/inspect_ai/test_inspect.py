@@ -123,7 +123,6 @@ def test_an_agent_is_judged_by_its_last_answer(tmp_path: Path) -> None:
         ("user", "[result of add] 2"),
     ]
     assert made.recorded(FILE) == ["Paris"]
-    assert made.warnings == ["tool calls and their results are shown as text (sample '1')"]
 
 
 def test_a_sample_without_messages_has_its_input(tmp_path: Path) -> None:

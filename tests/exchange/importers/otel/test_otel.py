@@ -228,7 +228,6 @@ def test_tools_are_shown_as_texts_which_is_reported(tmp_path: Path) -> None:
     assert made.messages(FILE) == [
         [("user", "Hi"), ("assistant", '[calls add({"x": 1})]'), ("user", "[result] 2")]
     ]
-    assert made.warnings == ["tool calls and their results are shown as text (span a1)"]
 
 
 def test_a_span_that_is_exported_twice_is_taken_once(tmp_path: Path) -> None:

@@ -194,5 +194,4 @@ def test_openinference_has_calls_of_tools_and_pictures_and_spans_that_are_passed
     assert made.shown("tests/gpt-4o-pictures.md") == [
         [("This?", "https://a.example/b.png"), ("Hi", None)]
     ]
-    assert made.warnings == ["tool calls and their results are shown as text (span a)"]
     assert made.left == []

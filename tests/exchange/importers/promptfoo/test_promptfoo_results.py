@@ -118,8 +118,7 @@ def test_a_prompt_is_read_as_it_was_sent(
 ) -> None:
     made = made_of(tmp_path, {**RESULT, "prompt": {"raw": raw}})
     assert made.messages(FILE) == [messages]
-    shown = "tool calls and their results are shown as text (result 1)"
-    assert made.warnings == [shown] * ("tool" in raw)
+    assert made.warnings == []
 
 
 @pytest.mark.parametrize("in_yaml", [True, False])
