@@ -389,13 +389,6 @@ def missing_judgements(cell: Cell, stored: Iterable[Vote]) -> Iterator[tuple[Jud
             yield judge, count
 
 
-def count_undecided(cell: Cell, stored: Sequence[Vote]) -> int:
-    """Return how many votes on a subject `--retry-errors` makes again."""
-    decided = [vote for vote in stored if vote.verdict not in UNSETTLED]
-    is_any = len(decided) < len(stored)
-    return sum(count for _, count in missing_judgements(cell, decided)) if is_any else 0
-
-
 def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:

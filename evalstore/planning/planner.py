@@ -478,12 +478,6 @@ def _sum_up(part: _Part, context: str, results: str) -> SettledPart:
         (cell.candidate.id, each.verdict) for cell, each in zip(cells, listed, strict=True)
     )
     sessions = {id for result in listed for id in result.sessions}
-    undecided = {
-        vote.id
-        for result in listed
-        for vote in result.votes
-        if vote.verdict in UNSETTLED and not any(each.human for each in result.votes)
-    }
     return SettledPart(
         context,
         part.cases,
@@ -491,7 +485,6 @@ def _sum_up(part: _Part, context: str, results: str) -> SettledPart:
         cells=len(cells),
         cases=sum(verdicts.values()),
         answers=len(sessions),
-        undecided=len(undecided),
         saved=sum(part.usd.values()),
         words=[(model, verdict, count) for (model, verdict), count in words.items()],
         clusters=[(*counts, times) for counts, times in verdicts.items()],

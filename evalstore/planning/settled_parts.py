@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CACHE = "settled"
 """The name of its file."""
-_FORMAT = [5, __version__]
+_FORMAT = [6, __version__]
 """Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
 
 
@@ -50,8 +50,6 @@ class SettledPart:
     """How many of its cases have a cell."""
     answers: int = 0
     """How many answers count, each once."""
-    undecided: int = 0
-    """How many of the judgements `--retry-errors` makes again, each once."""
     saved: float = 0.0
     """The cost of these answers and their judgements, in USD."""
     words: list[tuple[str, Verdict | None, int]] = field(default_factory=list)

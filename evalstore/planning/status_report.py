@@ -211,10 +211,6 @@ class Status:
     models: int
     """The number of candidates; recorded answers count as one."""
     cells: int
-    undecided_judgements: int = 0
-    """How many of the stored judgements `--retry-errors` makes again."""
-    ties: int = 0
-    """How many results are undecided because verdicts or labels disagree."""
     has_recorded: bool = False
     """Whether answers are recorded in files."""
     pending_models: int = 0

@@ -26,7 +26,6 @@ from evalstore.core import hashing
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import clip, plural
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED, Case, Question
 from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.planning.cells import EarlierBatches, batches, is_short
@@ -36,18 +35,15 @@ from evalstore.planning.options import GO_ON, Location, SelectionOptions, is_par
 from evalstore.planning.participants import describe_retirement
 from evalstore.planning.path_history import pair_with_workspace
 from evalstore.planning.plan import (
-    UNSETTLED,
     FiledItems,
     Plan,
     PlanItem,
     PlannedAsk,
     PlannedJudgement,
-    count_undecided,
 )
 from evalstore.planning.planner import Scope, plan_cells, require_sound, resolve_scope
 from evalstore.planning.project import Project
 from evalstore.planning.reasons import NEW_ANSWER, Explainer, Reason
-from evalstore.planning.results import count_ties
 from evalstore.planning.status_report import (
     FileChange,
     ReasonCounts,
@@ -376,8 +372,6 @@ class StatusSums:
     ) -> None:
         """`items` takes the items of the plans; the cells of settled parts are in no plan."""
         self._project, self._items, self._settled = project, items, scope.settled
-        parts = [*scope.settled]
-        words = (word for part in parts if not part.undecided for word in part.words)
         self.status = Status(
             items=[],
             ask=0,
@@ -387,11 +381,9 @@ class StatusSums:
             skipped=scope.cells.skipped,
             cost=None,
             models=0,
-            cells=sum(part.cells for part in parts),
-            undecided_judgements=sum(part.undecided for part in parts),
-            ties=sum(count for _, verdict, count in words if verdict == "undecided"),
+            cells=sum(part.cells for part in scope.settled),
         )
-        """The numbers of the plans; in some parts it is not known whether results are ties."""
+        """The numbers of the plans."""
         self.called = set[str]()
         """The ids of the models that the plans call."""
         self._models = set(scope.settled.models)
@@ -463,15 +455,6 @@ class StatusSums:
         status.waiting += plan.blocked_judgements
         status.waiting_asks += sum(ask.count for ask in plan.waiting_asks)
         status.cells += len(plan.cells)
-        status.ties += count_ties(plan, self._project.settings.verdict)
-        if any(vote.verdict in UNSETTLED for votes in plan.votes.values() for vote in votes):
-            subjects = {
-                (subject, cell.case.evaluation): count_undecided(cell, plan.votes.get(subject, ()))
-                for cell in plan.cells
-                if cell.case.evaluation
-                for subject in map(subject_of, cell.subjects(plan.sessions))
-            }
-            status.undecided_judgements += sum(subjects.values())
         planned = [ask.cell for ask in plan.asks]
         planned += [judgement.cell for judgement in plan.judgements]
         self.called |= {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}

@@ -28,7 +28,6 @@ from evalstore.core.display import (
 from evalstore.core.runs import with_cost_parts
 from evalstore.planning.path_history import ROWS
 from evalstore.planning.project import Untrusted
-from evalstore.planning.results import tie_text
 from evalstore.planning.status_report import SettingEdit, Status
 from evalstore.runs.status.remote_answers import unread_text
 
@@ -423,16 +422,11 @@ def nothing_text(status: Status) -> str:
     """Return why a run would do nothing."""
     if left_text(status) or status.untrusted or status.labels or status.used_again:
         return "No other pending work."
-    models, count = status.models - status.has_recorded, status.undecided_judgements
-    # Verdicts that rows share are counted in each part of a long file.
-    words = "1 of them undecided or an error" if count == 1 else "some undecided or errors"
-    again = f", {words}: 'evalstore run --retry-errors' judges again" if count else ""
-    ties = f"; {tie_text(status.ties)} ('evalstore label' decides)" if status.ties else ""
+    models = status.models - status.has_recorded
     whose = _candidates_text(models, recorded=status.has_recorded)
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} "
-        f"{f'({whose})' if status.has_recorded else f'of {whose}'} and all verdicts are stored"
-        f"{again}{ties}."
+        f"{f'({whose})' if status.has_recorded else f'of {whose}'} and all verdicts are stored."
     )
 
 

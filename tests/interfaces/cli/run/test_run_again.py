@@ -13,7 +13,6 @@ import pytest
 from evalstore.checks.base import CheckOutcome
 from tests.builders import test_file, tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, Evalstore
-from tests.interfaces.cli.long_files import treat_as_long
 from tests.interfaces.cli.run.test_run import edit
 
 DAY = 86_400 * 10**9
@@ -298,31 +297,13 @@ def test_of_two_unreadable_judgements_the_newest_counts_everywhere(
     assert counts(documents("run")) == (0, 0)
 
 
-def test_status_says_how_many_verdicts_are_undecided(
-    workspace: Path, evalstore: Evalstore, documents: Any
-) -> None:
-    text = JUDGE.replace("{pass: false, feedback: It is cold there.}", "Hm.")
-    (workspace / "models/judge.yaml").write_text(text)
-    evalstore("run", "-q")
-    stored = "Nothing to do: 2 answers of 1 candidate and all verdicts are stored"
-    assert evalstore("status").stdout.replace("\n", " ") == (
-        f"{stored}, 1 of them undecided or an error: 'evalstore run --retry-errors' judges again. "
-    )
-    assert [item["kind"] for item in documents("status", "--retry-errors")["items"]] == ["judge"]
-    evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
-    evalstore("run", "-q")
-    assert evalstore("status").stdout == f"{stored}.\n"
-
-
-def test_a_tie_of_judges_is_told_and_not_retried(workspace: Path, evalstore: Evalstore) -> None:
+def test_a_tie_of_judges_is_not_retried(workspace: Path, evalstore: Evalstore) -> None:
     text = JUDGE.replace("scripted/judge", "scripted/other").replace("pass: false", "pass: true")
     tree(workspace, {"models/other.yaml": text})
     both = "evaluators: [scripted/judge, scripted/other]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
     evalstore("run", "-q")
     tie = "1 result is undecided because verdicts or labels disagree"
-    told = f"all verdicts are stored; {tie} ('evalstore label' decides).\n"
-    assert evalstore("status").stdout.endswith(told)
     retried = evalstore("run", "--retry-errors")
     assert retried.exit_code == 5
     assert retried.stderr.startswith(
@@ -330,36 +311,14 @@ def test_a_tie_of_judges_is_told_and_not_retried(workspace: Path, evalstore: Eva
     )
     evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
     evalstore("run", "-q")
-    assert tie not in evalstore("status").stdout
     assert tie not in evalstore("run", "--retry-errors").stderr
 
 
 def test_contradictory_labels_are_told(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-q")
-    tie = "1 result is undecided because verdicts or labels disagree"
     for word, who in (("pass", "Ada"), ("fail", "Bob")):
-        assert tie not in evalstore("status").stdout
         evalstore("label", "tests/weather.md::city=Oslo", word, "--as", who)
-        evalstore("run", "-q")
-    assert f"; {tie} ('evalstore label' decides)" in evalstore("status").stdout
-
-
-def test_undecided_verdicts_of_a_long_file_are_told_from_its_settled_parts(
-    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    treat_as_long(monkeypatch)
-    text = JUDGE.replace("{pass: false, feedback: It is cold there.}", "Hm.")
-    (workspace / "models/judge.yaml").write_text(text)
-    rows = "".join(f"Oslo,{number}\n" for number in range(200))
-    tree(workspace, {"tests/data.csv": f"city,n\n{rows}"})
-    edit(workspace / "tests/weather.md", "replacements:\n  city: [Oslo, Rome]", "dataset: data.csv")
-    edit(workspace / "tests/weather.md", "{{city}}", "{{city}} {{n}}")
-    evalstore("run", "-q")
-    assert (workspace / ".evalstore/settled").exists()
-    settled = evalstore("status").stdout
-    assert ", some undecided or errors: 'evalstore run" in settled.replace("\n", " ")
-    (workspace / ".evalstore/settled").unlink()
-    assert evalstore("status").stdout == settled
+    assert "'evalstore label' decides" in evalstore("run").stdout
 
 
 def test_an_unreadable_judgement_is_made_again_and_the_readable_one_stays(
