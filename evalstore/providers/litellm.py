@@ -33,7 +33,7 @@ from evalstore.providers.chat_completions import (
 from evalstore.providers.credentials import secret_values
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
-    AnswerContent,
+    add_chunk,
     clean,
     describe_error,
     find_error,
@@ -150,21 +150,21 @@ def _confined(create: Callable[..., Any], read: Callable[[Any], Any]) -> Callabl
 
 async def _aread(response: Any) -> None:
     """Read an answer as `httpx.Response.aread` does, up to the limit."""
-    content = AnswerContent()
+    content = bytearray()
     async for chunk in response.aiter_bytes():
-        content.append(chunk)
+        add_chunk(content, chunk)
     _keep(response, content)
 
 
 def _read(response: Any) -> None:
-    content = AnswerContent()
+    content = bytearray()
     for chunk in response.iter_bytes():
-        content.append(chunk)
+        add_chunk(content, chunk)
     _keep(response, content)
 
 
-def _keep(response: Any, content: AnswerContent) -> None:
-    response._content = content.join()
+def _keep(response: Any, content: bytearray) -> None:
+    response._content = bytes(content)
     if (answers := _ANSWERS.get(None)) is not None:
         answers.append(response)
 

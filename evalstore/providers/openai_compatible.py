@@ -25,7 +25,7 @@ from evalstore.providers.chat_completions import (
 )
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
-    AnswerContent,
+    add_chunk,
     clean,
     find_error,
     find_secrets,
@@ -113,10 +113,10 @@ class OpenAICompatibleProvider:
                 allow_redirects=False,
                 proxy=self._proxy,
             ) as response:
-                content = AnswerContent()
+                content = bytearray()
                 async for chunk in response.content.iter_any():
-                    content.append(chunk)
-                return response.status, response.headers, content.join()
+                    add_chunk(content, chunk)
+                return response.status, response.headers, bytes(content)
         except aiohttp.ClientConnectorCertificateError as problem:
             words = f"the certificate of {self._url} is not trusted: {problem.certificate_error}"
             words = clean(words, self._secrets)

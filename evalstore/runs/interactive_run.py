@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
+from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.options import ApprovedPlan, Location, RunOptions, SelectionOptions
+from evalstore.planning.status_report import Status
 from evalstore.results.answer.verdict_explanation import former_results
 from evalstore.results.log.failures import CallFailures, group_failures
-from evalstore.runs.run import PlanPreview, offer_run, run
+from evalstore.runs.run import open_scope, run
+from evalstore.runs.run_preview import most_cost
 from evalstore.runs.run_report import RunReport
+from evalstore.runs.status.status import KindReasons, WorkReasons, describe_scope
 from evalstore.runs.status.status_text import row_id_hint
 from evalstore.store import Store
 from evalstore.store.results import iterate_cases
@@ -124,13 +129,31 @@ def again(
     )
 
 
+class PlanPreview(NamedTuple):
+    """The plan of a run, and the limit on its cost."""
+
+    status: Status
+    """Without a list of items."""
+    reasons: Mapping[str, KindReasons]
+    """What would be done and why, by kind."""
+    max_cost: float | None
+    agreed: ApprovedPlan
+    """The plan to pass to `run` when the user agrees."""
+
+
 def plan(
     location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
     selection = replace(request.selection, offline=offline)
     options = RunOptions(judge_only=request.judge_only, max_cost=max_cost)
-    return offer_run(location, selection, options, request.only)
+    reasons, todo = WorkReasons(), ValueSet()
+    with open_scope(location, selection, options, request.only) as (project, selection, scope):
+        status = describe_scope(
+            project, scope, selection, reasons, lambda plan: todo.update(plan.todo())
+        )
+        agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
+        return PlanPreview(status, reasons.kinds, most_cost(project, options), agreed)
 
 
 def carry_out_request(

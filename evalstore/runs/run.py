@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice, product
-from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.clock import Clock
@@ -26,7 +25,6 @@ from evalstore.core.errors import (
     StoreError,
     UnsuitedError,
 )
-from evalstore.core.hashing import ValueSet
 from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener, Run, describe_run
 from evalstore.core.values import SPECIAL_TAGS, Request
@@ -40,7 +38,6 @@ from evalstore.planning.open_project import (
 )
 from evalstore.planning.options import (
     GO_ON,
-    ApprovedPlan,
     Location,
     RunOptions,
     SelectionOptions,
@@ -81,8 +78,6 @@ from evalstore.runs.run_record import (
 from evalstore.runs.run_report import MOST_SHOWN, RunReport, RunTotals, ThresholdGate
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import (
-    KindReasons,
-    WorkReasons,
     describe_scope,
     note_scripts,
     warn_of_edited_scripts,
@@ -102,65 +97,34 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
 
     The items of the plan are in a temporary file.
     """
-    with _open_scope(location, selection, options) as (project, selection, scope):
+    with open_scope(location, selection, options) as (project, selection, scope):
         survey = PlanTotals()
         status = describe_scope(project, scope, selection, FiledItems(), survey.add)
         status.short_limit = find_short_limit(project, options, status, survey)
         return status
 
 
-def offer_run(
-    location: Location,
-    selection: SelectionOptions,
-    options: RunOptions,
-    only: Callable[[Cell], bool] | None = None,
-) -> PlanPreview:
-    """Return what `run` would do, and the plan to pass to it when the user agrees.
-
-    With `only`, just for the selected cells for which it is true. The status has no items.
-    """
-    reasons, todo = WorkReasons(), ValueSet()
-    with _open_scope(location, selection, options, only) as (project, selection, scope):
-        if only is not None:
-            scope, selection = narrow(scope, selection, only)
-        status = describe_scope(
-            project, scope, selection, reasons, lambda plan: todo.update(plan.todo())
-        )
-        agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
-        return PlanPreview(status, reasons.kinds, most_cost(project, options), agreed)
-
-
-class PlanPreview(NamedTuple):
-    """The plan of a run, and the limit on its cost."""
-
-    status: Status
-    """Without a list of items."""
-    reasons: Mapping[str, KindReasons]
-    """What would be done and why, by kind."""
-    max_cost: float | None
-    agreed: ApprovedPlan
-    """The plan to pass to `run` when the user agrees."""
-
-
 @contextmanager
-def _open_scope(
+def open_scope(
     location: Location,
     selection: SelectionOptions,
     options: RunOptions,
     only: Callable[[Cell], bool] | None = None,
 ) -> Iterator[tuple[Project, SelectionOptions, Scope]]:
-    """Open a project with the cells that a run would plan, selected by whole names of models."""
+    """Open a project with the cells that a run would plan, selected by whole names of models.
+
+    With `only`, just the selected cells for which it is true.
+    """
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
         selection = project.with_whole_names(selection)
         find_baseline(location, project, options, lambda _text: None)
         is_whole = only is None and not options.judge_only
         settled = find_unchanged_parts(project, selection) if is_whole else SettledParts()
-        yield (
-            project,
-            selection,
-            resolve_scope(project, selection, judge_only=options.judge_only, settled=settled),
-        )
+        scope = resolve_scope(project, selection, judge_only=options.judge_only, settled=settled)
+        if only is not None:
+            scope, selection = narrow(scope, selection, only)
+        yield project, selection, scope
 
 
 def run(

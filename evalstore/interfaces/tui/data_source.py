@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
-    from evalstore.runs.interactive_run import RunEnd, RunRequest
-    from evalstore.runs.run import PlanPreview
+    from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.runs.status.dashboard import Dashboard
     from evalstore.runs.watch import ChangeNotifier
 

@@ -23,8 +23,7 @@ from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
-    from evalstore.runs.interactive_run import RunRequest
-    from evalstore.runs.run import PlanPreview
+    from evalstore.runs.interactive_run import PlanPreview, RunRequest
 
 
 _OF_FILE = (

@@ -33,11 +33,12 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.table.cases import list_runs
 from evalstore.runs.interactive_run import (
     ALL,
+    PlanPreview,
     RunRequest,
     carry_out_request,
     plan,
 )
-from evalstore.runs.run import PlanPreview, run
+from evalstore.runs.run import run
 from tests import endpoint
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
