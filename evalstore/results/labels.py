@@ -44,7 +44,6 @@ from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve
-from evalstore.store.rows.result_sums import open_sums
 from evalstore.workspace.git.status import name_of_user
 
 
@@ -152,14 +151,6 @@ def read_labels(store: Store) -> LabelIndex:
             PersonLabel(label.id, label.person, *said, label.at, *subject)
         )
     return LabelIndex(labels_of)
-
-
-def count_labelled(store: Store, root: str) -> int:
-    """Return how many results of a tree a label decides; they are read only if there are labels."""
-    if not store.find_labels():
-        return 0
-    with open_sums(store, root) as sums:
-        return sums.count_labelled()
 
 
 # --- counts the labels on planned cases that were given, or removed, since a run

@@ -58,11 +58,10 @@ from evalstore.planning.status_report import CostLimit, Status, had_other_rows
 from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.results.labels import count_labelled
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.budget import estimate_call_cost, fits_in
 from evalstore.runs.execution.sharing.run_share import RunnerLauncher, add_shares
-from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
+from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost
 from evalstore.runs.run_record import (
     FinishedRun,
     RunOrigin,
@@ -182,8 +181,6 @@ def run(
         if asks or survey.judgements > survey.by_checks:
             for remote in find_unread_remotes(project, selection):
                 listener.note(unread_text(remote, asks=asks))
-        if text := reuse_text(selection, survey):
-            listener.note(text)
         for warning in _warnings(project):
             listener.warn(warning)
         get_leave(project, survey, plans.price, options, listener)
@@ -289,7 +286,6 @@ def _make_report(
         exit_code=OK,
         totals=finished.totals,
         used_again=finished.totals.used_again,
-        labelled=count_labelled(project.store, recorded.results),
         lines=lambda: _read_lines(location, recorded),
         skipped=scope.cells.skipped,
         warnings=_warnings(project),

@@ -12,7 +12,7 @@ from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Candidate, EarlierBatches, Judge, batches, is_short, limit_of
 from evalstore.planning.estimate import PriceSums, count_by_checks, may_judge_less
-from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
+from evalstore.planning.options import ApprovedPlan, RunOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.project import Project
@@ -83,18 +83,6 @@ class PlanTotals:
         """Return display ids of all models that are called."""
         candidates = [candidate.id for candidate in self.candidates.values()]
         return list(dict.fromkeys(candidates + [judge.id for judge in self.judges.values()]))
-
-
-def reuse_text(selection: SelectionOptions, survey: PlanTotals) -> str:
-    """Return what a run with `--lf` or `--refresh` uses again; empty for other runs."""
-    if selection.last_failed:
-        about = "only cases that did not pass in their last run"
-    elif selection.refresh:
-        about = "stored answers are asked for again"
-    else:
-        return ""
-    asked = survey.asks + survey.waiting
-    return f"{about}: {plural(asked, 'answer')} asked, {survey.reused:,} reused"
 
 
 def most_cost(project: Project, options: RunOptions) -> float | None:

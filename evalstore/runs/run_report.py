@@ -386,8 +386,6 @@ class RunReport:
     """Errors of test files that are left out."""
     used_again: int = field(default=0, metadata={"json_name": "usedAgain", "json_optional": True})
     """The number of judgements by models that are used again, as just checks were edited."""
-    labelled: int = 0
-    """The number of results that labels decide."""
     is_simulated: bool = False
     """Whether all models are scripted, so that nobody is paid and nothing saved."""
     gate_off: bool = False

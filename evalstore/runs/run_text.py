@@ -71,8 +71,6 @@ def summary_text(report: RunReport) -> str:
     counts = run_counts_text(report, by_checks=report.judged_by_checks)
     if report.used_again:
         counts += f", {plural(report.used_again, 'verdict')} reused"
-    if report.labelled:
-        counts += f", {plural(report.labelled, 'result')} with labels"
     cost = cost_text(report.cost, report.spending)
     return f"run {short(report.run)} {counts}, {cost}{saved}"
 

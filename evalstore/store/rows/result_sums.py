@@ -21,7 +21,6 @@ from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_bytes, as_digits, damaged, split_ids
-from evalstore.store.costs import select_people
 from evalstore.store.driver import Connection
 from evalstore.store.results import require_results
 from evalstore.store.rows.row_queries import CELLS, OF_RUNS, RowQueries
@@ -279,17 +278,6 @@ class ResultSums:
         """Return the evaluation versions of the cases."""
         query = f"{OF_RUNS} SELECT DISTINCT c.evaluation {_cells_of(())} WHERE r.leaf = l.results"
         return {as_digits(id) for (id,) in self._rows(query) if id}
-
-    def count_labelled(self) -> int:
-        """Return how many results have a label among their judgements."""
-        people = select_people(self._connection.dialect)
-        labels = f"SELECT id FROM evaluations WHERE evaluator IN ({people})"
-        query = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")}
-            SELECT count(*) FROM leaf l CROSS JOIN result_rows r
-            WHERE r.leaf = l.results AND EXISTS (SELECT 1 FROM ordinals o
-                WHERE o.n < length(r.judgements) / 16
-                AND substr(r.judgements, 16 * o.n + 1, 16) IN ({labels}))"""
-        return sum(count for (count,) in self._rows(query))
 
     def asked_since(self, time: int) -> set[str]:
         """Return the nodes of results with answers that began after a time."""

@@ -89,7 +89,7 @@ def test_labels_are_listed_with_what_the_judges_say(
     assert evalstore("ls", "labels") == Ran(0, "", "No labels.\n")
     evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
     evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Bob")
-    assert "0 new verdicts, 2 results with labels, $0" in evalstore("run", "-q").stdout
+    assert "0 new verdicts, $0" in evalstore("run", "-q").stdout
     listed = evalstore("ls", "labels")
     header, oslo, rome = [line.split() for line in listed.stdout.splitlines()]
     assert header == ["FILE", "ROW", "MODEL", "LABEL", "BY", "JUDGED", "NOTE"]
@@ -584,7 +584,7 @@ def test_what_broke_is_fixed_when_it_passes_whatever_it_was_in_between(
     rome = "tests/weather.md::city=Rome"
     for by, word, shown in (("Ada", "fail", "fail"), ("Bob", "pass", "undecided")):
         evalstore("label", rome, word, "--as", by)
-        assert ", 1 result with labels, " in evalstore("run", "-q").stdout
+        evalstore("run", "-q")
         assert broken() == [shown]
     for by in ("Ada", "Bob"):
         evalstore("label", rome, "--remove", "--as", by)
