@@ -234,14 +234,12 @@ class EditedFile:
         """How the settings of the file itself were edited, and its rows renamed."""
         self._first: PlanItem | None = None
         """The first item of the plan that is not about a new row: of a question if there is one."""
-        self._judged_otherwise: list[PlanItem] = []
-        """The first items of rows that are only judged, with different reasons."""
+        self._judged: dict[str, PlanItem] = {}
+        """The first items of rows that are only judged, by their different reasons."""
         self._causes: Counter[str] = Counter()
         """How many cases each cause has: a part that was edited, or a reason without details."""
-        self._asked: set[str] = set()
-        """The causes of questions."""
-        self._prompts: set[str] = set()
-        """Those that each name an edited system prompt."""
+        self._heads: Counter[str] = Counter()
+        """How many cases are asked for each reason, without its details."""
         self._shared = ""
         self._counts: Counter[str] = Counter()
 
@@ -368,16 +366,9 @@ class EditedFile:
         ):
             self._counts[name] += len(numbers)
         causes = {(cause, n) for n, item in items if n not in new for cause in _causes_of(item)}
-        prompts = {
-            (_head(item), n)
-            for n, item in items.asks
-            if n not in new and _causes_of(item)[0] == "system prompt"
-        }
-        self._prompts |= {head for head, _ in prompts}
-        self._causes.update(cause for cause, _ in causes | prompts)
-        self._asked |= {
-            cause for n, item in items.asks if n not in new for cause in _causes_of(item)
-        }
+        self._causes.update(cause for cause, _ in causes)
+        heads = {(_head(item), n) for n, item in items.asks if n not in new}
+        self._heads.update(head for head, _ in heads)
         for number in asked & judged:
             former, now = self._old.find(rows.cases[number]), rows.cases[number]
             if former and former.evaluation != now.evaluation:
@@ -402,13 +393,11 @@ class EditedFile:
             listed = (item for _, item in items if not item.reason.startswith(NEW_ROW))
             first = (self._first,) if self._first else ()
             self._first = min((*first, *listed), key=urgency, default=None)
-        others = self._judged_otherwise
         for number, item in items.judgements:
-            if len(others) == _MOST_OTHERS:
+            if len(self._judged) == _MOST_OTHERS:
                 break
-            told = (NEW_ANSWER, *(other.reason for other in others))
-            if number in judged and item.reason not in told:
-                others.append(item)
+            if number in judged and item.reason != NEW_ANSWER:
+                self._judged.setdefault(item.reason, item)
 
     def describe(self, was_run: WasRun) -> FileChange:
         """Return how the file differs, after all plans were added."""
@@ -449,22 +438,16 @@ class EditedFile:
 
     def _reason(self, first: PlanItem) -> str:
         """Return why cases are asked again, with counts if not all of one reason, or judged."""
-        own, other = _causes_of(first)[0], self._other_reason(first)
-        others = [each for each in self._asked if each != own and each not in _PARTS]
-        if own == "system prompt":
-            others += self._prompts - {_head(first)}
-        others.sort(key=lambda cause: (-self._causes[cause], cause))
+        own, other = _head(first), self._other_reason(first)
+        beside = {None, _part(first.reason)} & {None, "system prompt"}
+        others = [each for each in self._heads if each != own and _part(each) in beside]
         reasons = [first.reason]
-        if others and own in self._asked:
-            known = self._causes.get(_head(first)) or self._causes[own]
-            reasons = [f"{first.reason} ({plural(known, 'case')})"]
-            listed, left = others[:_MOST_OTHERS], len(others[_MOST_OTHERS:])
-            reasons += [
-                f"{each}{' changed' * each.startswith('model ')} "
-                f"({plural(self._causes[each], 'case')})"
-                for each in listed
-            ]
-            reasons += [plural(left, "more reason")] if left else []
+        if others and own in self._heads:
+            others.sort(key=lambda head: (-self._heads[head], head))
+            counts = [f" ({plural(self._heads[each], 'case')})" for each in (own, *others)]
+            listed = map(str.__add__, (first.reason, *others[:_MOST_OTHERS]), counts)
+            left = len(others[_MOST_OTHERS:])
+            reasons = [*listed, *([plural(left, "more reason")] if left else [])]
         return "; ".join([*reasons, other.reason] if other else reasons)
 
     def _also_edited(self, first: PlanItem) -> tuple[str, ...]:
@@ -477,16 +460,14 @@ class EditedFile:
             if (count := self._causes[part]) >= self._counts["explained"]
             else f"{part} of {plural(count, 'case')}"
             for part in dict.fromkeys(also)
-            if part in self._causes
-            and part not in told
-            and (part in _PARTS or part not in self._asked)
+            if part in self._causes and part not in told
         )
 
     def _other_reason(self, first: PlanItem) -> PlanItem | None:
         """Return the first item of a case that is only judged again, if its reason is another."""
         if first.kind == "judge":
             return None
-        return next((i for i in self._judged_otherwise if i.reason != first.reason), None)
+        return next((it for it in self._judged.values() if it.reason != first.reason), None)
 
 
 _OF_CANDIDATE = ("model ", "temperature")
@@ -503,8 +484,12 @@ _PARTS = {
 
 def _causes_of(item: PlanItem) -> list[str]:
     """Return the causes of an item, first that of its reason, without its details."""
-    own = (part for part, is_of in _PARTS.items() if is_of(item.reason))
-    return [next(own, _head(item)), *item.also]
+    return [_part(item.reason) or _head(item), *item.also]
+
+
+def _part(reason: str) -> str | None:
+    """Return the part of a case that a reason is about; None if it is about none."""
+    return next((part for part, is_of in _PARTS.items() if is_of(reason)), None)
 
 
 def _head(item: PlanItem) -> str:
