@@ -21,9 +21,9 @@ from evalstore.comparison.pair_groups import Change as Change
 from evalstore.comparison.pair_groups import (
     Numbers,
     PairGroup,
-    Pairing,
     PlacedResults,
     Sides,
+    order_pairs,
     pair_by_places,
 )
 from evalstore.comparison.pair_groups import Pair as Pair
@@ -282,22 +282,22 @@ def pair_results(
     old: Sequence[int],
     new: Sequence[int],
     candidates: Callable[[str], Any] = str,
-) -> Pairing:
+) -> PairGroup:
     """Pair results of two sides by their numbers: same file, row, system prompt and candidate.
 
     Rows are paired by their values, else by their label; system prompts as `former_prompts` does.
     Pairs are in the order of the rows of the newer side, then by the sort key of `candidates`.
     """
-    return Pairing(was, now, (old, new), pair_by_places(was, now, old, new), candidates)
+    return order_pairs(was, now, (old, new), pair_by_places(was, now, old, new), candidates)
 
 
-def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
+def sort_pairs(pairs: PairGroup, *, answers: bool = True) -> Comparison:
     """Return the pairs by how they changed; without `answers`, only other verdicts differ."""
-    groups = empty_groups(pairing.sides)
-    for batch in pairing.batches():
+    groups = empty_groups(pairs.sides)
+    for batch in pairs.batches():
         for numbers, pair in batch:
             groups[sort_pair(pair, answers=answers) if pair else "unchanged"].append(numbers)
-    return Comparison(pairing.sides, *groups.values())
+    return Comparison(pairs.sides, *groups.values())
 
 
 class PlacedCell(NamedTuple):
@@ -339,7 +339,8 @@ class CellIndex:
             prompt = cell.prompt
             if cells and prompt not in cells:
                 _, case = next(reversed(cells.values()))
-                both = case.prompts, tuple(prompts)
+                prompts = tuple(prompts)
+                both = case.prompts, prompts
                 if (digest := hash(both)) not in self._former:
                     self._former[digest] = former_prompts(*both)
                 prompt = self._former[digest].get(prompt, prompt)

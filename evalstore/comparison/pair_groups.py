@@ -367,46 +367,17 @@ class PairGroup(FiledSequence[Pair]):
         """Return the same pairs with the sides exchanged."""
         return PairGroup(self.sides.swapped(), zip(self._now, self._was, strict=True))
 
-    def _only(self, places: Iterable[int]) -> PairGroup:
-        return PairGroup(self.sides, ((self._was[place], self._now[place]) for place in places))
-
-
-# --- pairing
-
-
-class Pairing:
-    """All pairs of two sides, in the order of the rows of the newer one."""
-
-    def __init__(
-        self,
-        was: PlacedResults,
-        now: PlacedResults,
-        numbers: tuple[Sequence[int], Sequence[int]],
-        pairs: Iterable[Numbers],
-        candidates: Callable[[str], Any],
-    ) -> None:
-        """`numbers` are those of the results that are compared, `candidates` is a sort key."""
-        self.sides = Sides(was, now, *_sort_keys(was, now, numbers, candidates))
-        self._all = PairGroup(self.sides, pairs).in_order()
-
-    def key(self, numbers: Numbers) -> int:
-        """Return the sort key of a pair."""
-        return self.sides.key(numbers)
-
     def batches(self) -> Iterator[list[tuple[Numbers, Pair | None]]]:
         """Yield the pairs with their numbers in batches; those with one sort key are together.
 
         Of an unchanged pair only the numbers are given.
         """
         batch: list[Numbers] = []
-        last = None
-        for numbers in self._all.numbers():
-            key = self.sides.key(numbers)
-            if len(batch) >= batches.SIZE and key != last:
+        for _, alike in groupby(self.numbers(), self.sides.key):
+            if len(batch) >= batches.SIZE:
                 yield self._read(batch)
                 batch = []
-            batch.append(numbers)
-            last = key
+            batch += alike
         if batch:
             yield self._read(batch)
 
@@ -414,6 +385,26 @@ class Pairing:
         differing = [each for each in numbers if not self.sides.is_unchanged(each)]
         pairs = dict(zip(differing, self.sides.read(differing), strict=True))
         return [(each, pairs.get(each)) for each in numbers]
+
+    def _only(self, places: Iterable[int]) -> PairGroup:
+        return PairGroup(self.sides, ((self._was[place], self._now[place]) for place in places))
+
+
+# --- pairing
+
+
+def order_pairs(
+    was: PlacedResults,
+    now: PlacedResults,
+    numbers: tuple[Sequence[int], Sequence[int]],
+    pairs: Iterable[Numbers],
+    candidates: Callable[[str], Any],
+) -> PairGroup:
+    """Return pairs of two sides in the order of the rows of the newer one.
+
+    `numbers` are those of the results that are compared, `candidates` is a sort key.
+    """
+    return PairGroup(Sides(was, now, *_sort_keys(was, now, numbers, candidates)), pairs).in_order()
 
 
 def pair_by_places(

@@ -118,8 +118,8 @@ def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Differenc
     if differ("tools"):
         differences += _versions("tool", was.get("tools", []), now.get("tools", []), find, name)
     if differ("schema"):
-        schemas = _as_list(was.get("schema")), _as_list(now.get("schema"))
-        differences += _versions("schema", *schemas, find, name)
+        before, after = ([*filter(None, [side.get("schema")])] for side in (was, now))
+        differences += _versions("schema", before, after, find, name)
     if differ("options"):
         differences += (
             Difference(f"option {path}", old, new)
@@ -335,10 +335,6 @@ def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:
         yield Difference(f"{subject} {gone} is gone")
     for new in sorted(set(now) - set(was)):
         yield Difference(f"{subject} {new} is new")
-
-
-def _as_list(value: str | None) -> list[str]:
-    return [value] if value else []
 
 
 def _versions(

@@ -57,13 +57,9 @@ def compare_words(was: str, now: str) -> list[Stretch]:
     """Return the stretches of both texts in reading order, the old one of a change first.
 
     Those that are `same` or `old` are the old text; those that are `same` or `new` the new one.
-    Very long texts are compared by lines first, and by words only where lines differ; what is
-    too long even then counts as replaced.
+    What is too long between the ends that both share counts as replaced.
     """
-    old, new = _tokens(was), _tokens(now)
-    if len(old) * len(new) > _MAX_PAIRS:
-        return list(_join(_compare_by_lines(was, now)))
-    return list(_join(_compare_tokens(old, new, _MAX_PAIRS)))
+    return list(_join(_compare_tokens(_tokens(was), _tokens(now))))
 
 
 def compare_side_by_side(was: str, now: str) -> tuple[list[Pieces], list[Pieces]]:
@@ -78,7 +74,7 @@ def diff_lines(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
     Lines that replace others have the words that differ marked.
     """
     old, new = was.split("\n") if was else [], now.split("\n") if now else []
-    opcodes = _opcodes(old, new, _MAX_PAIRS)
+    opcodes = _opcodes(old, new)
     hunks: list[list[ChangedLine]] = []
     hunk: list[ChangedLine] = []
     for number, opcode in enumerate(opcodes):
@@ -101,7 +97,7 @@ def diff_lines(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
 
 def changed_ranges(was: Sequence[str], now: Sequence[str]) -> Iterator[tuple[slice, slice]]:
     """Yield the ranges of two lists of lines that differ: the old one and what replaces it."""
-    for opcode in _opcodes(was, now, _MAX_PAIRS):
+    for opcode in _opcodes(was, now):
         if not opcode.same:
             yield opcode.old, opcode.new
 
@@ -130,20 +126,8 @@ def _changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedLine]:
     ]
 
 
-def _compare_by_lines(was: str, now: str) -> Iterator[Stretch]:
-    old, new = was.splitlines(keepends=True), now.splitlines(keepends=True)
-    opcodes = _opcodes(old, new, _MAX_PAIRS)
-    max_pairs = _MAX_PAIRS // len(opcodes)
-    for opcode in opcodes:
-        before, after = "".join(old[opcode.old]), "".join(new[opcode.new])
-        if opcode.same:
-            yield Stretch("same", before)
-        else:
-            yield from _compare_tokens(_tokens(before), _tokens(after), max_pairs)
-
-
-def _compare_tokens(old: Sequence[str], new: Sequence[str], max_pairs: int) -> Iterator[Stretch]:
-    for opcode in _opcodes(old, new, max_pairs):
+def _compare_tokens(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
+    for opcode in _opcodes(old, new):
         if opcode.same:
             yield Stretch("same", "".join(old[opcode.old]))
         else:
@@ -151,7 +135,7 @@ def _compare_tokens(old: Sequence[str], new: Sequence[str], max_pairs: int) -> I
             yield Stretch("new", "".join(new[opcode.new]))
 
 
-def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> list[_Opcode]:
+def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[_Opcode]:
     """Return the ranges that are the same and those that differ, in turns.
 
     What is between the shared ends counts as one range that differs when it has more pairs.
@@ -160,7 +144,7 @@ def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> list[_Op
     middle = _Opcode(False, slice(start, len(old) - end), slice(start, len(new) - end))
     opcodes = [_Opcode(True, slice(0, start), slice(0, start))] if start else []
     old_count, new_count = len(old) - start - end, len(new) - start - end
-    if old_count * new_count > max_pairs or (old_count + new_count and old_count * new_count < 2):
+    if old_count * new_count > _MAX_PAIRS or (old_count + new_count and old_count * new_count < 2):
         opcodes.append(middle)
     elif old_count or new_count:
         opcodes += _match(old[middle.old], new[middle.new], start)

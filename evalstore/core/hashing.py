@@ -454,39 +454,6 @@ class DigestSet:
         return bool(self._buckets)
 
 
-_NONE = array("Q"), array("Q")
-
-
-class DigestMap:
-    """Whole numbers of 64 bits by digests as in a `DigestSet`."""
-
-    def __init__(self) -> None:
-        self._buckets: dict[int, tuple[array[int], array[int]]] = {}
-        """The digests, and their numbers."""
-
-    def get(self, digest: int) -> int | None:
-        """Return the number of a digest; None if it has none."""
-        digests, numbers = self._buckets.get(digest >> (_BITS - _BUCKET_BITS), _NONE)
-        return numbers[digests.index(digest)] if digest in digests else None
-
-    def put(self, digest: int, number: int) -> None:
-        """Set the number of a digest, whether it has one or not."""
-        place = digest >> (_BITS - _BUCKET_BITS)
-        digests, numbers = self._buckets.setdefault(place, (array("Q"), array("Q")))
-        if digest in digests:
-            numbers[digests.index(digest)] = number
-        else:
-            digests.append(digest)
-            numbers.append(number)
-
-    def add(self, digest: int, number: int) -> int:
-        """Add a number for a digest, unless it has one; returns the number that it has."""
-        known = self.get(digest)
-        if known is None:
-            self.put(digest, number)
-        return number if known is None else known
-
-
 class ValueSet:
     """A set of values in little memory, each by a digest that holds for this process."""
 

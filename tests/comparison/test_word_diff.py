@@ -86,19 +86,6 @@ def test_lines_far_from_an_edit_are_left_out() -> None:
     ]
 
 
-def test_long_texts_are_compared_by_lines_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_diff, "_MAX_PAIRS", 20)
-    assert compare_words("a b\nsame\nc d\n", "a e\nsame\nc f\n") == [
-        Stretch("same", "a "),
-        Stretch("old", "b"),
-        Stretch("new", "e"),
-        Stretch("same", "\nsame\nc "),
-        Stretch("old", "d"),
-        Stretch("new", "f"),
-        Stretch("same", "\n"),
-    ]
-
-
 def test_what_is_too_long_counts_as_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_diff, "_MAX_PAIRS", 10)
     assert compare_words("a b c d", "e b c f") == [

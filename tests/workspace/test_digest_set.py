@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from evalstore.core import hashing
 from evalstore.core.hashing import (
-    DigestMap,
     DigestSet,
     ValueSet,
     count_distinct,
@@ -56,20 +55,6 @@ def test_rows_have_labels_of_their_own(rows: list[dict[str, str]]) -> None:
     assert len(set(labels(rows))) == len(rows)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_map_has_the_first_number_of_each_digest(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    monkeypatch.setattr(hashing, "_BUCKET_BITS", 4)
-    choice = Random(seed)
-    numbers, known = DigestMap(), dict[int, int]()
-    for number in range(200):
-        digest = choice.choice([choice.getrandbits(64), *known])
-        assert numbers.get(digest) == known.get(digest)
-        assert numbers.add(digest, number) == known.setdefault(digest, number)
-    assert {digest: numbers.get(digest) for digest in known} == known
-
-
 def test_a_set_of_ids_has_those_that_were_added() -> None:
     ids = [hashing.hash_content(str(number)) for number in range(100)]
     empty, some = ValueSet(), ValueSet(ids[:50])
@@ -79,11 +64,3 @@ def test_a_set_of_ids_has_those_that_were_added() -> None:
     assert [id in some for id in ids] == [True] * 50 + [False] * 50
     assert some.isdisjoint(ids[50:])
     assert not some.isdisjoint(ids[40:])
-
-
-def test_the_number_of_a_digest_can_be_replaced() -> None:
-    numbers = DigestMap()
-    for digest in random_numbers(100):
-        assert numbers.add(digest, 1) == 1
-        numbers.put(digest, 2)
-        assert numbers.add(digest, 3) == numbers.get(digest) == 2

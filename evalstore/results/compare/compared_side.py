@@ -10,18 +10,18 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from itertools import chain, compress, islice
+from functools import cache
+from itertools import chain, compress
 
 from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.pair_groups import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
-from evalstore.core.hashing import DigestMap, DigestSet, digest_of_value
+from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources
 from evalstore.core.values import Case, CaseFile
-from evalstore.files.temporary_list import PackedSequence, keep_values
+from evalstore.files.temporary_list import PackedSequence, TemporaryMapping, keep_values
 from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import SourceChanges, compare_sources
@@ -104,32 +104,6 @@ class Side:
         return compare_sources(sources if is_known else None, now.sources, path)
 
 
-class EarlierResults(Mapping[Result, str]):
-    """The ids of the runs that have results of earlier runs, by the results."""
-
-    def __init__(self, results: PlacedResults, first: int, runs: DigestMap, ids: list[str]) -> None:
-        """They are the `results` from number `first` on.
-
-        `runs` has the number of a run among the `ids` by the digests of its results.
-        """
-        self._results, self._first, self._runs, self._ids = results, first, runs, ids
-
-    def __len__(self) -> int:
-        return len(self._results) - self._first
-
-    def __iter__(self) -> Iterator[Result]:
-        return islice(self._results, self._first, None)
-
-    def __getitem__(self, result: Result) -> str:
-        number = self._runs.get(digest_of_value(result))
-        if number is None:
-            raise KeyError(result)
-        return self._ids[number]
-
-    def __reduce__(self) -> tuple[type[dict[Result, str]], tuple[dict[Result, str]]]:
-        return dict, ({**self},)
-
-
 def fill_older_side(
     store: Store,
     was: Side,
@@ -191,8 +165,8 @@ class _Filler:
         self._known = set(chain.from_iterable(was.results.places)) if self.removed else set[int]()
         """The places that have a result."""
         self._filled = GrowingResults()
-        self._runs, self._past = DigestMap(), dict[str, Run]()
-        """The number of the run of each of these, by its digest; those runs, by id."""
+        self._runs, self._past = TemporaryMapping[Result, str](), dict[str, Run]()
+        """The id of the run of each of these; those runs, by id."""
         self._whole: dict[str, str] = {}
         """Files of which the older side has no results -> the node of their results elsewhere."""
         self._sources: dict[str, RunSources | None] = {}
@@ -237,8 +211,7 @@ class _Filler:
         left = array("l")
         for numbers in in_batches(missing):
             results = self._now.results.read(numbers)
-            prompts = SidePrompts(self._now, self._store, results)
-            cells = [(each, PromptsOfCase(prompts, each)) for each in results]
+            cells = self._with_prompts(results)
             found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
             for number, earlier in zip(numbers, found, strict=True):
                 if earlier:
@@ -248,15 +221,40 @@ class _Filler:
         self._add_removed(past, entries, same)
         return left
 
+    def _with_prompts(
+        self, results: Sequence[Result]
+    ) -> Iterator[tuple[Result, Iterable[str | None]]]:
+        """Yield results of the newer side with all system prompts of their cases.
+
+        These are read when the first of them are, as few results need them.
+        """
+
+        @cache
+        def by_case() -> dict[tuple[str, str], tuple[str | None, ...]]:
+            keys: dict[str, set[str]] = {}
+            for result in results:
+                keys.setdefault(result.file, set()).add(result.key)
+            files = {path: self._now.files[self._now.nodes[path]] for path in keys}
+            return {
+                (path, case.key): case.prompts
+                for path, names in keys.items()
+                for case in self._store.find_named_cases(files[path], names)
+            }
+
+        def prompts_of(result: Result) -> Iterator[str | None]:
+            yield from by_case().get((result.file, result.key)) or (result.prompt,)
+
+        return ((result, prompts_of(result)) for result in results)
+
     def _add(
         self, result: Result, case: Case, past: Run, entries: Mapping[str, str], same: set[str]
     ) -> None:
         """Add a result of an earlier run, with its case unless its file is among the `same`."""
-        digest, path = digest_of_value(result), result.file
-        if self._runs.get(digest) is None:
+        path = result.file
+        if result not in self._runs:
             self._filled.append(result)
         self._past[past.id] = past
-        self._runs.put(digest, len(self._past) - 1)
+        self._runs.update({result: past.id})
         if path not in self._was.with_results:
             if path not in self._whole:  # it has the cases that the run has of the file
                 self._whole[path] = entries[path]
@@ -293,7 +291,7 @@ class _Filler:
             results=results,
             nodes=was.nodes | nodes,
             files=was.files | files,
-            earlier=EarlierResults(results, sum(kept), self._runs, [*self._past]),
+            earlier=self._runs,
             earlier_runs=self._past,
             earlier_sources=self._sources,
         )
@@ -309,36 +307,3 @@ def mix_cases(file: CaseFile, versions: Sequence[Case]) -> CaseFile | None:
         return None
     mixed = (then or case for then, case in PairedCases(older, file))
     return replace(file, cases=keep_values(mixed, tuple, restore_case))
-
-
-@dataclass
-class SidePrompts:
-    """The system prompts of the cases of some results of a side, which few of them need."""
-
-    side: Side
-    store: Store
-    results: list[Result]
-
-    @cached_property
-    def by_case(self) -> dict[tuple[str, str], tuple[str | None, ...]]:
-        """Return all system prompts of each case, by its test file and its key."""
-        keys: dict[str, set[str]] = {}
-        for result in self.results:
-            keys.setdefault(result.file, set()).add(result.key)
-        return {
-            (file, case.key): case.prompts
-            for file, names in keys.items()
-            for case in self.store.find_named_cases(self.side.files[self.side.nodes[file]], names)
-        }
-
-
-@dataclass(slots=True)
-class PromptsOfCase:
-    """Those of the case of one of the results."""
-
-    prompts: SidePrompts
-    result: Result
-
-    def __iter__(self) -> Iterator[str | None]:
-        place = self.result.file, self.result.key
-        return iter(self.prompts.by_case.get(place) or (self.result.prompt,))

@@ -15,11 +15,11 @@ from evalstore.comparison.comparison import Comparison, Pair, empty_groups, sort
 from evalstore.comparison.pair_groups import (
     NONE,
     PairGroup,
-    Pairing,
     PlacedResults,
     find_same_answers,
     has_equal_texts,
     has_other_sessions,
+    order_pairs,
     sessions_of,
     sessions_to_compare,
 )
@@ -36,7 +36,6 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import find_feedback
-from evalstore.planning.selection import Selection
 from evalstore.planning.status_report import has_edited_rows, workspace_as_run
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.change_causes import (
@@ -116,15 +115,15 @@ class PairSorter:
         self.feedback = TemporaryMapping[Decision, str]()
         self._project, self._filled, self._since = project, filled, since
 
-    def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
+    def sort(self, pairs: PairGroup, name: Callable[[str], str]) -> Comparison:
         """Return the comparison; `name` returns the name by which a file is shown."""
-        sides = pairing.sides._replace(was=pairing.sides.was.with_names(name))
+        sides = pairs.sides._replace(was=pairs.sides.was.with_names(name))
         sorted_pairs = empty_groups(sides)
-        for batch in pairing.batches():
+        for batch in pairs.batches():
             groups = iter(self._find_groups([pair for _, pair in batch if pair]))
             listed = [(next(groups) if pair else "unchanged", each) for each, pair in batch]
             # Of one row, what was found to be equal comes after what was not asked anew.
-            listed.sort(key=lambda entry: (pairing.key(entry[1]), entry[0] == _EQUAL))
+            listed.sort(key=lambda entry: (pairs.sides.key(entry[1]), entry[0] == _EQUAL))
             for group, numbers in listed:
                 sorted_pairs[_GROUP.get(group, group)].append(numbers)
         return Comparison(sides, *sorted_pairs.values())
@@ -392,7 +391,14 @@ def diff_models(
                 find_candidates(model, side, hint=hint, besides=models)
         selected = select_cases(project, selection.paths, side)
         (side,) = only_rows(selected, side)
-        was, now = (_of_model(side, model, selected, only) for model in models)
+        was, now = (
+            PlacedResults(
+                it
+                for it in side.results
+                if it.model == model and selected.covers_file(it.file) and (not only or only(it))
+            )
+            for model in models
+        )
         comparison = _compare(was, now, attrgetter("prompt_number"))
         found = _within(project, side, comparison, models)
         found.prompts = prompt_labels(project, places_in(side.results))
@@ -444,7 +450,7 @@ def diff_prompts(
                 f"no case was asked with both '{prompts[0]}' and '{prompts[1]}'",
                 hint="list both under 'systemPrompts' in its frontmatter",
             )
-        was, now = ([result for result in both if result.prompt == id] for id in ids)
+        was, now = (PlacedResults(it for it in both if it.prompt == id) for id in ids)
         comparison = _compare(was, now, attrgetter("model"), candidate_order(project.settings))
         found = _within(project, side, comparison, (names[ids[0]], names[ids[1]]))
         found.is_of_prompts = True
@@ -452,16 +458,6 @@ def diff_prompts(
             left = plural_is(alone, "result", " of cases with only one of both prompts")
             found.notes.append(f"{left} left out")
         return add_answers(project, found) if answers else found
-
-
-def _of_model(
-    side: Side, model: str, selected: Selection, only: Callable[[Result], bool] | None
-) -> Iterator[Result]:
-    """Yield the selected results of a candidate."""
-    for result in side.results:
-        is_of_model = result.model == model and selected.covers_file(result.file)
-        if is_of_model and (only is None or only(result)):
-            yield result
 
 
 def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
@@ -500,8 +496,8 @@ def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
 
 
 def _compare(
-    was: Iterable[Result],
-    now: Iterable[Result],
+    old: PlacedResults,
+    new: PlacedResults,
     rest: Callable[[Result], object],
     candidates: Callable[[str], Any] = str,
 ) -> Comparison:
@@ -509,13 +505,12 @@ def _compare(
 
     Their answers differ in any case: only verdicts count as changed. `candidates` is a sort key.
     """
-    old, new = PlacedResults(was), PlacedResults(now)
     waiting = {(it.file, it.row, rest(it)): number for number, it in enumerate(old)}
     found = (waiting.pop((it.file, it.row, rest(it)), NONE) for it in new)
     pairs = [(was, number) for number, was in enumerate(found)]
     pairs += [(number, NONE) for number in waiting.values()]
     numbers = range(len(old)), range(len(new))
-    return sort_pairs(Pairing(old, new, numbers, pairs, candidates), answers=False)
+    return sort_pairs(order_pairs(old, new, numbers, pairs, candidates), answers=False)
 
 
 # --- explains names of candidates that stand in the place of runs

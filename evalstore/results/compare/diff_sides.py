@@ -11,7 +11,7 @@ from itertools import groupby, takewhile
 from typing import Any
 
 from evalstore.comparison.comparison import EqualPart, pair_files, pair_results
-from evalstore.comparison.pair_groups import Pairing, PlacedResults
+from evalstore.comparison.pair_groups import PairGroup, PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, plural, side_name
@@ -344,7 +344,7 @@ def compare_sides(
     selection: Selection,
     candidates: Callable[[str], Any] = str,
     counts: RunFilter = every_run,
-) -> tuple[Side, Pairing]:
+) -> tuple[Side, PairGroup]:
     """Return the older side with the verdicts that it lacks, and its pairs with the newer one.
 
     `was` is what `follow_renames` returns, and `candidates` the sort key of candidates. Verdicts
@@ -581,26 +581,16 @@ class Causes:
 
     def texts(self, change: str) -> list[str]:
         """Return why results are `new` or `gone`, such as `candidate mini removed`."""
-        found = (
-            *_listed("candidate", self.candidates),
-            *_listed("file", self.files),
-            *([(self.rows, "row")] if self.rows else []),
-        )
-        named = [f"{_text(*each)} named only by -m" for each in _listed("candidate", self.named)]
-        if change == "new":
-            return [*(_text(count, f"new {noun}") for count, noun in found), *named]
-        return [*(f"{_text(count, noun)} removed" for count, noun in found), *named]
+        new, removed = ("new ", "") if change == "new" else ("", " removed")
 
+        def listed(noun: str, names: Sequence[str]) -> list[str]:
+            is_many = len(names) > _NAMED
+            return [plural(len(names), noun)] if is_many else [f"{noun} {it}" for it in names]
 
-def _listed(noun: str, names: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the names behind the noun, or how many they are; 0 stands for no number."""
-    if len(names) > _NAMED:
-        return [(len(names), noun)]
-    return [(0, f"{noun} {name}") for name in names]
-
-
-def _text(count: int, noun: str) -> str:
-    return plural(count, noun) if count else noun
+        found = [*listed(f"{new}candidate", self.candidates), *listed(f"{new}file", self.files)]
+        found += [plural(self.rows, f"{new}row")] if self.rows else []
+        named = (f"{it} named only by -m" for it in listed("candidate", self.named))
+        return [*(f"{it}{removed}" for it in found), *named]
 
 
 def find_causes(results: Iterable[Result], side: Side, other: Side, store: Store) -> Causes:

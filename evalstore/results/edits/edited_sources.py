@@ -147,8 +147,6 @@ def restore_case(values: Sequence[Any]) -> Case:
 
 CASES = "cases of "
 """Begins the name of a test file of which it is not known what was edited."""
-_IN_CHECK = re.compile(r"check \d+ changed: (schema|judge prompt)\b")
-"""Begins a difference of a check that uses something which another difference names."""
 Prompts = tuple["str | None", ...]
 
 
@@ -169,12 +167,6 @@ def name_by_bytes(path: str, changes: SourceChanges | None) -> tuple[str, ...]:
     """
     test = (path,) if changes and changes.is_test_edited else ()
     return (*test, *(changes.edited if changes else ())) or (f"{CASES}{path}",)
-
-
-def is_use_of(subject: str, names: Collection[str]) -> bool:
-    """Return whether a difference is that a check uses one of these, which were edited."""
-    match = _IN_CHECK.match(subject)
-    return match is not None and any(name.startswith(match[1]) for name in names)
 
 
 # --- finds the edits of test files: the first difference of each kind
@@ -252,31 +244,24 @@ def by_subject(
     edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
     """
     subjects: dict[str, dict[Difference, None]] = defaultdict(dict)
-    prompts: dict[str, dict[Difference, None]] = defaultdict(dict)
     for file, differences in edits.items():
         names = sources.get(file, (file,))
         for difference in differences:
-            prompt, colon, rest = difference.subject.partition(": ")
-            if colon and difference.subject.startswith(PROMPT_EDITS):
-                edit = replace(difference, subject=rest)
-                prompts[prompt][edit] = None
-            elif file in names or not is_use_of(difference.subject, names):
-                subject, of_subject = _place(file, names, difference)
-                subjects[subject][of_subject] = None  # several files may use it
-    for prompt, listed in prompts.items():
-        subjects[prompt] |= listed
-    return {subject: list(listed) for subject, listed in subjects.items()}
-
-
-def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:
-    """Return what of these names a difference is of, with the difference as it stands below it."""
-    if file in names or not names or difference.subject == RENAMED:
-        return file, difference
-    used = _OF_USED.match(difference.subject)
-    if used and used["name"] in names:
-        return used["name"], replace(difference, subject=used["rest"] or "changed")
-    rows = (name for name in names if name.startswith(ROWS))
-    return next(rows, names[0]), difference
+            text = difference.subject
+            prompt, colon, rest = text.partition(": ")
+            used = _OF_USED.match(text)
+            subject = file
+            if colon and text.startswith(PROMPT_EDITS):
+                subject, text = prompt, rest
+            elif file in names or not names or text == RENAMED:
+                pass
+            elif used and used["name"] in names:
+                subject, text = used["name"], used["rest"] or "changed"
+            else:
+                subject = next((name for name in names if name.startswith(ROWS)), names[0])
+            subjects[subject][replace(difference, subject=text)] = None  # several files may use it
+    prompts_last = sorted(subjects, key=lambda it: it.startswith(PROMPT_EDITS))
+    return {subject: [*subjects[subject]] for subject in prompts_last}
 
 
 # --- lists of the edits of test files

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
+from evalstore.core.batches import SMALL_SIZE
 from evalstore.core.clock import iso, read_moment
 from evalstore.core.display import clip, short
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -44,7 +45,7 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
-from evalstore.store.rows.row_queries import VerdictCounts
+from evalstore.store.rows.row_queries import VerdictCounts, VerdictOfRow
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import (
@@ -555,6 +556,8 @@ class VerdictHistory:
             {part for leaf in whole for part in self._parts[leaf]}
         )
         """The counts of each part."""
+        self._results: dict[str, list[VerdictOfRow]] = {}
+        """The results of short leaves that were read together."""
         self._last: dict[int, str] = {}
         """The last verdict on each case in the leaves that were added, by the hash of its place."""
         self._newest: Sequence[str] = ()
@@ -586,7 +589,16 @@ class VerdictHistory:
     def _words(self, leaf: str, parts: Iterable[str]) -> Iterator[tuple[tuple[str, int, str], str]]:
         """Yield the verdicts in parts of a leaf, with their rows, system prompts and candidates."""
         labels = self._rows[leaf]
-        for _, (row, prompt, model, verdict) in self._store.find_verdicts(parts):
+        found: Iterable[VerdictOfRow] = (it for _, it in self._store.find_verdicts(parts))
+        if [*parts] == [leaf]:
+            if leaf not in self._results:  # with those that come next
+                order = [*self._rows]
+                start = order.index(leaf)
+                self._results = {it: [] for it in order[start : start + SMALL_SIZE]}
+                for part, result in self._store.find_verdicts(self._results):
+                    self._results[part].append(result)
+            found = self._results[leaf]
+        for row, prompt, model, verdict in found:
             if labels is None:
                 yield (row, prompt, model), verdict or PENDING
             elif row in labels:

@@ -153,18 +153,11 @@ def edits_between(was: Version | None, now: Version) -> list[Edit]:
     for part in dict.fromkeys((*now.parts, *before)):
         hunks = diff_lines(before.get(part, ""), now.parts.get(part, ""))
         if hunks:
-            name = _part_name(part, now, was)
-            edits.append(Edit(name, tuple(map(tuple, hunks))))
+            kind, _, number = part.rpartition(" ")
+            names = (it.prompt_names.get(int(number)) for it in (now, was) if it and kind == SYSTEM)
+            name = next(filter(None, names), None)  # `system prompt brief` for `system prompt 1`
+            edits.append(Edit(f"{SYSTEM} {name}" if name else part, tuple(map(tuple, hunks))))
     return edits
-
-
-def _part_name(part: str, *versions: Version | None) -> str:
-    """Return `system prompt brief` for `system prompt 1`; other parts have their own names."""
-    kind, _, number = part.rpartition(" ")
-    if kind != SYSTEM:
-        return part
-    names = (each.prompt_names.get(int(number)) for each in versions if each)
-    return next((f"{SYSTEM} {name}" for name in names if name), part)
 
 
 # --- versions
