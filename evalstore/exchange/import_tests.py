@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
     Imported,
-    Importer,
     ImportOptions,
     SkippedItem,
     find_importer,
@@ -38,7 +36,6 @@ from evalstore.files.fields import suggest_beside
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
-from evalstore.workspace.testfiles.parser import parse_test
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
 """Names of files that are not specific: the name of the folder is used."""
@@ -68,10 +65,6 @@ class ImportReport:
     """Settings to be pasted into `evalstore.yaml`."""
     history: ImportSummary | None = None
     """Recorded answers and verdicts; None when there are none, or they were not requested."""
-    judged_by_models: int = 0
-    """How many of the test files have instructions for models that judge."""
-    evaluators: tuple[str, ...] = ()
-    """The models that judge in the workspace."""
     present: tuple[str, ...] = ()
     """The names of those settings that the workspace has already."""
 
@@ -112,7 +105,12 @@ def import_files(
         temperature=workspace.settings.candidates_temperature,
         working_folder=location.directory,
     )
-    imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
+    try:
+        with reading_from(paths, allow_outside=location.allow_outside):
+            imported = importer(paths, options)
+    except FileProblem as problem:
+        place = problem.at(str(paths[0])).place
+        raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
     if imported.recorded:
         imported.files |= write_models(
             location, workspace, imported.recorded, partial(import_path_of, workspace, folder)
@@ -137,34 +135,8 @@ def import_files(
         _seen_from(location.directory, imported.warnings),
         imported.settings,
         history,
-        _count_judged_by_models({**files.written, **files.unchanged}, imported.files),
-        tuple(judge.name or judge.id for judge in workspace.settings.evaluators),
         tuple(name for name in imported.settings if name in workspace.names),
     )
-
-
-def _count_judged_by_models(places: Mapping[str, str], files: Mapping[str, bytes]) -> int:
-    """Return how many of these files are tests that models judge."""
-    tests = {name: place for name, place in places.items() if place.endswith(".md")}
-    parsed = (
-        parse_test(place, files[name].decode())
-        for name, place in tests.items()
-        if name.startswith("tests/")
-    )
-    return sum(1 for test in parsed if test.instructions or (test.checks and test.checks.judge))
-
-
-def _read_sources(
-    importer: Importer, paths: list[Path], options: ImportOptions, *, allow_outside: bool
-) -> Imported:
-    """Return the files that an importer makes from sources."""
-    try:
-        with reading_from(paths, allow_outside=allow_outside):
-            return importer(paths, options)
-    except FileProblem as problem:
-        raise EvalstoreError(
-            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
-        ) from problem
 
 
 def _add_history(
@@ -206,17 +178,18 @@ _PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
 def _refuse_project(format: str, path: Path, base: Path) -> None:
     """Raise `EvalstoreError` for a project of ai-tester, which `init --from` adopts."""
     if format == _PROJECT and format not in format_names():
-        folder = path if path.is_dir() else path.parent
-        raise EvalstoreError(f"unknown format '{format}'", hint=_adopting(folder, base))
-    if format == _DATABASE and path.is_dir():
+        message = f"unknown format '{format}'"
+    elif format == _DATABASE and path.is_dir():
         message = f"'{path.name}' is a folder, not a regular file"
-        raise EvalstoreError(message, hint=_adopting(path, base))
+    else:
+        return
+    folder = path if path.is_dir() else path.parent
+    raise EvalstoreError(message, hint=_adopting(os.path.relpath(folder, base)))
 
 
-def _adopting(folder: Path | None, base: Path) -> str:
-    name = "DIR" if folder is None else os.path.relpath(folder, base)
+def _adopting(folder: str) -> str:
     return (
-        f"type 'evalstore init --from {name}' for the files of an ai-tester project, "
+        f"type 'evalstore init --from {folder}' for the files of an ai-tester project, "
         f"and 'evalstore import {_DATABASE} FILE' for its database"
     )
 
@@ -225,20 +198,22 @@ def _without_format(text: str, base: Path) -> EvalstoreError:
     """Return the error for one word in place of a format and a path."""
     from evalstore.exchange.importers.ai_tester import USUAL_CONFIG
 
-    if text in format_names():
-        return EvalstoreError(
-            f"the format '{text}' needs a path", hint=f"type 'evalstore import {text} PATH'"
-        )
     path = base / text
-    if text == _PROJECT and not path.exists():
-        return EvalstoreError(f"unknown format '{text}'", hint=_adopting(None, base))
+    message = f"the format of '{text}' is missing"
     format = guess_format(path) if path.exists() else None
-    hint = f"type 'evalstore import {format or 'FORMAT'} {text}'"
-    if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
-        return EvalstoreError(f"the format of '{text}' is missing", hint=_adopting(path, base))
-    if format is None:
-        hint += f"; the formats are {', '.join(format_names())}"
-    return EvalstoreError(f"the format of '{text}' is missing", hint=hint)
+    if text in format_names():
+        message = f"the format '{text}' needs a path"
+        hint = f"type 'evalstore import {text} PATH'"
+    elif text == _PROJECT and not path.exists():
+        message, hint = f"unknown format '{text}'", _adopting("DIR")
+    elif path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
+        hint = _adopting(os.path.relpath(path, base))
+    elif format:
+        hint = f"type 'evalstore import {format} {text}'"
+    else:
+        names = ", ".join(format_names())
+        hint = f"type 'evalstore import FORMAT {text}'; the formats are {names}"
+    return EvalstoreError(message, hint=hint)
 
 
 def _name_of(format: str, paths: list[Path]) -> str:
@@ -256,11 +231,7 @@ def _folder(name: str) -> str:
     path = posixpath.normpath(name.strip().replace("\\", "/"))
     if path == ".":
         return ""
-    if (
-        path.startswith("/")
-        or path.split("/")[0] == ".."
-        or any(part.startswith(".") for part in path.split("/"))
-    ):
+    if path.startswith("/") or any(part.startswith(".") for part in path.split("/")):
         raise EvalstoreError(
             f"'{name}' is not a folder inside the tests folder",
             hint="write a name such as 'from-evals', or 'a/b'",

@@ -218,9 +218,6 @@ def example_folder() -> Path:
 # --- a new test file, for `init FILE.md`
 
 
-_IGNORED = "README.md"
-
-
 @dataclass(frozen=True, slots=True)
 class NewTest:
     """A test file that was written, and the command that runs it."""
@@ -267,19 +264,16 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
             f"'{name}' is not in the folder of tests, '{prefix}'",
             hint=f"write 'evalstore init {shlex.quote(workspace.name_of(folder / file.name))}'",
         ) from error
-    if any(part.startswith(".") for part in inner.parts) or file.name == _IGNORED:
+    real = Path(os.path.realpath(folder), *inner.parts[:-1])
+    if (
+        any(part.startswith(".") for part in inner.parts)
+        or file.name == "README.md"
+        or "::" in name
+        or os.path.realpath(file.parent) != str(real)
+    ):
         raise EvalstoreError(
             f"'{name}' would not be read as a test",
-            hint=f"hidden files and files called {_IGNORED} are ignored; choose another name",
-        )
-    if "::" in name:
-        raise EvalstoreError(
-            f"'{name}' cannot be the name of a test file: '::' separates a file from its row"
-        )
-    if os.path.realpath(file.parent) != str(Path(os.path.realpath(folder), *inner.parts[:-1])):
-        raise EvalstoreError(
-            f"'{name}' is in a linked folder, which is not searched for tests",
-            hint=f"write it into another folder of '{prefix}'",
+            hint="hidden files, README.md, names with '::' and linked folders are ignored",
         )
 
 

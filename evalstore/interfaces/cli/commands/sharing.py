@@ -581,11 +581,6 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         output.line("for evalstore.yaml:")
         for line in write_yaml(done.settings, compact=True).splitlines():
             output.line(f"  {output.safe(line)}")
-    if done.judged_by_models and "evaluators" not in done.settings:
-        known = ", ".join(map(output.safe, done.evaluators)) or "none"
-        files = output.plural_is(done.judged_by_models, "test file")
-        where = f"list them under 'evaluators:' in evalstore.yaml (now: {known})"
-        output.line(f"{files} judged by models: {where}")
     if done.present:
         known = " and ".join(f"'{name}'" for name in done.present)
         output.talk(f"(evalstore.yaml has {known} already: replace what is there)")

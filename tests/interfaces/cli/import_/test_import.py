@@ -134,19 +134,15 @@ def test_a_configuration_that_cannot_be_read_is_one_error(
     )
 
 
-def test_tests_that_models_judge_ask_for_evaluators(workspace: Path, evalstore: Evalstore) -> None:
-    text = "prompts: [x]\ntests: [{assert: [{type: llm-rubric, value: It is polite.}]}]\n"
-    tree(workspace, {"source/promptfooconfig.yaml": text})
-    needs = (
-        "1 test file is judged by models: "
-        "list them under 'evaluators:' in evalstore.yaml (now: scripted/judge)\n"
+def test_the_grader_of_a_configuration_is_an_evaluator(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    text = (
+        "prompts: [x]\ntests: [{assert: [{type: llm-rubric, value: It is polite.}]}]\n"
+        "defaultTest: {options: {provider: openai:gpt-4o}}\n"
     )
-    assert evalstore("import", "promptfoo", "source").stdout.endswith(needs)
-    named = f"{text}defaultTest: {{options: {{provider: openai:gpt-4o}}}}\n"
-    tree(workspace, {"source/promptfooconfig.yaml": named})
-    told = evalstore("import", "promptfoo", "source").stdout
-    assert "evaluators: [openai/gpt-4o]" in told
-    assert "judged by models" not in told
+    tree(workspace, {"source/promptfooconfig.yaml": text})
+    assert "evaluators: [openai/gpt-4o]" in evalstore("import", "promptfoo", "source").stdout
 
 
 @pytest.mark.parametrize(
