@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from evalstore.exchange.importers.base import (
     require,
     skipping,
 )
-from evalstore.exchange.importers.json_lines import find_sources, json_as_yaml
+from evalstore.exchange.importers.json_lines import JsonLinesRow, find_sources, json_as_yaml
 from evalstore.exchange.importers.nemo_metrics import (
     GRADED,
     METRICS,
@@ -447,7 +447,19 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
         return {"number": {**settings, "expected": number}}
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
-    values = _references(expected, data)
+    expression = lone_expression(expected)
+    values: list[Json] = []
+    for item in _items(data.limited_rows, data):
+        scope = {**item, "item": item}
+        with suppress(FileProblem):
+            value = (
+                run(expected, 1, scope)
+                if expression is None
+                else evaluate_expression(expression, 1, scope)
+            )
+            values.append(value)
+            continue
+        values.append(None)
     if all(as_number(value) is not None for value in values):
         return check
     numbers = [None if value is None else _last_number(as_text(value)) for value in values]
@@ -468,24 +480,6 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
 def _last_number(text: str) -> int | float | str | None:
     number = last_number(text)
     return None if number is None else as_number(plain_number(number))
-
-
-def _references(template: str, data: TaskData) -> list[Json]:
-    """Return the value of a template in each row within the limit; None where it has none."""
-    expression = lone_expression(template)
-    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
-    values: list[Json] = []
-    for row in data.limited_rows:
-        item = columns.item(row.values)
-        scope = {**item, "item": item}
-        try:
-            if expression is None:
-                values.append(run(template, 1, scope))
-            else:
-                values.append(evaluate_expression(expression, 1, scope))
-        except FileProblem:
-            values.append(None)
-    return values
 
 
 # --- the tools of a task, the same for all rows or per row
@@ -532,11 +526,15 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
     """Return the value of an expression in each row; raises `NotTakenError`."""
-    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
     try:
         return [
-            evaluate_expression(expression, 1, {"item": columns.item(row.values)})
-            for row in data.rows
+            evaluate_expression(expression, 1, {"item": item}) for item in _items(data.rows, data)
         ]
     except FileProblem as problem:
         raise NotTakenError(problem.message) from problem
+
+
+def _items(rows: Iterable[JsonLinesRow], data: TaskData) -> Iterator[Any]:
+    """Yield rows as templates see them."""
+    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
+    return (columns.item(row.values) for row in rows)

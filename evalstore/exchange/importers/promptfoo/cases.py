@@ -134,17 +134,13 @@ class PromptfooTests:
                 self.imported.warn(file, f"a test's '{name}' is not imported", line)
         if (read_number(entry, "threshold", None) or 0) > 1:
             raise NotTakenError("its 'threshold' is above 1, which no score reaches")
+        problem = judging and f"'options.{judging}' changes the answer before it is judged"
         variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
         reader = Assertions(self.folder, self.root, file)
         base = PromptfooCase(
             values={},
             assertions=tuple(
-                replace(
-                    assertion,
-                    problem=f"'options.{judging}' changes the answer before it is judged",
-                )
-                if judging
-                else assertion
+                replace(assertion, problem=problem or assertion.problem)
                 for assertion in (
                     *self.default.assertions,
                     *reader.read(entry.get("assert"), document),
@@ -191,12 +187,8 @@ class PromptfooTests:
     def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
         """Yield the cases of scenarios, every test with every set of variables."""
         value = document.value
-        parts = (
-            [document.at(number) for number in range(len(value))]
-            if isinstance(value, list)
-            else [document]
-        )
-        for part in parts:
+        listed = isinstance(value, list)
+        for part in map(document.at, range(len(value))) if listed else [document]:
             with skipping(self.imported.left, self.file, part.line(), "a scenario: "):
                 if isinstance(part.value, str):
                     for path in files.find_files(part.value, self.folder):
@@ -213,10 +205,8 @@ class PromptfooTests:
         for number, variables in enumerate(scenario["config"]):
             part = document.at("config", number)
             if not isinstance(variables, dict) or any(name.startswith("$") for name in variables):
-                subject = (
-                    "a set of variables that is not a mapping, or is in another file ('$values')"
-                )
-                self.imported.skip(self.file, f"a scenario: {subject}", part.line())
+                kind = "a set of variables that is not a mapping, or is in another file ('$values')"
+                self.imported.skip(self.file, f"a scenario: {kind}", part.line())
                 continue
             tests = replace(self)
             tests.set_default(part)

@@ -25,6 +25,7 @@ from evalstore.exchange.importers import base
 from evalstore.exchange.importers.base import (
     Imported,
     NotTakenError,
+    as_mapping,
     parse_json,
     require,
     require_pattern,
@@ -403,10 +404,9 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
     turns = list(read_turns(text))
     images = tuple(image for _, _, image in turns)
     templates = [template for _, content, image in turns for template in (content, image or "")]
-    names = frozenset(name for template in templates for name in template_names(template))
-    return PromptfooPrompt(
-        label, tuple((role, content) for role, content, _ in turns), names, images
-    )
+    names = frozenset[str]().union(*map(template_names, templates))
+    shown = tuple((role, content) for role, content, _ in turns)
+    return PromptfooPrompt(label, shown, names, images)
 
 
 def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
@@ -416,9 +416,8 @@ def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
         yield "user", text, None
         return
     for message in messages:
-        role, content = (
-            (message.get("role"), message.get("content")) if isinstance(message, dict) else ("", "")
-        )
+        fields = as_mapping(message)
+        role, content = fields.get("role"), fields.get("content")
         role = "system" if role == "developer" else role
         image = None
         if isinstance(content, list):
@@ -432,8 +431,8 @@ def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
 def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
     """Return the text and picture of a multi-part message; raises `NotTakenError`."""
     texts, images = [], []
-    for part in content:
-        kind = part.get("type") if isinstance(part, dict) else None
+    for part in map(as_mapping, content):
+        kind = part.get("type")
         if kind in ("text", "input_text") and isinstance(part.get("text"), str):
             texts.append(part["text"])
         elif kind in ("image_url", "input_image"):

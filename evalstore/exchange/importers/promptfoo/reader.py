@@ -174,39 +174,31 @@ def read_providers(document: Document, file: str, imported: Imported) -> None:
     """Add candidates from `providers` or `targets`, evaluators from the default test's options."""
     for field in ("providers", "targets"):
         value = document.value.get(field)
-        providers = value if isinstance(value, list) else [value] if value else []
-        for number, provider in enumerate(providers):
-            line = document.line(field, number) if isinstance(value, list) else document.line(field)
+        listed = isinstance(value, list)
+        for number, provider in enumerate(value if listed else [value] if value else []):
+            line = document.line(field, *([number] if listed else []))
             _add("candidates", provider, file, line, imported)
-    default = document.value.get("defaultTest")
-    options = default.get("options") if isinstance(default, dict) else None
-    if isinstance(options, dict) and options.get("provider"):
+    options = as_mapping(as_mapping(document.value.get("defaultTest")).get("options"))
+    if options.get("provider"):
         line = document.line("defaultTest", "options", "provider")
         _add("evaluators", options["provider"], file, line, imported)
 
 
 def _add(field: str, provider: Any, file: str, line: int, imported: Imported) -> None:
-    config: Any = None
-    if (
-        field == "evaluators"
-        and isinstance(provider, dict)
-        and "id" not in provider
-        and "text" in provider
-    ):
-        provider = provider["text"]  # beside one for embeddings
-    name = provider
-    if isinstance(provider, dict):
-        name = provider.get("id")
-        config = provider.get("config")
-        if name is None and len(provider) == 1:
-            ((name, settings),) = provider.items()
-            config = settings.get("config") if isinstance(settings, dict) else None
+    fields = as_mapping(provider)
+    if field == "evaluators" and "id" not in fields and "text" in fields:
+        provider = fields["text"]  # beside one for embeddings
+        fields = as_mapping(provider)
+    name = fields.get("id") if isinstance(provider, dict) else provider
+    config = as_mapping(fields.get("config"))
+    if name is None and len(fields) == 1:
+        ((name, settings),) = fields.items()
+        config = as_mapping(as_mapping(settings).get("config"))
     id = litellm_id(name) if isinstance(name, str) else None
     if id is None:
         subject = "a provider" if name is None else f"the provider '{name}'"
         imported.skip(file, f"{subject} names no model that can be imported", line)
         return
-    config = as_mapping(config)
     unused = set(config) - {"temperature"}
     address, key = config.get("apiBaseUrl"), config.get("apiKeyEnvar")
     if address is not None and id.startswith("openai/"):
@@ -224,7 +216,7 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
     entries: list[Json] = imported.settings.setdefault(field, [])
     if entry not in entries:
         entries.append(entry)
-    if isinstance(provider, dict) and provider.get("prompts"):
+    if fields.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
         imported.warn(file, reason, line)
     if unused:

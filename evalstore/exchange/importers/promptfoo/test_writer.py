@@ -71,29 +71,19 @@ def group(
             reason = "a test whose assertions were not imported: it is asked, but not judged"
             imported.warn(case.file, reason, case.line)
             usable_case = replace(usable_case, not_judged=True)
-        shape = [
-            [
-                assertion.kind,
-                assertion.threshold,
-                assertion.weight,
-                assertion.metric,
-                _value_shape(assertion),
-            ]
-            for assertion in usable_case.assertions
+        shape: list[Json] = [
+            [it.kind, it.threshold, it.weight, it.metric, _value_shape(it)]
+            for it in usable_case.assertions
         ]
-        key = json.dumps(
-            [
-                *(shape, usable_case.threshold, usable_case.prefix, usable_case.suffix),
-                usable_case.not_judged,
-            ],
-            default=str,
-        )
+        shape += [usable_case.threshold, usable_case.prefix, usable_case.suffix]
+        key = json.dumps([*shape, usable_case.not_judged], default=str)
         groups.setdefault(key, PromptfooGroup()).cases.append(usable_case)
-    for case_group in groups.values():
+    found = list(groups.values())
+    for case_group in found:
         _fill_absent(case_group, prompts)
         _fill(case_group, imported)
-    _name_groups(list(groups.values()))
-    return list(groups.values())
+    _name_groups(found)
+    return found
 
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
@@ -113,9 +103,8 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         else:
             unused_fields = list(assertion.others)
             if converted.instruction:  # judges have one verdict for all their instructions
-                unused_fields += ["weight"] * (assertion.weight != 1) + ["metric"] * bool(
-                    assertion.metric
-                )
+                unused_fields += ["weight"] * (assertion.weight != 1)
+                unused_fields += ["metric"] * bool(assertion.metric)
             if unused_fields:
                 names = " and ".join(f"'{name}'" for name in unused_fields)
                 verb = "is" if len(unused_fields) == 1 else "are"
@@ -178,27 +167,22 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
         if assertion.kind.removeprefix("not-") in LISTS and isinstance(values[0], str):
             pairs = zip(case_group.cases, values, strict=True)
             values = [_split(text, case, assertion, imported) for case, text in pairs]
-        is_same = all(case_value == values[0] for case_value in values)
-        value: Json = values[0]
-        columns = _columns(case_group.rows)
-        if is_same:
-            value = _convert_templates(value, columns, case_group.absent)
+        value: Json
+        if all(case_value == values[0] for case_value in values):
+            columns = _columns(case_group.rows)
+            value = _convert_templates(values[0], columns, case_group.absent)
         else:
             name = unique(_column(assertion.kind), taken, "_")
             taken.add(name)
-            for row, case, case_value in zip(
-                case_group.rows, case_group.cases, values, strict=True
-            ):
+            triples = zip(case_group.rows, case_group.cases, values, strict=True)
+            for row, case, case_value in triples:
                 row[name] = _render(case_value, case, imported)
             value = f"{{{{ {name} }}}}"
         converted = convert(assertion.kind, value, assertion.threshold)
         if converted.warning:
-            first_case = case_group.cases[0]
-            imported.warn(
-                assertion.file or first_case.file,
-                converted.warning,
-                assertion.line or first_case.line,
-            )
+            first = case_group.cases[0]
+            place = assertion.file or first.file
+            imported.warn(place, converted.warning, assertion.line or first.line)
         if converted.instruction:
             case_group.instructions.append(converted.instruction)
         else:
@@ -282,11 +266,8 @@ def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
         [assertion.kind for assertion in case_group.cases[0].assertions] for case_group in groups
     ]
     for case_group, kinds in zip(groups, kinds_by_group, strict=True):
-        distinctive = [
-            kind
-            for kind in dict.fromkeys(kinds)
-            if not all(kind in other for other in kinds_by_group)
-        ]
+        shared = set(kinds).intersection(*kinds_by_group)
+        distinctive = [kind for kind in dict.fromkeys(kinds) if kind not in shared]
         unnamed = "not-judged" if case_group.cases[0].not_judged else "answers"
         name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or unnamed
         case_group.name = unique(safe_file_name(name) if len(groups) > 1 else "tests", names, "_")
