@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from evalstore.core.batches import in_batches, in_small_batches
@@ -43,7 +43,6 @@ In = Literal["answers", "feedback", "tests"]
 T = TypeVar("T")
 _FILE = "search.db"
 _BLANK = re.compile(r"\s")
-_KEPT_PLACES = 10_000
 _AROUND = 60
 """Characters of context on each side."""
 
@@ -62,8 +61,6 @@ class Searcher:
         """The recent runs in which texts have been looked for."""
         self._places: dict[tuple[str, tuple[str, ...]], TextPlace] = {}
         """The places of texts in these runs, by the id and the sessions of the text."""
-        self._prompts: dict[str | None, str] = {}
-        """The names of the system prompts of these texts."""
 
     def search(
         self, words: Sequence[str], report: Report, *, in_answers: bool = False
@@ -104,7 +101,7 @@ class Searcher:
             placed = self._place(store, list_documents(index, documents), lambda: report(0, 0))
             if placed is None:
                 return None
-            names = self._name_prompts(place for _, _, place in placed)
+            names = name_prompts(self._location, {id for *_, it in placed for id in it.prompts})
             texts = tuple(_found_texts(store, words, placed, names))
             return FoundTexts(texts, total)
 
@@ -116,8 +113,8 @@ class Searcher:
         """Return the texts with their places, which are kept until there is another run."""
         runs = list(store.find_recent_runs())
         ids = [run.id for run in runs]
-        if ids != self._runs or len(self._places) > _KEPT_PLACES:
-            self._runs, self._places, self._prompts = ids, {}, {}
+        if ids != self._runs:
+            self._runs, self._places = ids, {}
         known = [
             (kind, id, self._places.get((id, place.sessions), place)) for kind, id, place in listed
         ]
@@ -125,13 +122,6 @@ class Searcher:
         for _, id, place in placed or ():
             self._places[id, place.sessions] = place
         return placed
-
-    def _name_prompts(self, places: Iterable[TextPlace]) -> Mapping[str | None, str]:
-        """Return the names of the system prompts of texts, which are read when one is new."""
-        ids = {id for place in places for id in place.prompts}
-        if not ids <= self._prompts.keys():
-            self._prompts = name_prompts(self._location, ids | self._prompts.keys())
-        return self._prompts
 
     def _use(self, report: Report, search: Callable[[Store, SearchIndex], T | None]) -> T | None:
         """Search the store with its index, which is updated first; one search at a time."""
@@ -260,10 +250,16 @@ def iterate_hits(
         index = open_index(location)
         try:
             index.update(store, report)
-            documents = index.find_documents(words, kinds)
-            placed = place_documents(store, index, documents, by_name)
+            documents = in_batches(index.find_documents(words, kinds))
+            texts = _SearchedTexts(
+                text for some in documents for text in list_documents(index, some)
+            )
         finally:
             index.close()
+        texts.search(store, store.find_recent_runs())
+        placed: Iterable[ListedText] = texts
+        if by_name:
+            placed = (it for it in texts if it[2].file is not None and by_name(it[2].name))
         names: Mapping[str | None, str] = {}
         for batch in in_small_batches(placed):
             ids = {id for *_, place in batch for id in place.prompts} if named else set()
@@ -383,24 +379,6 @@ def find_places(
     if not texts.search(store, runs, go_on):
         return None
     return sorted((*(text for text in listed if text[2].is_final), *texts), key=_sort_key)
-
-
-def place_documents(
-    store: Store,
-    index: SearchIndex,
-    documents: Sequence[tuple[Kind, str]],
-    by_name: Callable[[str], bool] | None = None,
-) -> Iterable[ListedText]:
-    """Find the places of many texts, as `find_places` does; few of them are in memory.
-
-    With `by_name`, only those are returned whose `file::row` it accepts.
-    """
-    listed = (list_documents(index, some) for some in in_batches(documents))
-    texts = _SearchedTexts(chain.from_iterable(listed))
-    texts.search(store, store.find_recent_runs())
-    if by_name is None:
-        return texts
-    return (text for text in texts if text[2].file is not None and by_name(text[2].name))
 
 
 def _sort_key(text: ListedText) -> tuple[bool, str, str, int, tuple[str, ...], str]:

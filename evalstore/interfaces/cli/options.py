@@ -160,13 +160,10 @@ def joinable_runs(ctx: Any, _incomplete: str) -> Iterable[str]:
 
 @completes
 def trusted_files(ctx: Any, _incomplete: str) -> Iterable[str]:
-    """Complete the files that wait for trust, or with `--revoke` those that are trusted."""
-    from evalstore.results.table.list import files_to_trust
+    """Complete with `--revoke` the files that are trusted."""
     from evalstore.runs.workspace_checks import trust
 
-    if ctx.params.get("revoke"):
-        return [file.path for file in trust.trusted_files()]
-    return files_to_trust(_location(ctx))
+    return [file.path for file in trust.trusted_files()] if ctx.params.get("revoke") else []
 
 
 @completes

@@ -33,7 +33,6 @@ from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
 from evalstore.results.flips.broken_results import find_earlier_breaks
-from evalstore.results.flips.verdict_changes import has_several_prompts
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.revision_results import (
@@ -51,13 +50,10 @@ from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
     from evalstore.core.values import FileRef, Json
     from evalstore.exchange.exports.formats import ByteWriter
-    from evalstore.interfaces.html.case_table import CasePlaces, CaseTable
+    from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
     from evalstore.store import Store
 
 
@@ -65,8 +61,6 @@ MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
 
 STDOUT = "-"
-_MOST_LABELLED = 100
-"""The most results that are listed with the labels given after their run."""
 _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 _LARGEST_IMAGE, _MOST_IMAGES = 2_000_000, 15_000_000
 """The most bytes of a picture, and of all pictures."""
@@ -157,7 +151,7 @@ def build_report(
         id = compared.was if compared else WORKSPACE
         was = None if id == WORKSPACE else project.store.load_run(id)
         lost = find_lost_labels(project) if was and not stored else []
-        more_notes = [*filter(None, [lost_labels_text(lost)])]
+        more_notes = [*filter(None, [note, lost_labels_text(lost)])]
         last = stored or was
         if last and last.asked and last.selection.get("refresh"):
             told = f"run {short(last.id)} asked again (--refresh)"
@@ -205,7 +199,6 @@ def build_report(
                 names_of,
                 about,
                 more_notes,
-                (note, len(later), [*_list_labelled(project, run, later, data.table.places)]),
                 price,
                 collector.compare,
             )
@@ -233,23 +226,6 @@ def build_report(
             copyfileobj(spool, out)
             out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
     return data.table
-
-
-def _list_labelled(
-    project: Project, run: Run, later: Mapping[Result, str], places: CasePlaces
-) -> Iterator[tuple[str, int | None, str, str]]:
-    """Yield the first results that were labelled after their run.
-
-    Of each the name of its case, the number of this in the table, the candidate, and how it was
-    labelled.
-    """
-    shown = sorted(later, key=lambda it: it.cell)[:_MOST_LABELLED]
-    files = {it.file for it in shown}
-    several = {file for file in files if has_several_prompts(project.store, run, file)}
-    names = name_prompts_of_run(project, (it.prompt for it in shown if it.file in several))
-    for it in shown:
-        name = case_name(it.file, it.row, names[it.prompt] if it.file in several else None)
-        yield name, places.find(it.file, it.row, it.prompt_number), it.model, later[it]
 
 
 def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:

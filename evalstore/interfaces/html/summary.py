@@ -75,7 +75,6 @@ def summarise_results(
     names: Mapping[str, Sequence[str]],
     about: Iterable[tuple[str, str]],
     more_notes: Sequence[str],
-    labelled: tuple[str, int, Sequence[tuple[str, int | None, str, str]]],
     price: str,
     compare: Callable[[str, str], RateChange],
 ) -> dict[str, Any]:
@@ -83,8 +82,7 @@ def summarise_results(
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `breaks` broke in earlier runs, if these were searched; `changes` are those of
-    `list_changes`, `names` are those that runs have, and `about` has more facts. `labelled` are
-    a note on labels that were given after the run, on how many results, and the first of these.
+    `list_changes`, `names` are those that runs have, and `about` has more facts.
     `price` is that of what is pending, and `compare` compares two candidates.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
@@ -114,7 +112,6 @@ def summarise_results(
             *[PARTLY_TEXT] * any(row.is_partly for row in overview.candidates),
             *map(safe, more_notes),
         ),
-        "labelled": (safe(labelled[0]), *labelled[1:]),
         "candidates": overview.candidates,
         "edits": safe(with_arrows(describe_sides(diff) if is_now and diff else edits, "; ")),
         "trend": trend_chart(trend),

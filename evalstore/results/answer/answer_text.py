@@ -34,7 +34,6 @@ from evalstore.planning.first_pushes import push_text
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import label_by
 from evalstore.results.answer.judgements import (
-    IN_WORKSPACE,
     TAKES_BACK,
     CheckResult,
     Judgement,
@@ -94,22 +93,8 @@ def other_judgements(view: AnswerView) -> Iterator[tuple[str, list[Judgement]]]:
             yield title, judgements
 
 
-def counts_otherwise(view: AnswerView) -> list[Judgement]:
-    """Return the first judgements whose verdict the workspace counts instead of the one shown."""
-    counted = [each for each in view.judgements if not each.why_not]
-    if any(each.is_person for each in counted):
-        return []
-    shown = {(each.evaluation, each.evaluator, each.verdict) for each in counted}
-    return [
-        each
-        for each in view.judgements
-        if each.why_not == IN_WORKSPACE
-        and (each.evaluation, each.evaluator, each.verdict) not in shown
-    ]
-
-
 def note_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield that no model was called, and verdicts that only the workspace counts.
+    """Yield that no model was called.
 
     Models judge only what has passed the checks, or what has failed them, as the test says.
     """
@@ -120,11 +105,6 @@ def note_lines(view: AnswerView) -> Iterator[StyledLine]:
             end = _ENDS.get(counted[0].verdict, "did not pass")
             if not any(cell.word in ("pending", "no reply") for cell in view.cells):
                 yield from text_lines(f"No model was called, because the checks {end}.", "faint")
-    for judgement in counts_otherwise(view):
-        verdict = verdict_span(judgement.verdict, {})
-        start = f"The workspace counts another verdict by {safe(judgement.by)}: "
-        spans = StyledSpan(start, "pending"), StyledSpan(verdict.text, verdict.colour)
-        yield StyledLine((*spans, StyledSpan(f" ({short(judgement.id)})", "pending")))
 
 
 def judgement_lines(
@@ -601,16 +581,14 @@ def _former_text(explanation: VerdictExplanation, model: str) -> str:
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
-    """Return the verdict, the case and the candidate; the run if the workspace counts another."""
+    """Return the verdict, the case and the candidate."""
     result = explanation.result
-    is_other = explanation.run and counts_otherwise(explanation.answer)
-    run = f"  in run {short(explanation.run)}" if explanation.run and is_other else ""
     verdict = verdict_span(result.word or "answered", {})
     name = case_name(result.file, result.row, explanation.prompt or None)
     return StyledLine(
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
             StyledSpan(safe(name), "heading"),
-            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}{run}"),
+            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}"),
         )
     )

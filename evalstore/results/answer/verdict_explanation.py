@@ -35,6 +35,7 @@ from evalstore.results.flips.result_history import ResultHistory, VerdictCounts,
 from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
+from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, read_results
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry
 
@@ -349,14 +350,19 @@ def explain_result(
             )
             return explanation if run else replace(explanation, run=None)
     with open_project(location) as project:
-        is_gone = find_case(project, result) is None
+        is_gone = find_case(project, result) is None  # then a run has what is shown of it
+        if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
+            explanation = explain_stored_result(
+                location, project.store, result, stored, session=session, view=view, cells=cells
+            )
+            return replace(explanation, run=None)
         here = cells or (() if is_gone else [*results_at(project, [(result.file, result.row)])])
         return explain_workspace_result(project, result, here, session=session, view=view)
 
 
-def _newest_run_with(store: Store, result: Result) -> Run | None:
-    """Return the newest run if it has this very result."""
-    runs = store.find_recent_runs(limit=1)
+def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
+    """Return the newest of these runs that has this very result."""
+    runs = store.find_recent_runs(limit=among)
     return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
@@ -21,7 +21,11 @@ from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace, iterate_workspace
 from evalstore.results.answer.answer import AnswerView, read_answer
-from evalstore.results.answer.verdict_explanation import explain_session, find_edit
+from evalstore.results.answer.verdict_explanation import (
+    VerdictExplanation,
+    explain_session,
+    find_edit,
+)
 from evalstore.results.names import name_prompts, read_reference, reference_names
 from evalstore.results.show.explained_case import SeveralCasesError, explain_case
 from evalstore.results.show.revision_results import find_test_file
@@ -38,7 +42,6 @@ from evalstore.store.revisions import WORK, RunInProgressError, resolve, split_p
 
 if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
-    from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.store import Store
 
 
@@ -58,15 +61,21 @@ def describe_shown(
     Raises `RevisionError`.
     """
     explained = _explain_case(location, revision, model, prompt)
-    if explained is not None:
-        if isinstance(explained, ShownItem):
-            return explained
+    if isinstance(explained, VerdictExplanation):
         result = explained.result
         return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
-    return _show(location, revision)
+    shown = explained or _show(location, revision)
+    if isinstance(shown, ShownItem):
+        return shown
+    with open_store(location) as store:
+        item = _show_session(store, shown)
+        explanation = explain_session(location, store, shown)
+        item.related |= explanation.document_of_history() if explanation else {}
+        return item
 
 
-def _show(location: Location, revision: str) -> ShownItem:
+def _show(location: Location, revision: str, most: int | None = None) -> ShownItem | AnswerView:
+    """Return what a revision names: a session as the page of its answer."""
     text, colon, path = split_path(revision)
     if text == WORK:
         return show_workspace_file(location, path) if colon else show_workspace(location)
@@ -75,13 +84,8 @@ def _show(location: Location, revision: str) -> ShownItem:
             return show_file(location, store, text, path)
         kind, id = _resolve(location, store, text)
         if kind == "session":
-            view = read_answer(location, store, id)
-            item = _show_session(store, id, view)
-            explanation = explain_session(location, store, view)
-            item.related |= explanation.document_of_history() if explanation else {}
-            item.push = view.push
-            return item
-        return show_item(location, store, kind, id)
+            return read_answer(location, store, id)
+        return show_item(location, store, kind, id, most)
 
 
 def show_to_people(
@@ -91,27 +95,16 @@ def show_to_people(
     model: str | None = None,
     prompt: str | None = None,
     most: int | None = None,
-) -> ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement:
+) -> ShownItem | AnswerView | VerdictExplanation:
     """Return a stored object for a terminal: a session or a case as an explained answer.
 
     With `most`, at most so many results of a run, the most urgent ones.
     """
-    explained = _explain_case(location, revision, model, prompt)
-    if explained is not None:
-        return explained
-    if split_path(revision)[1] or revision == WORK:
-        return _show(location, revision)
-    with open_store(location) as store:
-        kind, id = _resolve(location, store, revision)
-        if kind == "session":
-            view = read_answer(location, store, id)
-            return explain_session(location, store, view) or view
-        item = show_item(location, store, kind, id, most)
-        if kind == "judgement":
-            view = read_answer(location, store, item.content["sessions"][0])
-            explanation = explain_session(location, store, view)
-            return ExplainedJudgement(item, explanation)
-        return item
+    shown = _explain_case(location, revision, model, prompt) or _show(location, revision, most)
+    if isinstance(shown, AnswerView):
+        with open_store(location) as store:
+            return explain_session(location, store, shown) or shown
+    return shown
 
 
 def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
@@ -155,13 +148,6 @@ _MOST_MEANT = 3
 """The most cases that a hint names."""
 
 
-class ExplainedJudgement(NamedTuple):
-    """A judgement with the explanation of the verdict that it belongs to."""
-
-    item: ShownItem
-    explanation: VerdictExplanation | None
-
-
 def _explain_case(
     location: Location, text: str, model: str | None, prompt: str | None
 ) -> VerdictExplanation | ShownItem | None:
@@ -192,9 +178,10 @@ def _explain_case(
     return None
 
 
-def _show_session(store: Store, id: str, view: AnswerView) -> ShownItem:
+def _show_session(store: Store, view: AnswerView) -> ShownItem:
     """Return a stored session with its cases and judgements."""
-    stored, find = store.load_any("session", id).content, VersionReader(store).find
+    id, find = view.id or "", VersionReader(store).find
+    stored = store.load_any("session", id).content
     question = restore_session(stored).question
     rows = {key: cell.row for cell in reversed(view.cells) for key in cell.evaluations}
     # Oldest first; those on several sessions together come last.
@@ -215,7 +202,7 @@ def _show_session(store: Store, id: str, view: AnswerView) -> ShownItem:
             "evaluation", {judgement.evaluation for judgement in judgements}
         ),
     }
-    return ShownItem("session", id, stored, related)
+    return ShownItem("session", id, stored, related, push=view.push)
 
 
 def _describe_cases(cells: tuple[Result, ...]) -> dict[str, Json]:

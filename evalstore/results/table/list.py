@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -15,7 +15,6 @@ from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import subject_of
-from evalstore.core.results import Result
 from evalstore.core.values import (
     SPECIAL_TAGS,
     AnswerRef,
@@ -23,7 +22,6 @@ from evalstore.core.values import (
     Json,
     Message,
     Part,
-    Question,
     SampleRef,
     Text,
 )
@@ -31,7 +29,6 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning import participants
-from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import require_tag, tags_of
@@ -40,10 +37,9 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
-from evalstore.results.answer.judgements import TOGETHER
+from evalstore.results.answer.judgements import OTHER_VERSION, TOGETHER
 from evalstore.results.labels import PersonLabel, read_labels
 from evalstore.results.names import label_prompts, name_prompts_of_cases, prompt_label
-from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import SessionResults
 from evalstore.workspace.model_files import Model, bare_model
@@ -213,10 +209,11 @@ def _labels(project: Project, selection: SelectionOptions, full: bool) -> Listin
     ids: set[str] = set()
     scope = resolve_scope(project, selection) if selection.narrows else None
     batches = compute_workspace(project, scope) if labels.by_place else ()
-    reasons = _LabelReasons(project.store, labels.last() if full else ())
+    evaluations: dict[str, set[str | None]] = {it.sessions[0]: set() for it in labels.last()}
     for made_now in chain.from_iterable(results for _, results in batches):
         result = as_result(made_now)
-        reasons.add(made_now.cell, result)
+        for session in evaluations.keys() & result.sessions:
+            evaluations[session].add(result.evaluation)
         given = labels.current(result)
         made = project.store.find_judgements(result.evaluations) if given else {}
         for label in given:
@@ -244,64 +241,40 @@ def _labels(project: Project, selection: SelectionOptions, full: bool) -> Listin
     columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")
     if scope:
         return Listing("labels", rows, columns)
-    uncounted = [
-        {**place, "label": label.verdict, "by": label.person, "note": label.note, "reason": why}
-        for label, place, why in reasons.describe(project, ids)
-    ]
-    number = len(labels.last()) - len(ids)
-    return Listing("labels", rows, columns, unlisted=number, uncounted=uncounted)
+    others = [label for label in labels.last() if label.id not in ids]
+    uncounted = [*_describe_uncounted(project, others, evaluations)] if full else []
+    return Listing("labels", rows, columns, unlisted=len(others), uncounted=uncounted)
 
 
-class _LabelReasons:
-    """Finds why labels do not count in the workspace, after all its results were added."""
+def _describe_uncounted(
+    project: Project,
+    labels: Iterable[PersonLabel],
+    evaluations: Mapping[str, Collection[str | None]],
+) -> Iterator[dict[str, Json]]:
+    """Yield labels that do not count in the workspace, each with its place in a run, and why.
 
-    def __init__(self, store: Store, labels: Sequence[PersonLabel]) -> None:
-        sessions = store.find_sessions(label.sessions[0] for label in labels)
-        self._labels = [label for label in labels if label.sessions[0] in sessions]
-        self._questions = {id: session.question for id, session in sessions.items()}
-        self._asked: dict[str, set[Question]] = {it.test: set() for it in self._questions.values()}
-        """What is asked now, by the test versions of the labelled answers."""
-        self._evaluations = dict.fromkeys(self._questions, frozenset[str | None]())
-        """The judging versions of the answers that count."""
-
-    def add(self, cell: Cell, result: Result) -> None:
-        """Add a result of the workspace."""
-        for test in self._asked.keys() & cell.case.tests:
-            self._asked[test].add(replace(cell.question, test=test))
-        for session in self._evaluations.keys() & result.sessions:
-            self._evaluations[session] |= {result.evaluation}
-
-    def describe(
-        self, project: Project, counted: Collection[str]
-    ) -> Iterator[tuple[PersonLabel, dict[str, Json], str]]:
-        """Yield the labels that are not counted, each with its place in the last run, and why."""
-        store = project.store
-        finder, runs = SessionResults(store), [*store.find_recent_runs(limit=RUNS_SEARCHED)]
-        listed = [label for label in self._labels if label.id not in counted]
-        found = {
-            session: next((it for run in runs for it in finder.find(run.results, session)), None)
-            for session in dict.fromkeys(label.sessions[0] for label in listed)
+    `evaluations` are the judging versions of the answers that count.
+    """
+    store = project.store
+    finder, runs = SessionResults(store), [*store.find_recent_runs(limit=RUNS_SEARCHED)]
+    found = {
+        label: next(
+            (it for run in runs for it in finder.find(run.results, label.sessions[0])), None
+        )
+        for label in labels
+    }
+    prompts = label_prompts(project, {it.prompt: None for it in found.values() if it})
+    for label, it in found.items():
+        versions = evaluations.get(label.sessions[0], ())
+        reason = TOGETHER if label.evaluation in versions else OTHER_VERSION
+        named = it and (it.file, it.row, prompts[it.prompt] if it.prompt else "", it.model)
+        yield {
+            **dict(zip(("file", "row", "promptName", "model"), named or ("",) * 4, strict=True)),
+            "label": label.verdict,
+            "by": label.person,
+            "note": label.note,
+            "reason": reason if versions else "its answer does not count now",
         }
-        prompts = label_prompts(project, {it.prompt: None for it in found.values() if it})
-        for label in listed:
-            it = found[label.sessions[0]]
-            named = it and (it.file, it.row, prompts[it.prompt] if it.prompt else "", it.model)
-            place = zip(("file", "row", "promptName", "model"), named or ("",) * 4, strict=True)
-            yield label, dict(place), self._reason(label)
-
-    def _reason(self, label: PersonLabel) -> str:
-        session = label.sessions[0]
-        if evaluations := self._evaluations.get(session):
-            return TOGETHER if label.evaluation in evaluations else "other instructions or checks"
-        question = self._questions[session]
-        now = self._asked[question.test]
-        if not now:
-            return "test edited or removed"
-        if question.prompt not in {it.prompt for it in now}:
-            return "system prompt edited or removed"
-        if question.model not in {it.model for it in now}:
-            return "candidate edited or removed"
-        return "another answer counts" if question in now else "temperature or seed edited"
 
 
 _LISTS: dict[str, Callable[[Project, SelectionOptions, bool], Listing]] = {
@@ -493,17 +466,6 @@ def names_of_rows(location: Location, path: str) -> list[tuple[str, list[str]]]:
         cases = file.cases if file else ()
         named = name_prompts_of_cases(project, (case for case in cases if len(case.prompts) > 1))
     return [(case.row, [*named.get(case.prompts, {}).values()]) for case in cases]
-
-
-def files_to_trust(location: Location) -> list[str]:
-    """Return the paths of the files that wait for trust, from the current folder.
-
-    Raises `EvalstoreError`.
-    """
-    with open_project(location) as project:
-        project.code.look_at(files_of(project.reading).items())
-        project.code.note_models(project.reading.models)
-        return list(dict.fromkeys(file.typed for file in project.code.named))
 
 
 def runs_in_progress(location: Location) -> list[str]:

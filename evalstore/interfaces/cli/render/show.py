@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
-    from evalstore.results.show.shown_item import ExplainedJudgement
 
 
 _WHOLE = 3
@@ -79,9 +78,7 @@ _INNER = ("kind", "scheme", "nonce", "key")
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(
-    item: ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement,
-) -> None:
+def print_shown(item: ShownItem | AnswerView | VerdictExplanation) -> None:
     """Print a stored object in the layout of its kind."""
     if isinstance(item, ShownItem):
         _PRINTERS.get(item.kind, _print_anything)(item)
@@ -90,11 +87,6 @@ def print_shown(
 
     if isinstance(item, VerdictExplanation):
         print_answer(item.answer, item)
-    elif isinstance(item, tuple):
-        _print_judgement(item.item)
-        if item.explanation:
-            print_verdict_explanation(item.explanation)
-            print_other_results(item.explanation)
     else:
         print_answer(item)
 
@@ -183,30 +175,6 @@ def _print_failure(item: ShownItem) -> None:
     _print_ids([*ids, ("judge", failure.evaluator)])
 
 
-def _print_question(item: ShownItem) -> None:
-    """Print a question with its answers and its failed calls."""
-    content, related = item.content, item.related
-    _heading("question", output.short(item.id))
-    if "file" in related:
-        output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
-    for name in ("temperature", "seed"):
-        _block(name, _if("{}", content.get(name)))
-    _block("answers", ", ".join(map(output.short, related["sessions"])) or "none")
-    if related["failures"]:
-        output.line(output.paint("failures:", bold=True))
-    shown = related["failures"] if output.verbose else related["failures"][:SHOWN]
-    for failure in shown:
-        role = "as judge" if failure["evaluator"] else ""
-        status = class_text(failure["class"], failure["status"], failure["message"])
-        parts = (failure["at"], failure["model"] or "", role, status, failure["message"])
-        listed = (output.safe(part) for part in parts if part)
-        output.line(f"    {output.short(failure['failure'])}  {'  '.join(listed)}")
-    if len(shown) < len(related["failures"]):
-        output.line(f"    … {len(related['failures']) - len(shown)} more (-v lists all)")
-    if content:
-        _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
-
-
 def _print_cases(item: ShownItem) -> None:
     """Print the cases of a test file: their results, then what few of them consist of."""
     related = item.related
@@ -281,7 +249,6 @@ _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
     "workspace": _print_workspace,
     "judgement": _print_judgement,
     "failure": _print_failure,
-    "question": _print_question,
     "cases": _print_cases,
     "file": _print_file,
     **dict.fromkeys(("test", "prompt", "evaluation", "tool", "schema", "model"), _print_version),

@@ -166,8 +166,8 @@ def test_failures_name_the_system_prompt(
     ]
     for failure in documents("log", "--failures")["failures"]:
         name = "brief" if failure["prompt"] else "no prompt"
-        for id in (failure["failure"], failure["question"]):
-            assert evalstore("show", id).stdout.splitlines()[1] == f"tests/t.md ({name})"
+        shown = evalstore("show", failure["failure"]).stdout
+        assert shown.splitlines()[1] == f"tests/t.md ({name})"
 
 
 def test_one_system_prompt_is_not_named(
