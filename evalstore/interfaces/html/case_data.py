@@ -112,7 +112,6 @@ class CaseData:
         """Yield the details of the cases in blocks; the table is complete afterwards."""
         for batch in _whole_cases(results):
             self._history.read_batch(batch)
-            self._reader.load(batch)
             cases: dict[tuple[str, str, int], list[ResultView]] = {}
             for view in self._reader.read(batch):
                 result = view.result

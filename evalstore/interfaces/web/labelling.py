@@ -152,7 +152,7 @@ class LabelPages:
         """
         self._forget_changed()
         answer = self._find(session, place)
-        with self._open(answer) as (project, reader):
+        with self._open() as (project, reader):
             (view,) = reader.read([(answer.result, answer.cell.case)])
             read = {each.id: each for each in view.sessions}
             shown = [read[id] for id in answer.sessions if id in read]
@@ -230,7 +230,7 @@ class LabelPages:
         Raises `RevisionError` for another one.
         """
         answer = self._find(session, place)
-        with self._open(answer) as (project, reader):
+        with self._open() as (project, reader):
             asked = (reader.conversation(it, answer.result.prompt) for it in answer.result.tests)
             files = (file for turn in chain.from_iterable(asked) for file in turn.files)
             if found := next((file for file in files if file.id == id), None):
@@ -238,12 +238,10 @@ class LabelPages:
         raise RevisionError(f"the question has no file '{id}'")
 
     @contextmanager
-    def _open(self, *answers: AskedAnswer) -> Iterator[tuple[Project, AnswerReader]]:
-        """Return what reads answers, which are loaded."""
+    def _open(self) -> Iterator[tuple[Project, AnswerReader]]:
+        """Return what reads answers."""
         with open_revision(self._location, WORK) as project:
-            reader = AnswerReader(project, find_run(project, WORK))
-            reader.load([(each.result, each.cell.case) for each in answers])
-            yield project, reader
+            yield project, AnswerReader(project, find_run(project, WORK))
 
     def end(self, person: str, only: str, state: str = "") -> bytes:
         """Return the page after all answers, or without any; `state` is that of the store."""
@@ -274,7 +272,7 @@ class LabelPages:
         given = ((each, _by_person(index, each).get(person)) for each in offered)
         mine = [(each, label) for each, label in given if label and not each.missing]
         former = self._find_former(index, person, only)
-        with self._open(*(each for each, _ in mine)) as (project, reader):
+        with self._open() as (project, reader):
             views = [*reader.read([(each.result, each.cell.case) for each, _ in mine])]
             rule = project.settings.verdict
             labels = chain((label for _, label in mine), former)

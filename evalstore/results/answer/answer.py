@@ -264,7 +264,15 @@ def read_answer(
         ),
         answer=answer_text(session.answer),
         judgements=judgements,
-        criteria=_read_criteria(location, contents, _in_order(current, judgements)),
+        criteria=_read_criteria(
+            location,
+            contents,
+            [  # those whose judgements count come first, in their order
+                *(each.evaluation for each in judgements if each.evaluation in current),
+                *sorted(current),
+                *(each.evaluation for each in judgements),
+            ],
+        ),
         together=_together(store, together),
         failures=_failures_of(store, session, cells, judgements, subjects),
         request_settings=describe_request(contents, question.test, model),
@@ -289,13 +297,6 @@ def read_answer(
         else {},
         push=first_push_of(location, "session", id),
     )
-
-
-def _in_order(current: Collection[str], judgements: Sequence[Judgement]) -> Iterator[str]:
-    """Yield the evaluation versions; those whose judgements count come first, in their order."""
-    yield from (judgement.evaluation for judgement in judgements if judgement.evaluation in current)
-    yield from sorted(current)
-    yield from (judgement.evaluation for judgement in judgements)
 
 
 def question_of(location: Location, result: Result, run: str | None) -> AnswerView:

@@ -6,10 +6,10 @@ The results of a batch need one query for each kind of content. No model is call
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from evalstore.core.results import Evaluation, Result, Session
+from evalstore.core.results import Evaluation, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json
 from evalstore.planning.project import Project, VersionReader
@@ -71,13 +71,11 @@ class AnswerReader:
         self._names: dict[str, tuple[str, bool]] = {}
         self._free: dict[str, bool] = {}
         """By model version: whether its answers cost nothing."""
-        self._sessions: Mapping[str, Session] = {}
-        self._judgements: Mapping[str, Evaluation] = {}
         self._criteria: dict[str, Criteria] = {}
         """Those of the batch by evaluation version: many cases may have the same one."""
 
-    def load(self, results: Sequence[tuple[Result, Case]]) -> None:
-        """Read the answers, judgements and versions of a batch, in the place of the last one's."""
+    def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
+        """Yield the results of a batch with their answers; what was read before is forgotten."""
         self._criteria = {}
         cases = {id(case): case for _, case in results}.values()
         self._versions.read_ahead(
@@ -87,21 +85,15 @@ class AnswerReader:
                 *(("evaluation", case.evaluation) for case in cases),
             ]
         )
-        self._sessions = self.store.find_sessions(
-            key for result, _ in results for key in result.sessions
-        )
-        self._judgements = self.store.find_evaluations(
+        sessions = self.store.find_sessions(key for result, _ in results for key in result.sessions)
+        judgements = self.store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
-        models = {each.question.model for each in self._sessions.values()} - self._free.keys()
+        models = {each.question.model for each in sessions.values()} - self._free.keys()
         for key, content in self.store.load_contents("model", models).items():
             self._free[key] = content.get("provider") == SCRIPTED
-        evaluators = {judgement.evaluator for judgement in self._judgements.values()}
+        evaluators = {judgement.evaluator for judgement in judgements.values()}
         self._names |= evaluator_names(self.store, evaluators - self._names.keys())
-
-    def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
-        """Yield the results of the batch that is loaded, with their answers."""
-        sessions, judgements = self._sessions, self._judgements
         attempts = find_attempts(
             self.store,
             [

@@ -509,17 +509,12 @@ def _find_shown(store: Store, result: Result, history: ResultHistory | None) -> 
     Of answers that are judged together, it is the first that fails.
     """
     attempts = history.attempts if history and not history.is_pending else ()
-    session = shown_session(result, attempts or _judged_sessions(store, result))
+    if not attempts and len(result.sessions) > 1:
+        made = store.find_evaluations(result.evaluations)
+        judged = (made[id] for id in result.evaluations if id in made)
+        attempts = tuple(Attempt(it.sessions, it.verdict) for it in judged if it.verdict != "none")
+    session = shown_session(result, attempts)
     return session and find_failing_answer(store, result, session)
-
-
-def _judged_sessions(store: Store, result: Result) -> list[Attempt]:
-    """Return the judgements as attempts, of a result that is pending or has a single attempt."""
-    if len(result.sessions) < 2:
-        return []
-    made = store.find_evaluations(result.evaluations)
-    judged = (made[id] for id in result.evaluations if id in made)
-    return [Attempt(it.sessions, it.verdict) for it in judged if it.verdict != "none"]
 
 
 # --- the checks that an answer failed, where it differs from what they expect, and which it is
