@@ -73,7 +73,6 @@ FIXED = {
     "runs.run._MOST_ROWS": "whether rows or files are named",
     "results.table.cases.KEPT": "how many lines the browser keeps",
     "results.table.cases.MANY": "from here on the browser keeps some lines",
-    "results.table.editable_files._MOST_ROWS": "what is looked up at most",
     "runs.status.status_text._FEW_CALLS": "a limit that is remarked on",
     "planning.selection._KEPT": "characters of a shown name",
     "remotes.buckets._CHUNK": "bytes of a network's request, of which each costs money",
