@@ -26,7 +26,6 @@ from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError, StoreError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session, Vote
-from evalstore.core.runs import ProgressListener
 from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.candidates import CandidateCaller
@@ -150,7 +149,8 @@ class Executor:
         """Limits how many answers are taken before other tasks have their turn."""
         self._asked_at = 0
         """The number of sleeps of this process when others had last told of the shared run."""
-        self._others = OthersProgress(environment.listener)
+        self._shown = Counter[str]()
+        """What the other runners of a shared run had done when it was last shown."""
         self._records = False
         """Whether this runner has begun a shared run and will record it now."""
         self._execution: PlanExecution | None = None
@@ -179,12 +179,21 @@ class Executor:
         is_limited = budget is not None or limits.max_cost is not None
         accounts = (caller.rate_limiter(end.account) for end in self.endpoints.all())
         if is_limited or any(account.tokens_per_minute < math.inf for account in accounts):
-            versions = [
+            answering = [
                 (hashing.identify(hashing.describe_model(end.version))[0], end.key)
                 for end in self.endpoints.candidates.values()
             ]
-            judges = [(id, end.key) for id, end in self.endpoints.judges.items()]
-            caller.note_outputs(_find_sizes(self._store, versions, judges))
+            judging = [(id, end.key) for id, end in self.endpoints.judges.items()]
+            # Of one that answers and judges, the larger numbers count.
+            sizes: dict[ModelKey, OutputTokens] = {}
+            for kind, makers in (("session", answering), ("judgement", judging)):
+                found = self._store.find_output_tokens(kind, [id for id, _ in makers])
+                for id, key in makers:
+                    tokens, known = found.get(id), sizes.get(key, OutputTokens(0, 0))
+                    if tokens:
+                        most = max(known.most, tokens.most)
+                        sizes[key] = OutputTokens(max(known.mean, tokens.mean), most)
+            caller.note_outputs(sizes)
         return caller
 
     async def __aenter__(self) -> Self:
@@ -200,7 +209,7 @@ class Executor:
             await asyncio.to_thread(self.sharing.leases.register)
             await self._share.write()
             if self._shared and not self._shared.leads:
-                self._others.begin(await self.find_shares())
+                self._shown = _sum_up(await self.find_shares())
         self._writing = asyncio.create_task(self.writer.run())
         self._heartbeat = asyncio.create_task(self.sharing.presence.keep_alive())
         outages = _tell_of_outages(self._store, self.environment.listener.note)
@@ -267,7 +276,7 @@ class Executor:
         while True:
             shares = await self._find_all_shares()
             shares.pop(own, None)
-            self._others.show(shares.values())
+            self._show_others(shares.values())
             registered = [id for id, share in shares.items() if share.is_registered]
             alive = await asyncio.to_thread(self.sharing.leases.find_alive, registered)
             counts = {id: shares[id].counts for id in alive}
@@ -306,12 +315,22 @@ class Executor:
         shares = await asyncio.to_thread(self._store.find_shares, self._shared.id)
         return {share.runner: share for share in shares}
 
+    def _show_others(self, shares: Iterable[RunShare]) -> None:
+        """Add what the others have done since to the progress, and what it cost."""
+        now = _sum_up(shares)
+        new, self._shown = now - self._shown, now
+        for kind in _KINDS:
+            if new[kind]:
+                self.environment.listener.advance(kind, int(new[kind]))
+        if new["cost"] or new["tokens"]:
+            self.environment.listener.spent(new["cost"], int(new["tokens"]))
+
     async def _note_progress(self) -> None:
         """Note what was done so far; halt when another runner has halted the run."""
         assert self._share
         await self._share.write()
         shares = await self.find_shares()
-        self._others.show(shares)
+        self._show_others(shares)
         if not self.is_halted and any(map(is_halted_by, shares)):
             self.halt()
 
@@ -358,51 +377,7 @@ class Executor:
             self._execution.halt()
 
 
-def _find_sizes(
-    store: Store, models: Iterable[tuple[str, ModelKey]], evaluators: Iterable[tuple[str, ModelKey]]
-) -> dict[ModelKey, OutputTokens]:
-    """Return the output tokens of the newest answers and judgements of each model.
-
-    Models without any are left out; of one that answers and judges, the larger numbers count.
-    `models` are ids of model versions, `evaluators` those of evaluators, each with its model's key.
-    """
-    sizes: dict[ModelKey, OutputTokens] = {}
-    for kind, makers in (("session", [*models]), ("judgement", [*evaluators])):
-        found = store.find_output_tokens(kind, [id for id, _ in makers])
-        for id, key in makers:
-            tokens, known = found.get(id), sizes.get(key, OutputTokens(0, 0))
-            if tokens:
-                most = max(known.most, tokens.most)
-                sizes[key] = OutputTokens(max(known.mean, tokens.mean), most)
-    return sizes
-
-
-# --- shows what the other runners of a shared run have done while this one takes part in it
-
-
 _KINDS = ("asked", "judged", "failed")
-
-
-class OthersProgress:
-    """What the others had done when it was last shown."""
-
-    def __init__(self, listener: ProgressListener) -> None:
-        self._listener = listener
-        self._shown: Counter[str] = Counter()
-
-    def begin(self, shares: Iterable[RunShare]) -> None:
-        """Leave out what was done before this runner made its plan."""
-        self._shown = _sum_up(shares)
-
-    def show(self, shares: Iterable[RunShare]) -> None:
-        """Add what was done since to the progress, and what it cost."""
-        now = _sum_up(shares)
-        new, self._shown = now - self._shown, now
-        for kind in _KINDS:
-            if new[kind]:
-                self._listener.advance(kind, int(new[kind]))
-        if new["cost"] or new["tokens"]:
-            self._listener.spent(new["cost"], int(new["tokens"]))
 
 
 def _sum_up(shares: Iterable[RunShare]) -> Counter[str]:
