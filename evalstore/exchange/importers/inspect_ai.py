@@ -73,7 +73,13 @@ def _read_samples(path: Path, left: list[SkippedItem]) -> Iterator[LogSample]:
     try:
         data = read_source(path)
         if data.startswith(_ARCHIVE):
-            yield from _read_archive(path, EvalArchive(data), left)
+            archive = EvalArchive(data)
+            evaluation = as_mapping(archive.header().get("eval"))
+            for name, sample in archive.samples():
+                if isinstance(sample, FileProblem):
+                    left.append(_unread(path, sample, f"'{name[:100]}' "))
+                else:
+                    yield evaluation, sample
             return
     except FileProblem as problem:
         left.append(_unread(path, problem))
@@ -82,15 +88,6 @@ def _read_samples(path: Path, left: list[SkippedItem]) -> Iterator[LogSample]:
         log = as_mapping(document.value)
         for sample in as_list(log.get("samples")):
             yield as_mapping(log.get("eval")), as_mapping(sample)
-
-
-def _read_archive(path: Path, archive: EvalArchive, left: list[SkippedItem]) -> Iterator[LogSample]:
-    evaluation = as_mapping(archive.header().get("eval"))
-    for name, sample in archive.samples():
-        if isinstance(sample, FileProblem):
-            left.append(_unread(path, sample, f"'{name[:100]}' "))
-        else:
-            yield evaluation, sample
 
 
 def _unread(path: Path, problem: FileProblem, subject: str = "") -> SkippedItem:
@@ -106,6 +103,7 @@ def _read_sample(evaluation: dict[str, Any], sample: dict[str, Any]) -> Recorded
     output, epoch = as_mapping(sample.get("output")), sample.get("epoch")
     choice = as_mapping(next(iter(as_list(output.get("choices"))), None))
     model, task = evaluation.get("model") or output.get("model"), evaluation.get("task")
+    target = sample.get("target")
     prefix = f"{task}-" if isinstance(task, str) else ""
     suffix = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
     return RecordedConversation(
@@ -113,7 +111,11 @@ def _read_sample(evaluation: dict[str, Any], sample: dict[str, Any]) -> Recorded
         read_conversation(messages, attachments),
         read_answer(answer, attachments),
         model if isinstance(model, str) else "",
-        ideal=tuple(_targets(sample)),
+        ideal=tuple(
+            text
+            for text in (target if isinstance(target, list) else [target])
+            if isinstance(text, str) and text.strip()
+        ),
         details={
             "task": task if isinstance(task, str) else None,
             "scores": {
@@ -151,16 +153,8 @@ def _messages_of(sample: dict[str, Any]) -> tuple[list[Json], Json]:
     if messages:
         return messages[: numbers[-1]] if numbers else messages, answer
     asked = sample.get("input")
-    return [{"role": "user", "content": asked}] if isinstance(asked, str) else as_list(
-        asked
-    ), answer
-
-
-def _targets(sample: dict[str, Any]) -> Iterator[str]:
-    target = sample.get("target")
-    for text in target if isinstance(target, list) else [target]:
-        if isinstance(text, str) and text.strip():
-            yield text
+    is_text = isinstance(asked, str)
+    return [{"role": "user", "content": asked}] if is_text else as_list(asked), answer
 
 
 # --- reading of `.eval` archives: zip files with a header and one file per sample

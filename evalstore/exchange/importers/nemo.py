@@ -391,8 +391,7 @@ class _Task:
                     continue
                 for judge in read_judges(name, params, line, answer):
                     judges.append(judge)
-                    for warning in judge.warnings:
-                        self._warn(warning, "metrics", name)
+                    self._warn(judge.warning, "metrics", name)
         return checks, judges
 
     def _check(self, name: str, kind: str, params: Mapping[str, Any], data: TaskData) -> Json:

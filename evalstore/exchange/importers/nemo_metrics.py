@@ -263,7 +263,7 @@ class NemoJudge:
     messages: list[Message]
     check: dict[str, Json]
     line: int | None
-    warnings: list[str] = field(default_factory=list)
+    warning: str
 
 
 def read_judges(
@@ -271,14 +271,10 @@ def read_judges(
 ) -> Iterator[NemoJudge]:
     """Yield a judge per score; raises `NotTakenError`. `answer` is the answers' column."""
     template = params.get("template", params.get("prompt_template"))
-    prompt_messages = template.get("messages") if isinstance(template, dict) else None
+    prompt_messages = as_list(as_mapping(template).get("messages"))
     if isinstance(template, str):
         prompt_messages = [{"role": "user", "content": template}]
-    if (
-        not isinstance(prompt_messages, list)
-        or not prompt_messages
-        or not all(map(is_message, prompt_messages))
-    ):
+    if not prompt_messages or not all(map(is_message, prompt_messages)):
         raise NotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
         (message["role"], list(judge_pieces(message["content"], answer)))
@@ -289,8 +285,8 @@ def read_judges(
     scores = _scores(params)
     for score, settings in scores:
         title = name if len(scores) == 1 else f"{name}.{score}"
-        check, warnings = _check(score, settings, text)
-        yield NemoJudge(title, messages, check, line, warnings)
+        check, warning = _check(score, settings, text)
+        yield NemoJudge(title, messages, check, line, warning)
 
 
 def _require_answer(pieces: list[PromptPiece]) -> None:
@@ -315,45 +311,38 @@ def is_message(message: Any) -> bool:
 
 def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     value = params.get("scores")
-    if isinstance(value, dict):
-        scores = list(value.items())
-    else:
-        entries = value if isinstance(value, list) else []
-        scores = [(str(score.get("name")), score) for score in entries if isinstance(score, dict)]
+    scores = list(as_mapping(value).items()) or [
+        (str(score.get("name")), score) for score in as_list(value) if isinstance(score, dict)
+    ]
     require(scores and all(isinstance(score, dict) for _, score in scores), "it has no 'scores'")
     return scores
 
 
-def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Json], list[str]]:
-    """Return the fields of a judge check, and warnings.
+def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Json], str]:
+    """Return the fields of a judge check, and a warning.
 
     The pass bound is the middle of the scale, as NeMo's scores have none.
     """
     parser = _parser(name, score)
     rubric = _rubric(score.get("rubric"))
+    guessed, scores = False, {"scores": rubric} if rubric else {}
     if rubric:
         low, high = min(rubric.values()), max(rubric.values())
         require(low != high, f"the score '{name}' has a rubric with one value only")
-        bound = middle_of(low, high)
-        warning = f"the score '{name}' has no threshold: in evalstore it passes if it is {bound}"
-        return {"parser": parser, "scores": rubric, "pass": bound}, [warning]
-    low, high, guessed = _scale(score, text)
-    if low != 0:
-        parser["min"] = low
-    parser["max"] = high
+    else:
+        low, high, guessed = _scale(score, text)
+        parser |= {"min": low, "max": high} if low != 0 else {"max": high}
     bound = middle_of(low, high)
-    scale = f"{low:g} to {high:g}"
     warning = f"the score '{name}' has no threshold: in evalstore it passes if it is {bound}"
     if guessed:
-        warning += f"; its scale is taken to be {scale}"
-    return {"parser": parser, "pass": bound}, [warning]
+        warning += f"; its scale is taken to be {low:g} to {high:g}"
+    return {"parser": parser, **scores, "pass": bound}, warning
 
 
 def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
-    settings = score.get("parser")
-    if settings is None and ("rubric" in score or "minimum" in score):
+    if score.get("parser") is None and ("rubric" in score or "minimum" in score):
         return {"json": name}  # the default of newer jobs
-    settings = settings if isinstance(settings, dict) else {}
+    settings = as_mapping(score.get("parser"))
     if isinstance(settings.get("json_path"), str):
         return {"json": settings["json_path"].removeprefix("$.")}
     pattern = settings.get("pattern")
@@ -368,15 +357,10 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _rubric(rubric: Any) -> dict[str, float]:
-    if isinstance(rubric, list):
-        rubric = {
-            str(level.get("label")): level.get("value")
-            for level in rubric
-            if isinstance(level, dict)
-        }
-    if not isinstance(rubric, dict):
-        return {}
-    return {str(label): value for label, value in rubric.items() if isinstance(value, int | float)}
+    levels = [
+        (level.get("label"), level.get("value")) for level in map(as_mapping, as_list(rubric))
+    ] or as_mapping(rubric).items()
+    return {str(label): value for label, value in levels if isinstance(value, int | float)}
 
 
 def _scale(score: Mapping[str, Any], text: str) -> tuple[float, float, bool]:

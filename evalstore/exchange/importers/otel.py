@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
@@ -101,25 +101,24 @@ def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMe
     is_genai = any(name.startswith("gen_ai.") for name in attributes)
     if not is_genai and not follows_openinference(attributes):
         return None
-    messages = read_messages(attributes, events)
+    inputs, outputs = read_messages(attributes, events)
     if attributes.get("gen_ai.operation.name") not in _CALLS:
-        if not messages.outputs:
-            return None
-        raise NotTakenError("the span is a call of an agent or a tool, not of a model")
-    if not messages.inputs and not messages.outputs:
-        raise NotTakenError("the span has no messages: their content was not recorded")
-    require(messages.outputs, "the span has no answer")
-    return messages
+        require(not outputs, "the span is a call of an agent or a tool, not of a model")
+        return None
+    require(inputs or outputs, "the span has no messages: their content was not recorded")
+    require(outputs, "the span has no answer")
+    return inputs, outputs
 
 
 def _read_choices(
     span: dict[str, Any], attributes: dict[str, Json], messages: SpanMessages
 ) -> Iterator[RecordedConversation]:
     """Yield a conversation for each choice of the model; raises `NotTakenError`."""
-    conversation = read_conversation(messages.inputs)
+    inputs, outputs = messages
+    conversation = read_conversation(inputs)
     id = span.get("spanId")
-    for number, output in enumerate(messages.outputs, 1):
-        suffix = f"-{number}" if len(messages.outputs) > 1 else ""
+    for number, output in enumerate(outputs, 1):
+        suffix = f"-{number}" if len(outputs) > 1 else ""
         yield RecordedConversation(
             f"{id if isinstance(id, str) else 'span'}{suffix}",
             conversation,
@@ -142,11 +141,10 @@ def _text(fields: Mapping[str, Any], *names: str) -> str | None:
 
 
 def _finish_reason(attributes: Mapping[str, Json], output: Json, number: int) -> Json:
-    reasons = attributes.get("gen_ai.response.finish_reasons")
+    reasons = as_list(attributes.get("gen_ai.response.finish_reasons"))
+    of_span = dict(enumerate(reasons, 1)).get(number)
     own = _text(as_mapping(output), "finish_reason")
-    if own is None and isinstance(reasons, list) and number <= len(reasons):
-        own = reasons[number - 1] if isinstance(reasons[number - 1], str) else None
-    return own
+    return of_span if own is None and isinstance(of_span, str) else own
 
 
 # --- the messages of spans, by the GenAI conventions, their older versions or OpenInference
@@ -159,12 +157,8 @@ _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,6})\.(role|content)")
 
 
-class SpanMessages(NamedTuple):
-    """The messages of the call of a model."""
-
-    inputs: list[Json]
-    outputs: list[Json]
-    """One message for each choice."""
+SpanMessages = tuple[list[Json], list[Json]]
+"""What the model was shown, and one message for each choice."""
 
 
 def read_messages(
@@ -176,15 +170,14 @@ def read_messages(
     if inputs or outputs:
         instructions = _read_list(attributes, "gen_ai.system_instructions")
         first: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
-        return SpanMessages([*first, *inputs], outputs)
+        return [*first, *inputs], outputs
     from_events = _read_events(events)
     if any(from_events):
         return from_events
     found = _collect(attributes, _NUMBERED)
-    numbered = SpanMessages([*found.get("prompt", ())], [*found.get("completion", ())])
-    if any(numbered) or not follows_openinference(attributes):
-        return numbered
-    return SpanMessages(*read_openinference(attributes))
+    if found or not follows_openinference(attributes):
+        return [*found.get("prompt", ())], [*found.get("completion", ())]
+    return read_openinference(attributes)
 
 
 def _read_list(attributes: Mapping[str, Json], name: str) -> list[Json]:
@@ -203,14 +196,14 @@ def _read_list(attributes: Mapping[str, Json], name: str) -> list[Json]:
 
 
 def _read_events(events: Iterable[tuple[str, Mapping[str, Json]]]) -> SpanMessages:
-    messages = SpanMessages([], [])
+    messages: SpanMessages = [], []
     for name, attributes in events:
         fields = {**attributes, **as_mapping(parsed(attributes.get("gen_ai.event.content")))}
         if name == CHOICE:
             message = as_mapping(parsed(fields.get("message"))) or fields
-            messages.outputs.extend(_messages("assistant", message))
+            messages[1].extend(_messages("assistant", message))
         elif match := _MESSAGE.fullmatch(name):
-            messages.inputs.extend(_messages(match[1], fields))
+            messages[0].extend(_messages(match[1], fields))
     return messages
 
 
