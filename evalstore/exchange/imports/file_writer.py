@@ -165,7 +165,7 @@ def _writing(place: str) -> Iterator[None]:
 
 
 def _digest_of(path: Path) -> str | None:
-    """Return the digest of a file; None if it is no file, or cannot be read."""
+    """Return the digest of a file; None if it cannot be read as a file."""
     try:
         return hashing.hash_bytes(read_file(path, LARGEST_SOURCE))
     except (FileProblem, OSError):
