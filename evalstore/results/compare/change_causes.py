@@ -325,14 +325,10 @@ def choose_attempts(pair: Pair, attempts: PairAttempts) -> tuple[Attempt | None,
         listed or _single(result)
         for listed, result in zip(attempts, (pair.was, pair.now), strict=True)
     )
-    if pair.was and pair.now and (pair.was.verdict == "pass") == (pair.now.verdict == "pass"):
-        failed = _share(was), _share(now)
-        is_worse, is_better = failed[0] < failed[1], failed[0] > failed[1]
-        passes = is_worse, is_better
-        if failed[0] == failed[1]:
-            passes = pair.was.verdict == "pass", pair.now.verdict == "pass"
-    else:
-        passes = _passes(pair.was), _passes(pair.now)
+    passes = [bool(side and side.verdict == "pass") for side in (pair.was, pair.now)]
+    failed = [_failed(listed) / max(1, len(listed)) for listed in (was, now)]
+    if pair.was and pair.now and passes[0] == passes[1] and failed[0] != failed[1]:
+        passes = [failed[0] < failed[1], failed[0] > failed[1]]
     shown = _choose(now, was, passes[1])
     if shown and len(was) == len(now):
         same = was[now.index(shown)]  # the same attempt, whose answer may be the same
@@ -409,16 +405,8 @@ def _single(result: Result | None) -> tuple[Attempt, ...]:
     return (Attempt(result.sessions, result.verdict or "undecided", result.evaluations),)
 
 
-def _passes(result: Result | None) -> bool:
-    return result is not None and result.verdict == "pass"
-
-
 def _failed(attempts: Sequence[Attempt]) -> int:
     return sum(1 for attempt in attempts if attempt.verdict != "pass")
-
-
-def _share(attempts: Sequence[Attempt]) -> float:
-    return _failed(attempts) / len(attempts) if attempts else 0.0
 
 
 def _choose(own: Sequence[Attempt], others: Sequence[Attempt], passes: bool) -> Attempt | None:
