@@ -189,7 +189,6 @@ TEXT_STYLES = {
     "code-keyword": ("text-primary", "bold"),
     "code-string": ("text-secondary", ""),
     "code-number": ("text-warning", ""),
-    "code-name": ("text-accent", ""),
 }
 """What has a style of its own."""
 

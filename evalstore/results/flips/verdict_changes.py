@@ -457,8 +457,6 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
 
 _LISTED = 8
 """The most results that are named of those that broke, and of those that were fixed."""
-_FILES = 200
-"""The most files with new failures that are named."""
 
 
 class RunDifferences(NamedTuple):
@@ -476,8 +474,6 @@ class RunDifferences(NamedTuple):
     """The first of those that broke, or were fixed: which of the two, and the case."""
     first_judged: int = 0
     """How many results with a verdict had none before."""
-    new_failures: tuple[tuple[str, int], ...] = ()
-    """Files with how many of their results broke, or fail and are new; those with most first."""
 
     @property
     def is_hidden(self) -> bool:
@@ -497,7 +493,6 @@ def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, R
             if changes is None:
                 found[id] = RunDifferences(True)
                 continue
-            failing = Counter(result.file for result in chain(changes.broke, changes.new))
             is_any = changes.is_any or changes.new
             found[id] = RunDifferences(
                 broke=len(changes.broke),
@@ -506,7 +501,6 @@ def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, R
                 line=changes_line(changes, "the run before") if is_any else None,
                 names=tuple(_name(location, store, run, changes)),
                 first_judged=changes.first_judged,
-                new_failures=tuple(failing.most_common(_FILES)),
             )
     return found
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from heapq import nsmallest
-from types import MappingProxyType
 from typing import NamedTuple
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import CellKey
-from evalstore.core.values import RESULT_WORDS, Verdict, order_counts
-from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.core.values import Verdict, order_counts
+from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project
@@ -28,61 +26,9 @@ from evalstore.results.flips.broken_results import (
     find_broken_cases,
     find_broken_now,
 )
-from evalstore.results.verdict_order import FAILING
 from evalstore.runs.status.status import status as read_status
 from evalstore.store.driver import UnwantedError, refuse_unwanted
-from evalstore.store.trees.tree_nodes import StoredCases, read_tree
-
-_LISTED = 200
-"""Files that are listed at most."""
-
-
-class FileVerdicts(NamedTuple):
-    """The verdicts of a run on the cases of a test file."""
-
-    file: str
-    verdicts: Mapping[str, int]
-    """How many results have each verdict or are pending, in the order in which these are shown."""
-    new_failures: int = 0
-
-
-class RunFiles(NamedTuple):
-    """The test files of a run: those with new failures first, then those with most failures."""
-
-    files: tuple[FileVerdicts, ...] = ()
-    more: int = 0
-    """How many files are not listed."""
-
-
-def read_file_verdicts(location: Location, run: str, new_failures: Mapping[str, int]) -> RunFiles:
-    """Return the verdicts of a run by file.
-
-    `new_failures` counts, by file, the results that did not fail in the run before.
-    """
-    with open_store(location) as store:
-        stored = store.load_run(run)
-        entries = read_tree(stored.results, store.load_nodes)
-        counts: dict[str, Counter[str]] = {path: Counter() for path in entries}
-        counts |= store.count_results_by_file(stored.results)
-    return list_files(counts, new_failures)
-
-
-def list_files(
-    words: Mapping[str, Counter[str]], new_failures: Mapping[str, int] = MappingProxyType({})
-) -> RunFiles:
-    """Return verdicts by file: those with new failures first, then those with most failures."""
-
-    def order(file: str) -> tuple[int, int, str]:
-        failures = sum(words[file][word] for word in FAILING)
-        return -new_failures.get(file, 0), -failures, file
-
-    listed = nsmallest(_LISTED, words, key=order)
-    files = []
-    for file in listed:
-        ordered = {word: words[file][word] for word in RESULT_WORDS if words[file][word]}
-        files.append(FileVerdicts(file, ordered, new_failures.get(file, 0)))
-    return RunFiles(tuple(files), len(words) - len(files))
-
+from evalstore.store.trees.tree_nodes import StoredCases
 
 _UNDECIDED = " (undecided now)"
 """Behind the name of a case that broke, and neither fails nor is fixed now."""
@@ -98,8 +44,6 @@ class Dashboard:
     """The verdicts of the workspace that the rate counts, and how many are pending."""
     status: Status | None = None
     """The pending work; None when the workspace cannot be read."""
-    files: RunFiles | None = None
-    """The verdicts by test file; None when the workspace cannot be read."""
     broken: tuple[BrokenCase, ...] | None = ()
     """The newest first; None when the settings cannot be read."""
     problem: EvalstoreError | None = None
@@ -136,7 +80,7 @@ def read_dashboard(location: Location) -> Dashboard:
         if now.broken.get(cell, "pass") != "pass"
     )
     verdicts: Counter[str] = sum(now.words.values(), Counter())
-    return Dashboard(now.rate, order_counts(verdicts), pending, list_files(now.words), left)
+    return Dashboard(now.rate, order_counts(verdicts), pending, left)
 
 
 class _Workspace(NamedTuple):

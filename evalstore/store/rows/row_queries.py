@@ -163,17 +163,6 @@ class RowQueries(NodeQueries):
         leaves = self.count_by_candidate(leaf.id for leaf in self.find_result_leaves(node))
         return sum(leaves.values(), Counter())
 
-    def count_results_by_file(self, tree: str) -> dict[str, Counter[str]]:
-        """Return how many results with each word of `URGENCY` the files of a tree have."""
-        query = (
-            f"{OF_RUNS} SELECT l.file, {_URGENCY}, count(*) {CELLS} WHERE r.leaf = l.results "
-            "GROUP BY 1, 2"
-        )
-        counts: dict[str, Counter[str]] = {}
-        for file, place, count in self._select(query, (as_bytes(tree),)):
-            counts.setdefault(file, Counter())[URGENCY[place]] = count
-        return counts
-
     def find_most_urgent(self, tree: str, most: int) -> tuple[list[tuple[str, str, int]], int]:
         """Return the most urgent results of a tree of results, and how many it has in all.
 

@@ -237,7 +237,6 @@ def drive(
             mock.patch("evalstore.interfaces.tui.screens.runs._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._REST", 0),
             mock.patch("evalstore.interfaces.tui.screens.actions._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.runs._FILES_PAUSE", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.case_panels._READING_PAUSE", _MOMENT),
         ):
             await opened(app)

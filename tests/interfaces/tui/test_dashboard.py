@@ -370,7 +370,7 @@ def test_an_edited_data_file_is_named_and_not_the_test_file_that_uses_it(workspa
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "home")
         details = pilot.app.screen.query_one("#details", TextView).text
-        assert "edited since the last run\nrows of tests/cities.csv\n\n" in details
+        assert "edited since the last run\nrows of tests/cities.csv" in details
 
     drive(scenario, size=(200, 60))
 

@@ -18,8 +18,6 @@ from evalstore.results.value_text import LONGEST, link_target, parse_markdown, s
 if TYPE_CHECKING:
     from evalstore.results.value_text import Token
 
-_MOST_CODE = 10_000
-"""The most characters of code in a text that are coloured."""
 _WIDEST = 60
 """Columns of a table; the rows of a wider one are shown cell by cell."""
 _STYLES = {"strong": "strong", "em": "emphasis", "s": "faint", "link": "link"}
@@ -60,8 +58,6 @@ class _Renderer:
         self._lines: list[StyledLine] = []
         self._indent = 0
         self._quotes = 0
-        self._uncoloured = _MOST_CODE
-        """How many more characters of code may be coloured."""
         self._items: list[str] = []
         """What stands in front of the next line of each open list item."""
 
@@ -92,8 +88,7 @@ class _Renderer:
                 info = token.info.strip()
                 if info:
                     self._put([StyledSpan(safe(info), "faint")])
-                self._uncoloured -= len(token.content)
-                language = info.split(maxsplit=1)[0] if info and self._uncoloured >= 0 else ""
+                language = info.partition(" ")[0]
                 for line in code_lines(token.content.removesuffix("\n"), language):
                     self._put([StyledSpan("  "), *line.spans])
                 self._end_block()
@@ -212,40 +207,26 @@ def _joined(cells: Iterable[Sequence[StyledSpan]]) -> list[StyledSpan]:
     return spans
 
 
-# --- colours of code and JSON in answers
+# --- code, and the colours of JSON
 
 
-_LONGEST = 4_000
-"""The most characters of a piece of code that are coloured: some lexers take the square of it."""
-_LANGUAGES = frozenset(
-    (
-        *("bash", "c", "c++", "cpp", "css", "diff", "go", "html", "javascript", "js", "json"),
-        *("php", "py", "python", "rb", "ruby", "rust", "sh", "sql", "swift"),
-        *("toml", "ts", "typescript", "xml", "yaml", "yml"),
-    )
+_JSON = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*+"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*+"?)'
+    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<keyword>\b(?:true|false|null)\b)",
+    re.DOTALL,
 )
-"""Languages that are coloured: a model's word loads no other lexer, and these take no long time."""
-_JSON = "json"
-_GAP = re.compile(r"\n(?:[ \t\f\v\r]*\n){30}")
-"""Empty lines of which no code has so many; the lexers of C look at all of them at each of them."""
-_COLOURS = (
-    ("Token.Comment", "faint"),
-    ("Token.Keyword", "code-keyword"),
-    ("Token.Name.Tag", "code-keyword"),
-    ("Token.Literal.String", "code-string"),
-    ("Token.Literal.Number", "code-number"),
-    ("Token.Name.Function", "code-name"),
-    ("Token.Name.Class", "code-name"),
-    ("Token.Name.Attribute", "code-name"),
-    ("Token.Generic.Deleted", "old"),
-    ("Token.Generic.Inserted", "new"),
-)
+_COLOURS = {
+    "key": "code-keyword",
+    "string": "code-string",
+    "number": "code-number",
+    "keyword": "code-keyword",
+}
 
 
 def code_lines(code: str, language: str) -> list[StyledLine]:
-    """Return code as lines, with colours when its language is known and it is not very long."""
+    """Return code as lines; JSON has colours."""
     lines: list[list[StyledSpan]] = [[]]
-    for colour, text in _pieces(code, language.lower()):
+    for colour, text in _json_pieces(code) if language.lower() == "json" else [("code", code)]:
         for number, part in enumerate(text.split("\n")):
             if number:
                 lines.append([])
@@ -254,18 +235,11 @@ def code_lines(code: str, language: str) -> list[StyledLine]:
     return [StyledLine(tuple(spans)) for spans in lines]
 
 
-def _pieces(code: str, language: str) -> Sequence[tuple[str, str]]:
-    """Split a text into parts with the names of their colours."""
-    is_long = language != _JSON and (len(code) > _LONGEST or _GAP.search(code))
-    if language not in _LANGUAGES or is_long:
-        return [("code", code)]
-    from pygments.lexers import get_lexer_by_name  # few need it
-
-    lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    pieces: list[tuple[str, str]] = []
-    for token, text in lexer.get_tokens(code):
-        name = str(token)
-        colour = next((colour for start, colour in _COLOURS if name.startswith(start)), "")
-        pieces.append((colour, text))
-    is_whole = "".join(text for _, text in pieces) == code
-    return pieces if is_whole else [("code", code)]
+def _json_pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of JSON, each after its colour."""
+    at = 0
+    for found in _JSON.finditer(text):
+        yield "", text[at : found.start()]
+        yield _COLOURS[found.lastgroup or ""], found[0]
+        at = found.end()
+    yield "", text[at:]

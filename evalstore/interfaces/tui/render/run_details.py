@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.statistics import Rate
@@ -34,7 +34,6 @@ from evalstore.interfaces.tui.grid_columns import (
     NEVER,
     Column,
     StyledCell,
-    shorten_name,
 )
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.charts import (
@@ -60,7 +59,7 @@ from evalstore.store.shared_runs import RunInProgress
 if TYPE_CHECKING:
     from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.flips.verdict_changes import RunDifferences
-    from evalstore.runs.status.dashboard import Dashboard, FileVerdicts, RunFiles
+    from evalstore.runs.status.dashboard import Dashboard
 
 
 STOPPED = {
@@ -224,57 +223,6 @@ def other_run_lines(runs: Sequence[RunInProgress]) -> Iterator[StyledLine]:
         yield heading("in progress in other programs")
         for run in runs:
             yield from text_lines(in_progress_text(run), indent=2)
-
-
-# --- the verdicts of a run by test file: a strip for each, those with new failures first
-
-
-_STRIP, _LONG_STRIP = 10, 20
-"""Cells of a strip, and those where there is room."""
-_ROOMY = 66
-"""The width of a line from which on there is room for a long strip."""
-_GAP = 2
-_FEWEST = 3
-"""Lines with files that there are in any case: a short text is scrolled."""
-
-
-def file_lines(run: RunFiles | None, width: int, height: int) -> Iterator[StyledLine]:
-    """Yield a strip for each file, as many as fit into the height, and how many there are more."""
-    if run is None or not run.files:
-        return
-    yield BLANK
-    yield heading("verdicts by file")
-    rows = max(_FEWEST, height - 2)
-    total = len(run.files) + run.more
-    shown = run.files[: rows if total <= rows else max(_FEWEST, rows - 1)]
-    yield from _strips(shown, width)
-    if more := total - len(shown):
-        yield from text_lines(f"and {more:,} more", "faint", _GAP)
-
-
-def _strips(files: Sequence[FileVerdicts], width: int) -> Iterator[StyledLine]:
-    """Yield the name of each file, its strip, how many of its cases passed, and new failures."""
-    cells = _LONG_STRIP if width >= _ROOMY else _STRIP
-    figures: list[str] = []
-    for each in files:
-        judged = sum(count for word, count in each.verdicts.items() if word != "pending")
-        figures.append(f"{each.verdicts.get('pass', 0):,}/{judged:,}" if judged else "-")
-    marks = [plural(it.new_failures, "new failure") if it.new_failures else "" for it in files]
-    counted, marked = max(map(len, figures)), max(map(len, marks))
-    needed = max(columns_of(each.file) for each in files)
-    room = min(needed, max(_STRIP, width - 4 * _GAP - cells - counted - marked))
-    for each, figure, mark in zip_longest(files, figures, marks):
-        name = shorten_name(each.file, room)
-        strip = verdict_strip(each.verdicts, cells)
-        used = sum(columns_of(span.text) for span in strip)
-        yield StyledLine(
-            (
-                StyledSpan(f"{' ' * _GAP}{name}{' ' * (room - columns_of(name) + _GAP)}"),
-                *strip,
-                StyledSpan(f"{' ' * (cells - used + _GAP)}{figure:>{counted}}"),
-                StyledSpan(f"{' ' * _GAP}{mark}" if mark else "", "fail"),
-            )
-        )
 
 
 # --- the columns of the list of runs, which of them there is room for, and some of their cells

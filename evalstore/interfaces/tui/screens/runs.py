@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import StyledLine, percent, plural, status_word
+from evalstore.core.display import percent, plural, status_word
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
@@ -24,7 +23,6 @@ from evalstore.interfaces.tui.render.run_details import (
     STRIP,
     change_cell,
     dashboard_lines,
-    file_lines,
     is_all_simulated,
     passed_text,
     run_columns,
@@ -37,13 +35,13 @@ from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage, OtherRuns
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
-from evalstore.interfaces.tui.text_view import FittedView, wrap_line
+from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.cases import BROKE, RunLine
 from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import RunDifferences
-    from evalstore.runs.status.dashboard import Dashboard, RunFiles
+    from evalstore.runs.status.dashboard import Dashboard
 
 _PARTIAL = "~"
 """The sign of a run of a selection."""
@@ -61,7 +59,7 @@ run, of some cases, has ~; one that did not complete has ■ interrupted, $ at l
 and {page.run} continues it. 'change' is the change of the share in points, by results
 that broke or were fixed since the last verdict on each case; 0.0 if no verdict differs. * means
 that some broke and others were fixed, or that some had no verdict before. Details of the run under
-the cursor, with its verdicts in each test file, are below, or at the right in a wide terminal. A
+the cursor are below, or at the right in a wide terminal. A
 line below the title (▶) names each run that another program carries out.
 {history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
 broke in the last ten runs and was not fixed since.
@@ -71,11 +69,6 @@ under the cursor. Without marks it compares the run under the cursor with the pr
 workspace with the newest run."""
 
 
-_FILES_PAUSE = 0.3
-"""From the request for the files of a run to the reading."""
-_FILES_GROUP = "files"
-_KEPT = 8
-"""Runs whose files are kept in memory, those that were read last."""
 _AT_ONCE = 5
 """Runs whose differences are read before they are shown."""
 
@@ -101,7 +94,6 @@ class RunsPage(ActionsPage):
     HELP = _HELP
     PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
     MARKS = True
-    DETAILS = FittedView
     DEFAULT_CSS = """
     RunsPage {
         & > #dashboard { height: 4; }
@@ -122,10 +114,6 @@ class RunsPage(ActionsPage):
         """Those of the runs that were asked for, which never change; None: they cannot be read."""
         self._undiffered: dict[str, None] = {}
         """The runs whose differences are to be read, or are being read."""
-        self._files: dict[str, RunFiles | None] = {}
-        """The verdicts by file of the runs that were read last; None: they cannot be read."""
-        self._run_of_files: str | None = None
-        """The run whose files are to be read, or are being read."""
 
     def compose_above(self) -> ComposeResult:
         """Lay out the runs of other programs, and the state of the workspace."""
@@ -181,16 +169,13 @@ class RunsPage(ActionsPage):
         )
 
     def on_screen_suspend(self) -> None:
-        """Stop reading the state of the workspace and of runs while another screen is shown."""
+        """Stop reading the state of the workspace while another screen is shown."""
         self.dashboard.suspend()
-        self._stop_reading_files()
 
     def on_screen_resume(self) -> None:
         """Read the state of the workspace again; Textual calls the base class's method, too."""
         self.dashboard.resume()
         self.refresh_ages()
-        if self.grid.cursor:
-            self._show_details(stay=True)
 
     def go_on_reading(self) -> None:
         """Read the state of the workspace if that has waited for a plan."""
@@ -241,66 +226,22 @@ class RunsPage(ActionsPage):
     @on(Grid.Moved, "#runs")
     def follow_cursor(self) -> None:
         """Show the details of the highlighted run."""
-        self._stop_reading_files()
         self._show_details()
 
     def _show_details(self, *, stay: bool = False) -> None:
-        self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
-
-    def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
         find, number = self._find_differences, self.grid.cursor - 1
-        if not 0 <= number < len(self._runs):
-            state, others = self.dashboard.state, self.query_one(OtherRuns).runs
-            lines = [*workspace_lines(state, self._runs, others, self.with_keys, find)]
-            files = state.files if state else None
-        else:
-            lines = [*run_lines(self._runs, number, find, self.with_keys)]
-            run = self._runs[number].id
-            differences = find(run)  # those in each file are read once these are known
-            files = self._find_files(run, differences) if run in self._differences else None
-        left = height - sum(1 for line in lines for _ in wrap_line(line, width))
-        return [*lines, *file_lines(files, width, left)]
-
-    # --- the verdicts of the shown run by test file, read when the cursor has stayed on it
-
-    def _find_files(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
-        """Return the files of a run; without them, they are read if the cursor stays.
-
-        Nothing is read while another screen is shown. Files with new failures, which the
-        `differences` from earlier verdicts say, come first.
-        """
-        if run not in self._files and run != self._run_of_files and self.app.screen is self:
-            self._stop_reading_files()
-            self._run_of_files = run
-            read = partial(self._read_files, run, differences)
-            self.pause(_FILES_GROUP, _FILES_PAUSE, read)
-        return self._files.get(run)
-
-    def _stop_reading_files(self) -> None:
-        """Stop: another run is shown, or another screen."""
-        self.end_pause(_FILES_GROUP)
-        self._run_of_files = None
-        self.workers.cancel_group(self, _FILES_GROUP)
-
-    def _read_files(self, run: str, differences: RunDifferences | None) -> None:
-        location = self.source.location
-        new_failures = dict(differences.new_failures) if differences else {}
-
-        def read() -> RunFiles | None:
-            from evalstore.runs.status.dashboard import read_file_verdicts
-
-            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
-                return read_file_verdicts(location, run, new_failures)
-            return None
-
-        def keep(found: RunFiles | None) -> None:
-            self._run_of_files = None
-            self._files[run] = found
-            for old in [*self._files][:-_KEPT]:
-                del self._files[old]
-            self.draw_again()
-
-        self.fetch(read, keep, group=_FILES_GROUP)
+        lines = (
+            run_lines(self._runs, number, find, self.with_keys)
+            if 0 <= number < len(self._runs)
+            else workspace_lines(
+                self.dashboard.state,
+                self._runs,
+                self.query_one(OtherRuns).runs,
+                self.with_keys,
+                find,
+            )
+        )
+        self.query_one("#details", TextView).show(lines, stay=stay)
 
     # --- the differences of runs from earlier verdicts, read in the background as they are drawn
 

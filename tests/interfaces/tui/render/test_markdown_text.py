@@ -9,11 +9,9 @@ from unittest import mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pygments.lexers import find_lexer_class_by_name
 
-from evalstore.core.display import StyledLine, safe
+from evalstore.core.display import StyledLine, StyledSpan, safe
 from evalstore.interfaces.tui.render.markdown_text import (
-    _LANGUAGES,
     code_lines,
     render_text,
 )
@@ -114,7 +112,7 @@ def test_what_is_not_markdown_or_is_too_long_is_shown_as_it_is_written(text: str
     assert render_text(text) is None
 
 
-def test_json_and_code_have_colours() -> None:
+def test_json_has_colours() -> None:
     json = render_text('{"a": [1, true, "x"]}')
     assert json
     assert not json.is_markdown
@@ -125,8 +123,7 @@ def test_json_and_code_have_colours() -> None:
         '"x"': "code-string",
     }
     (line,) = code_lines("def f(): return 'a'  # b", "Python")
-    colours = {span.text: span.colour for span in line.spans}
-    assert (colours["def"], colours["f"], colours["# b"]) == ("code-keyword", "code-name", "faint")
+    assert line.spans == (StyledSpan("def f(): return 'a'  # b", "code"),)
 
 
 ACTIVE = {
@@ -197,20 +194,14 @@ def test_no_answer_takes_long_to_be_rendered(part: str) -> None:
     assert time.process_time() - begun < 5
 
 
-_BY_LEXER = {find_lexer_class_by_name(name).name: name for name in sorted(_LANGUAGES)}
-"""A language for each lexer: several names mean the same one."""
+@pytest.mark.parametrize("part", ["a ", "\n", '"', '\\"', "\\", '"a":', "1", "-", "true", "null "])
+def test_no_json_takes_long_to_be_coloured(part: str) -> None:
+    begun = time.process_time()
+    code_lines(f'"{part * LONGEST}', "json")
+    assert time.process_time() - begun < 5
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("language", _BY_LEXER.values())
-def test_no_code_takes_long_to_be_coloured(language: str) -> None:
-    for part in ("a ", "\n", "\n" * 30 + "a", " \n", "a.", '"', "/*", "#{"):
-        begun = time.process_time()
-        code_lines((part * 4_000)[:3_999] + "\x00", language)
-        assert time.process_time() - begun < 3
-
-
-@given(st.text(max_size=200), st.sampled_from(sorted(_LANGUAGES)))
+@given(st.text(max_size=200), st.sampled_from(["json", "python"]))
 def test_code_is_shown_as_it_is_written(code: str, language: str) -> None:
     lines = code_lines(code, language)
     assert all(line.text == safe(line.text) for line in lines)
