@@ -43,30 +43,30 @@ MARGIN = 2
 
 _READABLE = 7
 """So many characters of a text that is cut say something."""
-NEVER = 1 << 30
-"""As `Column.since`: it is not drawn, but saved with the others."""
+_COMFORT = 16
+"""So many of one that can be cut it has before a column with a rank is drawn."""
+_ENDLESS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title and its width in characters."""
+    """A column: its title, and how wide it is drawn."""
 
     title: str
     width: int
+    """The width of what is in it; 0: it is not drawn, but may be saved."""
+    least: int = 0
+    """How narrow it may become for others to have room; 0: it is not cut."""
+    rank: int = 0
+    """Those with the highest rank are left out first in a narrow table; 0: it stays."""
     right: bool = False
     """Whether numbers stand on its right side."""
     grows: bool = False
-    """Whether it takes its share of the room that is left."""
-    most: int = 0
-    """The width of what is in it, to which it grows, with the title; 0: it grows without end."""
-    since: int = 0
-    """The width of the table from which on there is room for it."""
+    """Whether it takes all room that is left."""
     picks: bool = False
     """Whether the cursor can be in it, as one among several."""
     is_empty: bool = False
     """Whether no row has anything in it: then it is seen only when the cursor is in it."""
-    least: int = 0
-    """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
     """Whether it is saved with the table."""
     is_name: bool = False
@@ -78,6 +78,21 @@ class Column:
     def top(self) -> str:
         """Return the text at the top."""
         return self.head or self.title
+
+    @property
+    def narrow(self) -> int:
+        """Return how narrow it may be."""
+        return min(self.least, self.width) or self.width
+
+    @property
+    def comfort(self) -> int:
+        """Return the width that it has before a column with a rank is drawn."""
+        return self.narrow if self.picks else max(self.narrow, min(self.width, _COMFORT))
+
+    @property
+    def whole(self) -> int:
+        """Return the width in which neither its title nor what is in it is cut."""
+        return max(self.width, widest(self.top.split("\n")))
 
 
 class VisibleColumns(NamedTuple):
@@ -117,17 +132,15 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
 
     `first` is the column that was seen first: it stays so as far as that is possible.
     """
-    fixed = [n for n, column in enumerate(columns) if column.since <= width and not column.picks]
     every = [n for n, column in enumerate(columns) if column.picks]
     at = every[picked] if picked < len(every) else None
     picks = [n for n in every if n == at or not columns[n].is_empty]
     picked = picks.index(at) if at is not None else 0
-    made: dict[int, Column] = {}
-    for n in (*fixed, *picks):
-        narrow = columns[n].least or columns[n].width
-        if columns[n].grows:
-            narrow = min(narrow, _wide(columns[n], narrow))
-        made[n] = replace(columns[n], width=narrow)
+    fixed = [n for n, column in enumerate(columns) if column.width and not column.picks]
+    ranked = sorted((n for n in fixed if columns[n].rank), key=lambda n: columns[n].rank)
+    while ranked and _total(columns[n].comfort for n in (*fixed, *picks)) > width:
+        fixed.remove(ranked.pop())
+    made = {n: replace(columns[n], width=columns[n].narrow) for n in (*fixed, *picks)}
     fixed = _cut_to(fixed, made, width - (made[at].width + GAP if at is not None else 0))
     room = width - MARGIN + GAP - sum(made[n].width + GAP for n in fixed)
     fits, taken = 0, 0
@@ -140,9 +153,9 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     seen = picks[first : first + fits]
     shown = sorted([*fixed, *seen])
     room = max(0, room - sum(made[n].width + GAP for n in seen))
-    names = [n for n in fixed if columns[n].grows and columns[n].most]
-    room = _share(room, names, columns, made, width)  # they are worth more than titles
-    _share(room, [n for n in shown if n not in names], columns, made, width)
+    names = [n for n in fixed if columns[n].least and not columns[n].grows]
+    room = _share(room, names, columns, made)  # they are worth more than titles
+    _share(room, [n for n in shown if n not in names], columns, made)
     both = 4 if len(seen) == 1 else 2  # that one may have signs of others at both sides
     narrow = min((made[n].width for n in seen), default=1) - both * (len(seen) < len(picks))
     heads = [made[n].top.partition("\n") for n in seen]
@@ -158,12 +171,15 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
 
 
+def _total(widths: Iterable[int]) -> int:
+    """Return the width of a table with columns of these widths."""
+    return MARGIN - GAP + sum(width + GAP for width in widths)
+
+
 def _cut_to(numbers: list[int], made: dict[int, Column], width: int) -> list[int]:
     """Return the columns for which there is room when the widest texts are cut, not numbers."""
     shown = list(numbers)
-    while shown and (
-        over := max(0, MARGIN - GAP + sum(made[n].width + GAP for n in shown) - width)
-    ):
+    while shown and (over := _total(made[n].width for n in shown) - width) > 0:
         texts = [n for n in shown if not made[n].right] or shown
         widest = max(texts, key=lambda n: made[n].width)
         cut = min(over, made[widest].width - (_READABLE if len(shown) > 1 else 1))
@@ -177,20 +193,18 @@ def _cut_to(numbers: list[int], made: dict[int, Column], width: int) -> list[int
 
 
 def full_width(columns: Sequence[Column]) -> int:
-    """Return the width in which nothing of the columns is cut; that of some has no limit."""
-    widths = [
-        max(_wide(column, NEVER), widest(column.top.split("\n")))
-        for column in columns
-        if column.since < NEVER and not column.is_empty
-    ]
-    return MARGIN - GAP + sum(width + GAP for width in widths)
+    """Return the width in which nothing of the columns is cut."""
+    return _total(column.whole for column in columns if column.width and not column.is_empty)
 
 
 def _share(
-    room: int, among: Sequence[int], columns: Sequence[Column], made: dict[int, Column], width: int
+    room: int, among: Sequence[int], columns: Sequence[Column], made: dict[int, Column]
 ) -> int:
     """Widen these columns by the same number, each at most to its need; returns what is left."""
-    missing = {n: max(0, _wide(columns[n], width) - made[n].width) for n in among}
+    missing = {
+        n: max(0, (_ENDLESS if columns[n].grows else columns[n].whole) - made[n].width)
+        for n in among
+    }
     share = room
     while sum(min(number, share) for number in missing.values()) > room:
         share -= 1
@@ -200,13 +214,6 @@ def _share(
         room -= max(0, more - share)
         made[n] = replace(made[n], width=made[n].width + more)
     return room
-
-
-def _wide(column: Column, room: int) -> int:
-    """Return the greatest useful width of a column; one without a limit takes the `room`."""
-    if not column.grows:
-        return column.width
-    return max(column.most, widest(column.top.split("\n"))) if column.most else room
 
 
 # --- cells, drawn in lines: cut to the width of their columns, in the colours of a style

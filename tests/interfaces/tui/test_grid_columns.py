@@ -8,7 +8,7 @@ from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, Column, fit_colum
 
 COLUMNS = [
     Column("file", 10, grows=True),
-    Column("cost", 5, since=60),
+    Column("cost", 5, rank=1),
     *(Column(f"model {number}", 14, picks=True, least=8) for number in range(6)),
 ]
 
@@ -26,7 +26,7 @@ TEXTS = [
     Column("run", 9),
     Column("when", 14),
     Column("passed", 6, right=True),
-    Column("why", 30, grows=True, most=40, least=10, since=20),
+    Column("why", 40, least=10, rank=1),
 ]
 
 
@@ -62,8 +62,8 @@ def test_the_window_moves_only_when_it_must() -> None:
 
 def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
     columns = [
-        Column("file", 8, grows=True, most=22),
-        Column("row", 8, grows=True, most=5),
+        Column("file", 22, least=8),
+        Column("row", 5, least=8),
         Column("model", 18, picks=True, least=11),
     ]
     assert [column.width for column in fit_columns(columns, 200, 0, 0).columns] == [22, 5, 18]
@@ -73,10 +73,10 @@ def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
 
 def test_names_of_rows_are_whole_before_titles_are() -> None:
     columns = [
-        Column("file", 9, grows=True, most=21, is_name=True),
-        Column("row", 8, grows=True, most=15, is_name=True),
-        Column("a long model", 11, picks=True, grows=True, most=18),
-        Column("another model", 11, picks=True, grows=True, most=18),
+        Column("file", 21, least=9, is_name=True),
+        Column("row", 15, least=8, is_name=True),
+        Column("a long model", 18, picks=True, least=11),
+        Column("another model", 18, picks=True, least=11),
     ]
     widths = [column.width for column in fit_columns(columns, 72, 0, 0).columns]
     assert widths == [21, 15, 14, 14]

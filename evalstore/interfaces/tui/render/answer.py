@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.word_diff import compare_side_by_side
@@ -44,7 +43,6 @@ from evalstore.interfaces.tui.render.verdicts import (
     badge_spans,
     question_lines,
     result_cell,
-    verdict_cell,
 )
 from evalstore.results.answer.answer_text import (
     check_text,
@@ -68,79 +66,6 @@ if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
 
 _MARKUP = re.compile(r"([\\`*_<\[\]|])")
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedTable:
-    """A table that is exported."""
-
-    titles: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedAnswer:
-    """An answer with the judgements on it."""
-
-    text: str
-    """As it is exported."""
-    markdown: str
-
-
-Exported = ExportedTable | ExportedAnswer | str
-
-
-_SUFFIXES: dict[type[Exported], Sequence[str]] = {
-    ExportedTable: (".md", ".csv", ".json"),
-    ExportedAnswer: (".md", ".txt", ".json"),
-    str: (".txt", ".json"),
-}
-
-
-def suffixes(exported: Exported) -> Sequence[str]:
-    """Return the endings that a file of it can have, the usual one first."""
-    return _SUFFIXES[type(exported)]
-
-
-def save(folder: Path, name: str, exported: Exported) -> Path:
-    """Write it into a new file; raises `EvalstoreError`."""
-    if not name.strip():
-        raise EvalstoreError("a file needs a name")
-    try:
-        path = folder / Path(name.strip()).expanduser()
-        if path.suffix.lower() not in suffixes(exported):
-            raise EvalstoreError(f"'{name}' ends in none of {', '.join(suffixes(exported))}")
-        text = export_text(path.suffix.lower(), exported)
-        write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
-    except FileExistsError:
-        raise EvalstoreError(
-            f"there is a '{name}' already", hint="nothing is overwritten: choose another name"
-        ) from None
-    except (OSError, ValueError, RuntimeError) as problem:
-        words = problem.strerror if isinstance(problem, OSError) else str(problem)
-        raise EvalstoreError(f"'{name}' cannot be written: {words}") from problem
-    return path
-
-
-def export_text(suffix: str, exported: Exported) -> str:
-    """Return the content of a file with this suffix."""
-    if not isinstance(exported, ExportedTable):
-        text = exported if isinstance(exported, str) else exported.text
-        if isinstance(exported, ExportedAnswer) and suffix == ".md":
-            return exported.markdown
-        return json.dumps(text, ensure_ascii=False) + "\n" if suffix == ".json" else f"{text}\n"
-    titles, rows = exported.titles, exported.rows
-    if suffix == ".json":
-        names = [title or f"column{number}" for number, title in enumerate(titles, 1)]
-        listed = [dict(zip(names, row, strict=True)) for row in rows]
-        return json.dumps(listed, ensure_ascii=False, indent=2) + "\n"
-    lines = csv_lines(titles, rows) if suffix == ".csv" else markdown_lines(titles, rows)
-    return "".join(f"{line}\n" for line in lines)
-
-
-def markdown_line(text: str) -> str:
-    """Escape a text to one line that Markdown shows as it is."""
-    return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
 
 MISSING = "{page.run} gets what is missing, and shows the price first."
@@ -490,42 +415,86 @@ def text_file_lines(path: str, data: bytes) -> list[StyledLine]:
     return lines
 
 
+# --- what is saved in a file
+
+
+FileTexts = Mapping[str, Callable[[], str]]
+"""What makes the text of a file, by the endings that it can have, the usual one first."""
+
+
+def table_files(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> FileTexts:
+    """Return the files of a table."""
+
+    def as_json() -> str:
+        names = [title or f"column{number}" for number, title in enumerate(titles, 1)]
+        listed = [dict(zip(names, row, strict=True)) for row in rows]
+        return json.dumps(listed, ensure_ascii=False, indent=2) + "\n"
+
+    return {
+        ".md": lambda: "".join(f"{line}\n" for line in markdown_lines(titles, rows)),
+        ".csv": lambda: "".join(f"{line}\n" for line in csv_lines(titles, rows)),
+        ".json": as_json,
+    }
+
+
+def text_files(text: str) -> FileTexts:
+    """Return the files of a text."""
+    return {
+        ".txt": lambda: f"{text}\n",
+        ".json": lambda: json.dumps(text, ensure_ascii=False) + "\n",
+    }
+
+
+def save(folder: Path, name: str, files: FileTexts) -> Path:
+    """Write it into a new file; raises `EvalstoreError`."""
+    if not name.strip():
+        raise EvalstoreError("a file needs a name")
+    try:
+        path = folder / Path(name.strip()).expanduser()
+        if path.suffix.lower() not in files:
+            raise EvalstoreError(f"'{name}' ends in none of {', '.join(files)}")
+        text = files[path.suffix.lower()]()
+        write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
+    except FileExistsError:
+        raise EvalstoreError(
+            f"there is a '{name}' already", hint="nothing is overwritten: choose another name"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as problem:
+        words = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise EvalstoreError(f"'{name}' cannot be written: {words}") from problem
+    return path
+
+
 # --- an answer as a file of Markdown: headings for the roles, and below them the texts themselves
 
 
-def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) -> str:
-    """Return the answer with its verdicts; `number` is that of the answer, from 0."""
-    return "\n".join(_markdown_lines(case, result, number, view)).rstrip() + "\n"
+def as_markdown(texts: AnswerTexts) -> str:
+    """Return an answer as Markdown, its verdicts first, without ages."""
+    title, *head = texts.head
+    lines = [f"# {_markdown_line(title.text)}", ""]
+    lines += (f"- {_markdown_line(line.text)}" for line in head if line.text)
+    lines += map(_markdown_item, texts.verdicts)
+    for line in texts.written:
+        is_title = line.spans[:1] and line.spans[0].colour == "heading"
+        blanks = " " * (line.indent - _INDENT)  # the page shows a text further to the right
+        lines.append(_markdown_item(line) if is_title else f"{blanks}{line.text}")
+    lines += map(_markdown_item, texts.closing)
+    name = f"answer {short(texts.view.id)}" if texts.view.id else ""
+    return "\n".join([*lines, name]).rstrip() + "\n"
 
 
-def _markdown_lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iterator[str]:
-    yield f"# {markdown_line(case_name(case.file, case.row, case.prompt))}\n"
-    summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
-    yield f"{markdown_line(', '.join(summary))}\n"
-    for judgement in own_judgements(view):
-        yield from _markdown_judgement(judgement)
-    for line in note_lines(view):
-        yield f"\n{markdown_line(line.text)}"
-    yield ""
-    for block in (*conversation(view), *criteria(view)[0]):
-        text = indent(block.text, " " * 4) if block.lines else block.text  # checks are code
-        yield f"## {markdown_line(block.title)}\n\n{safe(text, lines=True)}\n"
-    if view.id is None:
-        yield "No answer yet.\n"
-    for title, others in other_judgements(view):
-        yield f"## {title}\n"
-        for judgement in others:
-            yield from _markdown_judgement(judgement)
-        yield ""
-    if view.id:
-        yield f"answer {short(view.id)}"
+def _markdown_item(line: StyledLine) -> str:
+    """Return a heading, or a line of a list."""
+    shown = "".join(span.text for span in line.spans if span.colour != "faint")
+    text = _markdown_line(shown.removeprefix("▌ "))
+    if text and line.spans[0].colour == "heading":
+        return f"## {text}\n"
+    return f"{' ' * line.indent}- {text}" if text else ""
 
 
-def _markdown_judgement(judgement: Judgement) -> Iterator[str]:
-    """Yield a list of what the page shows of a judgement, without its age and its ids."""
-    for line in judgement_lines(judgement, 0, signs=SIGNS):
-        text = "".join(span.text for span in line.spans if span.colour != "faint")
-        yield f"{'  ' if line.indent else ''}- {markdown_line(text)}"
+def _markdown_line(text: str) -> str:
+    """Escape a text to one line that Markdown shows as it is."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 # --- images as lines of text: two pixels in each character, an upper and a lower half of it

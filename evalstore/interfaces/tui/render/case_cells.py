@@ -17,7 +17,7 @@ from evalstore.core.display import (
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
-from evalstore.interfaces.tui.grid_columns import GAP, NEVER, Column, StyledCell
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING, TitlePart
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import result_cell, verdict_cell
@@ -25,8 +25,6 @@ from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import verdict_counts
 
-_FILE, _ROW = 17, 20
-"""Columns of a file and of a row that there must be room for beside the last verdicts."""
 _LAST_VERDICTS = 9
 """The width of the last verdicts."""
 _VERDICT, _MARKED = 6, 11
@@ -102,36 +100,23 @@ def case_columns(
         )
         for number, head in enumerate(heads)
     ]
-    row_width = max(filtered.row_width, filtered.stem_width * by_file)
     unnamed = filtered.unnamed_files
     if only_file:
         unnamed &= {only_file}
-    beside = [min(_ROW, row_width), *(model.least for model in models if not model.is_empty)]
-    beside += [] if by_file else [min(_FILE, filtered.file_width)]
-    history = sum(width + GAP for width in (*beside, _LAST_VERDICTS)) if with_history else NEVER
     return [
-        Column(
-            "file",
-            9,
-            grows=True,
-            most=filtered.file_width,
-            since=NEVER if by_file else 24,
-            is_name=True,
-        ),
+        Column("file", 0 if by_file else filtered.file_width, least=9, is_name=True),
         Column(
             "row",
-            8,
-            grows=True,
-            most=row_width,
-            since=0 if by_file else 35,
+            max(filtered.row_width, filtered.stem_width * by_file),
+            least=8,
             is_name=True,
             head="case" if by_file and unnamed else "",
         ),
         *models,
         Column(
             "last runs",
-            _LAST_VERDICTS,
-            since=history,
+            _LAST_VERDICTS * with_history,
+            rank=1,
             is_saved=False,
             head=f"last runs\n{short[picked]}" if 1 < len(short) > picked else "",
         ),
@@ -148,7 +133,7 @@ def _model_column(cases: Cases, filtered: FilteredCases, number: int, head: str)
     named = columns_of(name) if columns_of(name) <= _MARKED else 0
     least = max([verdict, named, min(marked, _MARKED), *map(columns_of, figures)])
     width = max(least, marked, columns_of(name))
-    return Column(model, width, picks=True, grows=True, most=width, least=least, head=head)
+    return Column(model, width, picks=True, least=least, head=head)
 
 
 def _figures(rates: Sequence[Rate], whole: Sequence[Rate]) -> list[str]:

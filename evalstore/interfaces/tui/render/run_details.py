@@ -27,14 +27,10 @@ from evalstore.core.display import (
     simulated,
     status_word,
     text_lines,
+    widest,
 )
 from evalstore.core.runs import SIMULATED, shared_cost_text
-from evalstore.interfaces.tui.grid_columns import (
-    GAP,
-    NEVER,
-    Column,
-    StyledCell,
-)
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.charts import (
     Series,
@@ -230,16 +226,6 @@ def other_run_lines(runs: Sequence[RunInProgress]) -> Iterator[StyledLine]:
 
 STRIP = 10
 """Cells of the strip of verdicts."""
-_ALWAYS = 38
-"""The width of the columns that are always drawn."""
-_OF = 5
-"""The least columns of the numbers of passed and judged cases."""
-_MESSAGE = 12
-"""The least columns of the message."""
-_ROOM = {"of": 11, "cost": 13, "asked": 17, "judged": 17, "reused": 17}
-"""How much wider than that a long message may be before there is room for these columns."""
-_COST = 8
-"""The least columns of the cost."""
 _FROM = 18
 """The most columns of who pushed a run."""
 _BRIEFLY_SIMULATED = simulated("").strip()
@@ -252,52 +238,29 @@ _CELLS = (
 
 
 def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list[Column]:
-    """Return the columns; there is one for the state when a run is not complete.
+    """Return the columns; in a narrow table the later ones are left out first.
 
-    It is saved with the others all the same. There is one for who pushed a run when others have
-    pushed some. A narrow table leaves out the message first when all are empty, else the columns
-    at the right of the verdicts; these leave some room for messages.
+    The message comes before what is at its left, unless all are empty.
     """
-    states = [len(status_word(run.status)) for run in runs if run.status != "complete"]
-    counted = max([_OF, len(_state_text(state)), *(len(passed_text(run)) for run in runs)])
+    states = (status_word(run.status) for run in runs if run.status != "complete")
+    counted = widest([_state_text(state), *map(passed_text, runs)])
     is_titled = is_all_simulated(runs)
-    titles = {"cost": _BRIEFLY_SIMULATED} if is_titled else {}
-    costs = [run_cost(run, is_titled=is_titled) for run in runs]
-    cost = max([_COST, *map(len, [*titles.values(), *costs])])
-    longest = max((columns_of(run.message or "") for run in runs), default=_MESSAGE)
-    widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
-    writers = [columns_of(run.push.writer) for run in runs if run.push]
-    if writers:
-        widths["from"] = min(max(writers), _FROM)
-    widths |= dict.fromkeys(("asked", "judged", "reused"), 6)
-    if not longest:
-        widths["message"] = widths.pop("message")  # the last one
-    since: dict[str, int] = {}
-    taken = _ALWAYS + (max(states) + GAP if states else 0)
-    for title, width in widths.items():
-        taken += width + GAP
-        since[title] = 1 + taken + min(_ROOM.get(title, 0), max(0, longest - _MESSAGE))
+    cost = _BRIEFLY_SIMULATED if is_titled else "cost"
+    costs = widest([cost, *(run_cost(run, is_titled=is_titled) for run in runs)])
+    message = widest(run.message or "" for run in runs)
     return [
         Column("run", 9),
         Column("when", 14),
         Column("", 1),
-        Column(
-            "state", max(states, default=0), since=_ALWAYS + max(states) + GAP if states else NEVER
-        ),
+        Column("state", widest(states), rank=1),
         Column("passed", 6, right=True),
-        *(
-            Column(
-                titles.get(title, title),
-                widths[title],
-                right=title != "verdicts",
-                since=since[title],
-            )
-            for title in ("change", "of", "cost", "verdicts", "asked", "judged", "reused")
-        ),
-        Column(
-            "from", widths.get("from", 0), since=since.get("from", NEVER), is_saved="from" in widths
-        ),
-        Column("message", _MESSAGE, grows=True, since=since["message"]),
+        Column("change", 7, right=True, rank=2),
+        Column("of", counted, right=True, rank=5),
+        Column(cost, costs, right=True, rank=6),
+        Column("verdicts", STRIP, rank=4),
+        *(Column(name, 6, right=True, rank=7) for name in ("asked", "judged", "reused")),
+        Column("from", min(widest(run.push.writer for run in runs if run.push), _FROM), rank=8),
+        Column("message", max(message, 7), least=12, rank=3 if message else 9, grows=True),
     ]
 
 

@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -25,7 +24,7 @@ from evalstore.core.display import case_name, columns_of, plural, safe, short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.render.answer import Exported, ExportedTable, save, suffixes
+from evalstore.interfaces.tui.render.answer import FileTexts, save, table_files, text_files
 from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import Page, PanelPage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
@@ -34,7 +33,6 @@ from evalstore.results.table.editable_files import EditableFile, EditPlace, find
 from evalstore.results.verdict_order import SIGNS, verdict_counts
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
-from evalstore.workspace.git.status import name_of_user
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
@@ -63,30 +61,22 @@ class Labelling:
             self._title = f"{word}: {several if len(self._results) > 1 else case} {first.model}"
 
     def begin(self) -> None:
-        """Ask for a note, unless labels are removed, then store the label.
-
-        The note of a label that is there can be edited.
-        """
+        """Ask for a note, unless labels are removed, then store the label."""
         if not self._results:
             self._page.warn(
                 "Nothing here can be labelled: no answer yet, or nothing judges the case."
             )
         elif self._word == "none":
             self._store("")
-        elif len(self._results) > 1:
-            self._ask_for_note()
         else:
-            window = self._ask_for_note(waits=True)
-            show = partial(window.call_later, window.fill)
-            self._page.fetch(self._read_note, show, group="note")
+            self._ask_for_note()
 
-    def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
+    def _ask_for_note(self, note: str = "") -> None:
         window = PromptDialog(
             self._title,
             "Enter to label (the note is optional), Escape to cancel",
             text=note,
             placeholder="why",
-            waits=waits,
         )
         is_answer_below = bool(self._page.query(Grid)) and not self._page.has_class("-broad")
         window.set_class(is_answer_below, "-above")
@@ -96,17 +86,6 @@ class Labelling:
                 self._store(note.strip())
 
         self._page.app.push_screen(window, store)
-        return window
-
-    def _read_note(self) -> str:
-        """Read the note of the person's label; empty on a problem, which storing then shows."""
-        source = self._page.source
-        with suppress(EvalstoreError):
-            name = name_of_user(source.location.directory)
-            labels = source.labels().current(self._results[0], self._session)
-            own = [label for label in labels if label.person == name]
-            return max(own, key=lambda label: label.at).note if own else ""
-        return ""
 
     def _store(self, note: str) -> None:
         """Store the label; on a problem ask again, and report at the end if nobody saw that."""
@@ -237,27 +216,28 @@ class ActionsPage(PanelPage):
     # --- save
 
     @property
-    def exported(self) -> Exported:
+    def exported(self) -> FileTexts:
         """Return the text that has the focus, else the table, else all texts."""
         if isinstance(self.focused, TextView):
-            return self.focused.indented_text
+            return text_files(self.focused.indented_text)
         grids = [grid for grid in self.query(Grid) if grid.display]
         if grids:
             grid = self.focused if isinstance(self.focused, Grid) else grids[0]
             rows = map(grid.texts, range(grid.row_count))
-            return ExportedTable(grid.titles, [row for row in rows if row])
-        return "\n\n".join(view.indented_text for view in self.query(TextView) if view.display)
+            return table_files(grid.titles, [row for row in rows if row])
+        views = (view.indented_text for view in self.query(TextView) if view.display)
+        return text_files("\n\n".join(views))
 
     def action_save(self) -> None:
         """Ask for a name, and write what is shown into a new file."""
-        exported, now = self.exported, time.strftime("%Y%m%d-%H%M%S")
+        files, now = self.exported, time.strftime("%Y%m%d-%H%M%S")
         self.app.push_screen(
             PromptDialog(
                 "Save view as",
-                f"{', '.join(suffixes(exported))}  Enter to save, Escape to cancel",
-                text=f"evalstore-{self.export_name}-{now}{suffixes(exported)[0]}",
+                f"{', '.join(files)}  Enter to save, Escape to cancel",
+                text=f"evalstore-{self.export_name}-{now}{next(iter(files))}",
                 do=lambda name: self.notify(
-                    f"written: {save(Path.cwd(), name, exported)}", markup=False, timeout=10
+                    f"written: {save(Path.cwd(), name, files)}", markup=False, timeout=10
                 ),
             )
         )

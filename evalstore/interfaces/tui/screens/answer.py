@@ -23,8 +23,7 @@ from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
     MISSING,
     AnswerTexts,
-    Exported,
-    ExportedAnswer,
+    FileTexts,
     answer_texts,
     answer_title,
     as_markdown,
@@ -33,6 +32,7 @@ from evalstore.interfaces.tui.render.answer import (
     head_lines,
     render_images,
     render_text_files,
+    text_files,
 )
 from evalstore.interfaces.tui.screens.actions import DatedPage
 from evalstore.interfaces.tui.screens.base import Page
@@ -382,16 +382,14 @@ class AnswerPage(DatedPage):
         return self._texts.view.answer if self._texts else "", "the answer"
 
     @property
-    def exported(self) -> Exported:
+    def exported(self) -> FileTexts:
         """Return the answer; with another one beside it both texts."""
         if self.navigator.other or self._texts is None:
             ids = ("#asked", "#text", "#other")
             sides = (self.query_one(id, TextView).indented_text for id in ids)
-            return "\n\n".join(sides).rstrip()
-        text = indented_text(self._texts.lines)
-        place = self.navigator
-        markdown = as_markdown(place.case, place.result, place.attempt, self._texts.view)
-        return ExportedAnswer(text, markdown)
+            return text_files("\n\n".join(sides).rstrip())
+        texts = self._texts
+        return {".md": lambda: as_markdown(texts), **text_files(indented_text(texts.lines))}
 
     def action_versions(self) -> None:
         """Show the versions of this test."""

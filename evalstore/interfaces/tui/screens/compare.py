@@ -26,12 +26,7 @@ from evalstore.core.results import Result
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.data_source import Among, Models
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import (
-    NEVER,
-    Column,
-    StyledCell,
-    only_file,
-)
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.case_cells import spark_cell
 from evalstore.interfaces.tui.render.verdicts import pair_lines, result_cell
@@ -433,38 +428,27 @@ def pair_columns(
     changes = {change_name(diff, listed.change) for listed in pairs}
     sides = (side for _, pair in pairs for side in (pair.was, pair.now) if side)
     verdicts = {result_cell(side, labels).text for side in sides}
-    width = max(widest(verdicts), min(_VERDICT, widest((was, now))))
+    least = max(widest(verdicts), min(_VERDICT, widest((was, now))))
     files = widest({listed.place[0] for listed in pairs})
     rows = widest({_row_label(diff, listed) for listed in pairs})
     has_one_file = len({listed.place[0] for listed in pairs}) == 1
-    since = NEVER if has_one_file and rows else 0
     models = widest({listed.place[3] for listed in pairs})
-    candidate = Column("candidate", 16, grows=True, most=models, least=6, is_name=True)
     return [
-        Column("change", max(9, min(_CHANGE, widest(changes))), since=56),
-        Column("file", 10, grows=True, most=files, least=8, since=since, is_name=True),
-        Column("row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, is_name=True),
-        *((candidate,) if has_candidates(diff) else ()),
-        *(
-            Column(
-                name, width, grows=True, most=max(width, min(_NAME, widest([name]))), least=width
-            )
-            for name in (was, now)
-        ),
+        Column("change", max(9, min(_CHANGE, widest(changes))), rank=1),
+        Column("file", 0 if has_one_file and rows else files, least=8, is_name=True),
+        Column("row", rows, least=4, is_name=True),
+        *((Column("candidate", models, least=6, is_name=True),) if has_candidates(diff) else ()),
+        *(Column(name, max(least, min(_NAME, widest([name]))), least=least) for name in (was, now)),
         *_history_columns(diff, with_history=with_history),
     ]
 
 
 def _history_columns(diff: Diff, *, with_history: bool) -> Iterator[Column]:
     """Yield the column of the last verdicts; of two candidates one for each, with its name."""
-    if not diff.models:
-        yield Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False)
-        return
-    names = short_names(diff.models)
-    widths = [max(9, min(_NAME, widest([f"runs: {name}"]))) for name in names]
-    since = 70 + sum(widths) if with_history else NEVER
-    for name, width in zip(names, widths, strict=True):
-        yield Column(f"runs: {name}", width, since=since, is_saved=False)
+    names = [f"runs: {name}" for name in short_names(diff.models)] if diff.models else ["last runs"]
+    for name in names:
+        width = max(9, min(_NAME, widest([name])))
+        yield Column(name, width * with_history, rank=2, is_saved=False)
 
 
 def pair_cells(

@@ -112,17 +112,12 @@ class PromptDialog(ModalScreen[str | None]):
         text: str = "",
         placeholder: str = "",
         do: Callable[[str], object] | None = None,
-        waits: bool = False,
     ) -> None:
-        """`do` may raise `EvalstoreError`, and the prompt stays open.
-
-        `waits`: the text is still being read, and nothing is answered before `fill`.
-        """
+        """`do` may raise `EvalstoreError`, and the prompt stays open."""
         super().__init__()
         self._do = do
         self._title, self._hint = title, hint
         self._text, self._placeholder = text, placeholder
-        self._waits, self._is_entered = waits, False
 
     def compose(self) -> ComposeResult:
         """Lay out the question, the line, and what the keys do."""
@@ -134,31 +129,17 @@ class PromptDialog(ModalScreen[str | None]):
             yield Static(classes="problem", markup=False)
             yield Static(Content(safe(self._hint)), classes="hint", markup=False)
 
-    def fill(self, text: str) -> None:
-        """Put a text into the line, unless something was typed by then."""
-        line = self.query_one(Input)
-        if not line.value:
-            line.value = safe(" ".join(text.split()))
-            line.cursor_position = len(line.value)
-        self._waits = False
-        if self._is_entered:
-            self.dismiss(line.value)
-
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take what was typed."""
-        if self._waits:
-            self._is_entered = True
-            return
-        text = message.value or message.input.value  # it may have been filled since
         try:
             if self._do:
-                self._do(text)
+                self._do(message.value)
         except EvalstoreError as problem:
             line = self.query_one(".problem", Static)
             line.update(Content(safe(problem_text(problem), lines=True)))
             line.display = True
         else:
-            self.dismiss(text)
+            self.dismiss(message.value)
 
 
 class Choice(ModalScreen[str | None]):

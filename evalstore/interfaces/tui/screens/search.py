@@ -29,7 +29,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_filter import FIELDS, read_query
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import NEVER, Column, StyledCell
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
@@ -273,8 +273,6 @@ newest run that has it. {search.type} leads back to the words."""
 
 MATCH = "match"
 """The colour of the words that were searched."""
-_MOST_ROW, _MOST_MODEL = 24, 24
-"""The most columns of a row and of a candidate."""
 _LEAST_ROW, _LEAST_MODEL = 12, 8
 """The fewest of them: the text, in which answers of one row differ, has as much of the others."""
 _BEFORE = 12
@@ -292,26 +290,12 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
     The file is saved with them.
     """
     places = [_place(text) for text in texts]
-    rows, models = ({place[number] for place in places} for number in (1, 2))
+    rows, models = (widest({place[number] for place in places}) for number in (1, 2))
     return [
-        Column("what", max(6, widest({text.hit.noun for text in texts})), since=50),
-        Column("file", 8, since=NEVER),
-        Column(
-            "row",
-            min(_MOST_ROW, widest(rows)),
-            since=70 if any(rows) else NEVER,
-            least=min(_LEAST_ROW, widest(rows)),
-            most=widest(rows),
-            is_name=True,
-        ),
-        Column(
-            "candidate",
-            min(_MOST_MODEL, max(9, widest(models))),
-            since=72 if any(models) else NEVER,
-            least=min(_LEAST_MODEL, widest(models)),
-            most=widest(models),
-            is_name=True,
-        ),
+        Column("what", max(6, widest({text.hit.noun for text in texts})), rank=1),
+        Column("file", 0),
+        Column("row", rows, least=_LEAST_ROW, rank=2, is_name=True),
+        Column("candidate", models and max(9, models), least=_LEAST_MODEL, rank=3, is_name=True),
         Column("text", 18, grows=True),
     ]
 

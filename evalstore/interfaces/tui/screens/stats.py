@@ -30,7 +30,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, NEVER, Column, StyledCell
+from evalstore.interfaces.tui.grid_columns import GAP, Column, StyledCell
 from evalstore.interfaces.tui.page_lines import PENDING, READING, FooterHint
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
@@ -287,22 +287,17 @@ def group_columns(title: str, cells: Sequence[Sequence[StyledCell]]) -> list[Col
     A column without a text is left out.
     """
     columns = [*zip(*cells, strict=True)] or [()] * (len(_TITLES) + 1)
-    widths = [
-        max(len(name), widest(cell.text for cell in column))
-        for name, column in zip((title, *_TITLES), columns, strict=True)
-    ]
-    needed = MARGIN + min(widths[0], _NAME)
-    since = dict.fromkeys(_PRIORITY, NEVER)
-    for number in _PRIORITY:
-        if any(cell.text for cell in columns[number]):
-            needed += GAP + widths[number]
-            since[number] = needed
-    since[1] = 0
+    names, *widths = [widest(cell.text for cell in column) for column in columns]
     return [
-        Column(title, 14, grows=True, most=widths[0]),
+        Column(title, max(names, len(title)), least=_NAME),
         *(
-            Column(name, widths[number], right=number != 2, since=since[number])
-            for number, name in enumerate(_TITLES, 1)
+            Column(
+                name,
+                width and max(width, len(name)),
+                rank=_PRIORITY.index(number),
+                right=number != 2,
+            )
+            for number, (name, width) in enumerate(zip(_TITLES, widths, strict=True), 1)
         ),
     ]
 

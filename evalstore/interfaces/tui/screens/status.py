@@ -23,14 +23,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import (
-    GAP,
-    MARGIN,
-    NEVER,
-    Column,
-    StyledCell,
-    only_file,
-)
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.run import left_lines
 from evalstore.interfaces.tui.render.verdicts import when
@@ -188,12 +181,8 @@ def _other_lines(status: Status) -> Iterator[Title]:
 
 
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
-_LEAST = (0, 13, 25, 9, 9, 10)
+_LEAST = (0, 13, 16, 9, 9, 10)
 """How narrow each column may become."""
-_SINCE = (46, 0, 0, 0, 72, 46)
-"""The widths of the table from which on there is room for each column, when texts are long."""
-_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
-"""The same when all lines are of one file, which has no column then."""
 
 
 class LineTexts:
@@ -230,25 +219,21 @@ class LineTexts:
 
 
 def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]:
-    """Return the columns, each as wide as what is in it; there is none without a text."""
+    """Return the columns; there is none without a text, and none for a file that is the only one.
+
+    That of who judges is left out first.
+    """
     widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
-    sizes = _SINCE
-    if has_one_file:  # the title names it
-        widths[1], sizes = 0, _SINCE_OF_ONE_FILE
-    needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
-    room = MARGIN + sum(size + GAP for size, width in zip(needed, widths, strict=True) if width)
-    columns = zip(_TITLES, widths, needed, _LEAST, sizes, strict=True)
+    widths[1] *= not has_one_file  # the title names it
     return [
         Column(
             title,
-            need,
-            grows=True,
-            most=need,
-            least=min(least or need, need),
-            since=min(since, room - GAP) if width else NEVER,
+            width and max(width, len(title)),
+            least=least,
+            rank=int(title == "by"),
             is_name=title in ("file", "row", "candidate"),
         )
-        for title, width, need, least, since in columns
+        for title, width, least in zip(_TITLES, widths, _LEAST, strict=True)
     ]
 
 

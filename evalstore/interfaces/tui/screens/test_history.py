@@ -24,7 +24,7 @@ from evalstore.core.display import (
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, Column, StyledCell
+from evalstore.interfaces.tui.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.verdicts import history_lines, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
 _VERDICT = 6
 """The width of the column of a candidate without a verdict."""
-_WITH_AGE = 60
-"""The width of the list from which on it says how long ago a run was, if no edit is cut then."""
-_ALWAYS_AGE = 100
-"""The width from which on it says that also beside edits that are cut."""
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
@@ -134,15 +130,13 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         for model, name in zip(self._candidates, short_names(self._candidates), strict=True):
             words = (it.verdicts[model] for it in self._versions if model in it.verdicts)
             least = widest(_worst_cell(each).text for each in words) or _VERDICT
-            width = max(11, min(18, len(name)))
+            width = max(least, 11, min(18, len(name)))
             verdicts.append(Column(name, width, picks=True, least=least))
-        edits = max(12, widest(", ".join(version.edits) for version in self._versions))
-        others = sum(GAP + (column.least or column.width) for column in verdicts)
-        since = min(max(_WITH_AGE, MARGIN + 9 + GAP + 14 + GAP + edits + others), _ALWAYS_AGE)
+        edits = widest(", ".join(version.edits) for version in self._versions)
         return [
             Column("run", 9),
-            Column("when", 14, since=since),
-            Column("edited", 12, grows=True, most=edits),
+            Column("when", 14, rank=1),
+            Column("edited", edits, least=12),
             *verdicts,
         ]
 

@@ -19,9 +19,8 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.render.answer import ExportedTable, export_text
+from evalstore.interfaces.tui.render.answer import table_files
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.dialogs import PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.labels import LabelReport
@@ -97,37 +96,6 @@ def test_marked_cases_without_an_answer_in_the_column_are_left_out(workspace: Pa
         assert "pass: tests/greeting.md scripted/one" in screen(pilot)
 
     drive(scenario)
-
-
-def test_the_note_of_a_label_stands_in_the_prompt_when_it_is_given_again(workspace: Path) -> None:
-    async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "p", *"cold", "enter", "p")
-        assert "cold" in str(pilot.app.screen.query_one(Input).value)
-        await press(pilot, "enter")
-        assert re.search(r"✓ pass  by Ada \(a person\)[^✓✗]*\n *cold", screen(pilot))
-        await pilot.press("f", "enter")  # before the note has been read
-        await settled(pilot)
-        assert re.search(r"✗ fail  by Ada \(a person\)[^✓✗]*\n *cold", screen(pilot))
-        await press(pilot, "u", "p")
-        assert pilot.app.screen.query_one(Input).value == ""
-
-    drive(scenario, revision="@")
-
-
-def test_a_text_that_is_read_while_enter_is_handled_is_taken(workspace: Path) -> None:
-    taken: list[str | None] = []
-
-    async def scenario(pilot: Pilot[None]) -> None:
-        window = PromptDialog("a note", "", waits=True)
-        pilot.app.push_screen(window, taken.append)
-        await settled(pilot)
-        line = window.query_one(Input)
-        line.post_message(Input.Submitted(line, line.value))
-        window.fill("cold")
-        await settled(pilot)
-
-    drive(scenario)
-    assert taken == ["cold"]
 
 
 def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
@@ -403,10 +371,10 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
 
 
 def test_a_cell_is_not_a_formula_in_a_spreadsheet_nor_markup_in_markdown() -> None:
-    table = ExportedTable(["a", "b"], [["=1+1", "5%"], ["@x", "a|b <i>\n*c*"]])
-    assert export_text(".csv", table).splitlines()[1] == "'=1+1,5%"
-    assert export_text(".csv", table).splitlines()[2].startswith("'@x,")
-    assert export_text(".md", table).splitlines()[3] == r"| `@x` | `a\|b <i> *c*` |"
+    files = table_files(["a", "b"], [["=1+1", "5%"], ["@x", "a|b <i>\n*c*"]])
+    assert files[".csv"]().splitlines()[1] == "'=1+1,5%"
+    assert files[".csv"]().splitlines()[2].startswith("'@x,")
+    assert files[".md"]().splitlines()[3] == r"| `@x` | `a\|b <i> *c*` |"
 
 
 def test_every_attempt_of_a_case_is_labelled(

@@ -229,14 +229,14 @@ def test_a_wide_terminal_has_the_verdicts_at_the_right_of_the_conversation(
         await press(pilot, "n", "enter")
         page = page_of(pilot)
         left, right = (page.query_one(id, TextView) for id in ("#text", "#other"))
-        whole, saved = without_ages(left.text), page.exported
+        whole, saved = without_ages(left.text), page.exported[".txt"]()
         assert not right.display
         await resized(pilot, 120, 40)
         assert left.text.split("\n")[2].startswith("✗ checks: contains: ")
         assert right.text.startswith("✗ fail  by checks")
         assert "history" in right.text
         assert without_ages(f"{left.text}\n\n{right.text}") == whole
-        assert without_ages(str(page.exported)) == without_ages(str(saved)), "nothing changes"
+        assert without_ages(page.exported[".txt"]()) == without_ages(saved), "nothing changes"
         assert (left.region.y, left.region.right) == (right.region.y, right.region.x - 1)
         await press(pilot, "tab")
         assert right.has_focus
@@ -528,7 +528,7 @@ def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: P
         (path,) = workspace.glob("evalstore-answer-*.md")
         text = path.read_text()
         assert text.startswith(
-            "# tests/weather.md \\[city=Oslo\\]\n\n✓ pass, scripted/one\n\n- ✓ pass by "
+            "# tests/weather.md \\[city=Oslo\\] weather\n\n- ✓ pass scripted/one\n\n- ✓ pass by "
         )
         assert "\n## user\n\nHow is Oslo?\n\n## answer\n\n# Steps\n\n    cold  [here]\n\n" in text
         assert "\\x1b[31mred" in text
