@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -26,7 +26,7 @@ from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import Appearance, KeyRegistry, key_name
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, show_other_runs
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page, Pages
+from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, BrowserRuns, Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.dialogs import (
@@ -134,19 +134,7 @@ class Browser(BrowserApp):
         self._typed: list[events.Key] = []
         """The key that takes effect now, and those that were typed after it."""
         self.unsaved_labels = []
-        self.pages = PAGES
-        self.to = Pages(
-            answer=AnswerPage,
-            cases=CasesPage,
-            compare=ComparePage,
-            pending=StatusPage,
-            plan=PlanPage,
-            quit=QuitConfirmation,
-            run=RunPage,
-            search=SearchPage,
-            stats=StatsPage,
-            versions=TestHistoryPage,
-        )
+        self.pages = SCREENS
         self._is_display_closed = watch_display()
 
     def on_mount(self) -> None:
@@ -158,7 +146,7 @@ class Browser(BrowserApp):
             self.theme = self.appearance.theme
         self.push_screen(RunsPage())
         if self._revision is not None:
-            self.open(self.to.cases, None if self._revision == WORK else self._revision)
+            self.open("cases", None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
         self.set_interval(_AGE_SECONDS, self.refresh_ages)
@@ -322,24 +310,25 @@ class Browser(BrowserApp):
             place = CasePlace(result.file, result.row, result.model, page.prompt_name(result))
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
-        self.open(self.to.cases, run, place=place)
+        self.open("cases", run, place=place)
 
 
-PAGES: Sequence[type[Page]] = (
-    RunsPage,
-    AnswerPage,
-    CasesPage,
-    ComparePage,
-    HelpPage,
-    StatusPage,
-    PlanPage,
-    QuitConfirmation,
-    RunPage,
-    SearchPage,
-    StatsPage,
-    TestHistoryPage,
-)
+SCREENS: Mapping[str, type[Page]] = {
+    "runs": RunsPage,
+    "answer": AnswerPage,
+    "cases": CasesPage,
+    "compare": ComparePage,
+    "help": HelpPage,
+    "pending": StatusPage,
+    "plan": PlanPage,
+    "quit": QuitConfirmation,
+    "run": RunPage,
+    "search": SearchPage,
+    "stats": StatsPage,
+    "versions": TestHistoryPage,
+}
 """All screens: the first one, then by their titles."""
+PAGES = (*SCREENS.values(),)
 REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
 """The actions of all screens and widgets."""
 

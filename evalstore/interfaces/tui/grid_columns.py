@@ -153,7 +153,8 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     seen = picks[first : first + fits]
     shown = sorted([*fixed, *seen])
     room = max(0, room - sum(made[n].width + GAP for n in seen))
-    names = [n for n in fixed if columns[n].least and not columns[n].grows]
+    is_endless = any(columns[n].grows for n in fixed)  # else names would leave it little
+    names = [n for n in fixed if columns[n].least and not is_endless]
     room = _share(room, names, columns, made)  # they are worth more than titles
     _share(room, [n for n in shown if n not in names], columns, made)
     both = 4 if len(seen) == 1 else 2  # that one may have signs of others at both sides

@@ -175,15 +175,15 @@ class ActionsPage(PanelPage):
         if self.browser.runs.is_running:
             self.browser.runs.show()
         else:
-            self.browser.open(self.browser.to.plan, self.source.missing)
+            self.browser.open("plan", self.source.missing)
 
     def action_status(self) -> None:
         """Show the pending work."""
-        self.browser.open(self.browser.to.pending)
+        self.browser.open("pending")
 
     def action_search(self) -> None:
         """Search answers, feedback, tests and instructions of all runs."""
-        self.browser.open(self.browser.to.search, self.search_words)
+        self.browser.open("search", self.search_words)
 
     # --- copy
 
@@ -299,9 +299,7 @@ class CaseActionsPage(ActionsPage):
             return
         results = self.selected
         if results:
-            self.browser.open(
-                self.browser.to.plan, partial(self.source.again, results, self.prompts)
-            )
+            self.browser.open("plan", partial(self.source.again, results, self.prompts))
         else:
             self.warn("Nothing here can be judged again: the candidate has no such case.")
 
@@ -366,7 +364,7 @@ def _open(page: Page, file: str, line: int | None) -> None:
             return
         page.reload()
         page.browser.open(
-            page.browser.to.plan,
+            "plan",
             lambda: page.source.missing(file),
             edit=lambda problem_line: _open(page, file, problem_line or line),
         )

@@ -240,7 +240,7 @@ class AnswerPage(DatedPage):
             if self.navigator.cases is cases:
                 self.read()
             elif cases.run:  # the case has another name there
-                self.browser.open(self.browser.to.cases, cases.run)
+                self.browser.open("cases", cases.run)
 
         self.fetch(lambda: self._read_listed(newer.run), show, group="cases")
 
@@ -394,7 +394,7 @@ class AnswerPage(DatedPage):
     def action_versions(self) -> None:
         """Show the versions of this test."""
         result = self.navigator.result
-        self.browser.open(self.browser.to.versions, result.file, result.row, result.model)
+        self.browser.open("versions", result.file, result.row, result.model)
 
     @property
     def footer_words(self) -> Mapping[str, str]:

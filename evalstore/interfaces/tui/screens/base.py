@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -65,10 +65,8 @@ class BrowserApp(App[None]):
 
     source: WorkspaceSource
     runs: BrowserRuns
-    pages: Sequence[type[Page]]
-    """All screens that help tells about: the first one, then by their titles."""
-    to: Pages
-    """The screens that others open."""
+    pages: Mapping[str, type[Page]]
+    """The screens that help tells about, by the names with which others open them."""
     problem: EvalstoreError | None = None
     """Why the store cannot be read at the moment."""
     unsaved_labels: list[str]
@@ -132,11 +130,12 @@ class BrowserApp(App[None]):
         else:
             gc.collect()
 
-    def open(self, page: Callable[..., Page], *args: Any, **options: Any) -> None:
+    def open(self, name: str, *args: Any, **options: Any) -> None:
         """Open a page with the arguments of its class.
 
         A page without arguments, such as that of pending work, is not opened above itself.
         """
+        page = self.pages[name]
         if args or type(self.screen) is not page:
             self.push_screen(page(*args, **options))
 
@@ -146,21 +145,6 @@ class BrowserApp(App[None]):
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""
         raise NotImplementedError
-
-
-class Pages(NamedTuple):
-    """What makes the screens that others open, which do not know their modules."""
-
-    answer: Callable[..., Page]
-    cases: Callable[..., Page]
-    compare: Callable[..., Page]
-    pending: Callable[..., Page]
-    plan: Callable[..., Page]
-    quit: Callable[..., Page]
-    run: Callable[..., Page]
-    search: Callable[..., Page]
-    stats: Callable[..., Page]
-    versions: Callable[..., Page]
 
 
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
@@ -558,7 +542,7 @@ class BrowserRuns:
         if self.refuse_second():
             return
         self.runner = runner = BackgroundRun(request, preview)
-        self._app.open(self._app.to.run, runner)
+        self._app.open("run", runner)
         self.draw()
         self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
         work = partial(self._carry_out, runner)
@@ -591,7 +575,7 @@ class BrowserRuns:
     def show(self) -> None:
         """Show the progress on a screen of its own."""
         if self.runner and not any(page.runner for page in self._app.open_pages):
-            self._app.open(self._app.to.run, self.runner)
+            self._app.open("run", self.runner)
 
     # --- leaving
 
@@ -600,7 +584,7 @@ class BrowserRuns:
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
         if not any(page.asks_to_quit for page in self._app.open_pages):
-            self._app.open(self._app.to.quit, self.runner)
+            self._app.open("quit", self.runner)
             return False
         self.is_leaving = True
         if not self.runner.stops:

@@ -415,7 +415,7 @@ class CasesPage(DatedPage):
             number = sum(not isinstance(it, CaseGroup) for it in listing.lines[: self.grid.cursor])
             meant = [cases.models[n] for n in listing.candidates(self.filter.query)]
             navigator = CaseNavigator(cases, listing.rows, number, result.model, meant)
-            self.browser.open(self.browser.to.answer, navigator)
+            self.browser.open("answer", navigator)
 
     def refresh_ages(self) -> None:
         """Read the shown answer again, which says how long ago it was judged."""
@@ -488,9 +488,7 @@ class CasesPage(DatedPage):
 
         def compare(chosen: str | None) -> None:
             if chosen:
-                self.browser.open(
-                    self.browser.to.compare, revision, revision, choices[chosen], among
-                )
+                self.browser.open("compare", revision, revision, choices[chosen], among)
 
         if len(choices) == 1:
             compare(*choices)
@@ -507,7 +505,7 @@ class CasesPage(DatedPage):
             ids = [each.id for each in runs]
             before = ids[ids.index(run) + 1 :] if run in ids else ids
             if before:
-                self.browser.open(self.browser.to.compare, before[0], run)
+                self.browser.open("compare", before[0], run)
             else:
                 self.notify(NO_EARLIER_RUN, markup=False)
 
@@ -516,7 +514,7 @@ class CasesPage(DatedPage):
     def action_stats(self) -> None:
         """Show the statistics of the run, or of the workspace."""
         if self.listing.cases is not None:
-            self.browser.open(self.browser.to.stats, self.listing.cases.run)
+            self.browser.open("stats", self.listing.cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
@@ -534,4 +532,4 @@ class CasesPage(DatedPage):
         """Show the versions of the highlighted test."""
         if self.case and self.listing.cases:
             model = self.listing.cases.models[self.grid.picked]
-            self.browser.open(self.browser.to.versions, self.case.file, self.case.row, model)
+            self.browser.open("versions", self.case.file, self.case.row, model)

@@ -334,7 +334,7 @@ class ComparePage(DatedPage):
         was, now = diff.shown_sessions(pair) if diff else (None, None)
         shown = now if pair.now else was
         place.to_answer([shown] if shown else [])
-        self.browser.open(self.browser.to.answer, place)
+        self.browser.open("answer", place)
 
     # --- keys
 

@@ -342,7 +342,7 @@ class HelpPage(Page):
                 yield from map(_hang, text_lines(paragraph))
             yield BLANK
         yield heading("The screens, and the way to each")
-        for page in self.browser.pages:
+        for page in self.browser.pages.values():
             way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
             yield _entry(page.TITLE or "", way)
         yield BLANK

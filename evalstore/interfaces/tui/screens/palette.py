@@ -200,7 +200,7 @@ class PlaceCommands(_ListedCommands):
         browser, runs = self.browser, self.browser.source.runs()
         names = (f"Run {run.id[:8]} {run.message or ''}".strip() for run in runs)
         return [
-            Command(name, when(run.started), partial(browser.open, browser.to.cases, run.id), "Run")
+            Command(name, when(run.started), partial(browser.open, "cases", run.id), "Run")
             for name, run in zip(names, runs, strict=True)
         ]
 
@@ -232,14 +232,14 @@ class PlaceCommands(_ListedCommands):
         if isinstance(self.screen, CasesPage):
             self.screen.filter.set(typed)
         else:
-            self.browser.open(self.browser.to.cases, None, typed)
+            self.browser.open("cases", None, typed)
 
     def _show_case(self, cases: Cases, case: CaseRow) -> None:
         """Move the cursor of the page to a case; a filter that hides it is removed."""
         page = self.screen
         if not isinstance(page, CasesPage):
             place = CasePlace(case.file, case.row, prompt=case.prompt)
-            self.browser.open(self.browser.to.cases, cases.run, place=place)
+            self.browser.open("cases", cases.run, place=place)
             return
         if page.listing.line_of(case) is None:
             page.filter.remove()

@@ -153,7 +153,7 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
     def action_status(self) -> None:
         """Show all pending work, each item with its reason, in place of the plan."""
         self.app.pop_screen()
-        self.browser.open(self.browser.to.pending)
+        self.browser.open("pending")
 
     def action_edit(self) -> None:
         """Open the file that was edited, or the one with the problem, where that is."""
@@ -280,4 +280,4 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         end = self.runner.end
         if end and (changes := end.report.changes):
             self.app.pop_screen()
-            self.browser.open(self.browser.to.compare, changes.since, end.report.run)
+            self.browser.open("compare", changes.since, end.report.run)

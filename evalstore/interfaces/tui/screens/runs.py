@@ -282,7 +282,7 @@ class RunsPage(ActionsPage):
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:
         """Show the cases of the highlighted run."""
-        self.browser.open(self.browser.to.cases, self.highlighted)
+        self.browser.open("cases", self.highlighted)
 
     # --- keys
 
@@ -320,17 +320,17 @@ class RunsPage(ActionsPage):
         grid.marked = set()
         grid.refresh()
         self._show_title()
-        self.browser.open(self.browser.to.compare, self._runs[older - 1].id, now)
+        self.browser.open("compare", self._runs[older - 1].id, now)
 
     def action_broken(self) -> None:
         """Show the cases that broke in the last runs, or in the highlighted run."""
         if self._has_runs():
-            self.browser.open(self.browser.to.cases, self.highlighted, f"verdict:{BROKE}")
+            self.browser.open("cases", self.highlighted, f"verdict:{BROKE}")
 
     def action_stats(self) -> None:
         """Show the statistics of the highlighted run, or of the workspace."""
         if self._has_runs():
-            self.browser.open(self.browser.to.stats, self.highlighted)
+            self.browser.open("stats", self.highlighted)
 
 
 # --- the state of the workspace above the runs: read in the background, while nothing else is

@@ -240,7 +240,7 @@ newest run that has it. {search.type} leads back to the words."""
         model = next((model for model in found.hit.models if model in models), models[0])
         navigator = CaseNavigator(cases, [case], 0, model)
         navigator.to_answer(found.hit.sessions)
-        self.browser.open(self.browser.to.answer, navigator)
+        self.browser.open("answer", navigator)
 
     # --- keys
 

@@ -203,7 +203,7 @@ runs has what the run itself paid."""
         """Show the cases of the run that belong to the group."""
         if self.group:
             self.browser.open(
-                self.browser.to.cases,
+                "cases",
                 self.revision,
                 _filter_of(_DIMENSIONS[self._shown], self.group),
             )

@@ -26,7 +26,6 @@ from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.run import left_lines
-from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.plan import PlanItem, SummedItems
@@ -45,8 +44,6 @@ from evalstore.runs.status.status_text import (
     unrecorded_text,
 )
 
-LEFT, WARNINGS = "left", "warnings"
-"""The first words of titles above what a run does not do."""
 _SAMPLE = 1_500
 """Of more than twice as many items, so many at each end decide how wide the columns are."""
 _KINDS = ("ask", "ask"), ("record", "take"), ("judge", "judge")
@@ -59,6 +56,8 @@ class Title:
 
     name: str
     rest: str = ""
+    is_undone: bool = False
+    """Whether no run does what it says."""
 
     @property
     def text(self) -> str:
@@ -66,6 +65,7 @@ class Title:
         return f"{self.name} {self.rest}".strip()
 
 
+_WARNINGS = Title("warnings", is_undone=True)
 PendingLine: TypeAlias = "Title | FileChange | PlanItem | Problem"
 _Part: TypeAlias = "list[PendingLine] | SummedItems"
 
@@ -96,18 +96,6 @@ class PendingLines:
             return None
         return next((number for number, each in enumerate(self) if each == line), None)
 
-    def section_of(self, number: int) -> str:
-        """Return the name of the title that a line is or stands below."""
-        name = ""
-        for part in self._parts:
-            if isinstance(part, list):
-                names = [line.name for line in part[: number + 1] if isinstance(line, Title)]
-                name = next((each for each in reversed(names) if each), name)
-            number -= len(part)
-            if number < 0:
-                break
-        return name
-
     @property
     def files(self) -> Iterator[str]:
         """Return the files that lines are of."""
@@ -131,29 +119,22 @@ class PendingLines:
                 if not isinstance(line, Title):
                     yield line
 
-    def renewed(self, status: Status) -> PendingLines:
-        """Return the lines as they are now, after time has passed: items are not read again."""
-        items = {part.kind: part for part in self._parts if not isinstance(part, list)}
-        return PendingLines(*_parts(status, items))
-
 
 def pending_lines(status: Status) -> PendingLines:
     """Return the lines of a status; takes seconds for a million items."""
-    kinds = [kind for kind, _ in _KINDS] if status.items else []
-    items = {kind: SummedItems(status.items, kind) for kind in kinds}
-    return PendingLines(*_parts(status, items))
+    return PendingLines(*_parts(status))
 
 
-def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
+def _parts(status: Status) -> Iterator[_Part]:
     if (status.changes or status.edits) and status.last_run:
-        last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
+        last = f"run {status.last_run[:8]}"
         edits = (
             Title("", f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
         )
         yield [Title("changed", f"since {last}"), *status.changes, *edits]
     may_be_less = status.may_judge_less
-    for kind, name in _KINDS:
-        if of_kind := items.get(kind):
+    for kind, name in _KINDS if status.items else ():
+        if of_kind := SummedItems(status.items, kind):
             count = plural(of_kind.total, "recorded answer" if kind == "record" else "answer")
             if kind == "judge":
                 by_checks = of_kind.by_checks if may_be_less else 0
@@ -172,16 +153,16 @@ def _other_lines(status: Status) -> Iterator[Title]:
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
         is_left = left_text(status) or status.untrusted or status.skipped
-        yield Title(LEFT, "undone") if is_left else Title(WARNINGS)
+        yield Title("left", "undone", is_undone=True) if is_left else _WARNINGS
         for text in rest:
-            yield Title("", text)
+            yield Title("", text, is_undone=True)
 
 
 # --- the columns of the pending work, and the texts of its lines
 
 
 _TITLES = ("what", "file", "row", "candidate", "by", "why")
-_LEAST = (0, 13, 16, 9, 9, 10)
+_LEAST = (0, 13, 25, 9, 9, 10)
 """How narrow each column may become."""
 
 
@@ -240,8 +221,6 @@ def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]
 # --- the page of the pending work
 
 
-_UNDONE = LEFT, WARNINGS
-"""The sections that no run does."""
 _MOST_SAVED = 100_000
 
 
@@ -343,13 +322,6 @@ out; what it has not done yet is also listed here."""
             self.grid.focus()
         self.refresh_bindings()
 
-    def refresh_ages(self) -> None:
-        """Draw the list again: its first line says how long ago the last run was."""
-        if self._status is not None:
-            self._lines = self._lines.renewed(self._status)
-            self.grid.refresh()
-            self.query_one("#details", TextView).show(self._detail_lines(), stay=True)
-
     @property
     def _highlighted(self) -> PendingLine | None:
         number = self.grid.cursor
@@ -378,7 +350,7 @@ out; what it has not done yet is also listed here."""
         is_read = self._status is not None
         if action == "edit" and is_read and all(isinstance(line, Title) for line in self._lines):
             return False
-        is_idle = is_read and next(iter(self._lines), Title(WARNINGS)) == Title(WARNINGS)
+        is_idle = is_read and next(iter(self._lines), _WARNINGS) == _WARNINGS
         if action == "run" and is_idle and not self.browser.runs.is_running:
             return False
         return action not in _ON_ANSWERS and super().check_action(action, parameters)
@@ -409,7 +381,7 @@ out; what it has not done yet is also listed here."""
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
         elif isinstance(line, Title):
             yield heading(line.text)
-            if self._lines.section_of(self.grid.cursor) not in _UNDONE:
+            if not line.is_undone:
                 does = "{page.run} does it, after it has shown the price."
                 yield from text_lines(self.with_keys(does), "faint")
         elif line is not None:

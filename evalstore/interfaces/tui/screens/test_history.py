@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _VERDICT = 6
 """The width of the column of a candidate without a verdict."""
+_EDITS = 40
+"""So much of what was edited has room before the age of a run, and before further candidates."""
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
@@ -132,11 +134,11 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             least = widest(_worst_cell(each).text for each in words) or _VERDICT
             width = max(least, 11, min(18, len(name)))
             verdicts.append(Column(name, width, picks=True, least=least))
-        edits = widest(", ".join(version.edits) for version in self._versions)
+        edits = max(12, widest(", ".join(version.edits) for version in self._versions))
         return [
             Column("run", 9),
             Column("when", 14, rank=1),
-            Column("edited", edits, least=12),
+            Column("edited", edits, least=_EDITS),
             *verdicts,
         ]
 
@@ -185,7 +187,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         if self.highlighted:
             picked = self._candidates[self.grid.picked :][:1]
             place = CasePlace(self.file, self.highlighted.row, *picked)
-            self.browser.open(self.browser.to.cases, self.highlighted.run, place=place)
+            self.browser.open("cases", self.highlighted.run, place=place)
 
     @property
     def footer_words(self) -> Mapping[str, str]:

@@ -29,7 +29,7 @@ def heads(
     ("width", "expected"),
     [
         (140, ["careful\n80% 50-94", "of-a-long-name\n50% 24-76", "recorded\n100% 20-100"]),
-        (54, ["careful\n80% 50-94", "of-a-lon…\n50% 24-76", "recorded\n100% 20-100"]),
+        (38, ["careful\n80% 50-94", "of-a-lon…\n50% 24-76", "recorded\n100% 20-100"]),
     ],
 )
 def test_the_rate_of_a_candidate_is_below_its_name(width: int, expected: list[str]) -> None:

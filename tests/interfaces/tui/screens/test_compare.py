@@ -271,7 +271,7 @@ def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
         await press(pilot, "x", "j", "enter")
         assert "› one -> six" in screen(pilot)
         assert isinstance(pilot.app, Browser)
-        pilot.app.open(pilot.app.to.compare, None, None, BOTH)
+        pilot.app.open("compare", None, None, BOTH)
         await settled(pilot)
         assert screen(pilot).startswith(" compare › workspace › one -> two")
 

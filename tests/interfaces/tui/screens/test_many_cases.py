@@ -80,7 +80,7 @@ def rows_of(pilot: Pilot[None]) -> list[str]:
 
 
 async def opened(pilot: Pilot[None], revision: str | None) -> None:
-    cast("Browser", pilot.app).open(CasesPage, revision)
+    cast("Browser", pilot.app).open("cases", revision)
     await settled(pilot)
 
 
@@ -150,7 +150,7 @@ def test_an_answer_is_opened_and_its_neighbours() -> None:
 )
 def test_a_case_that_is_not_among_the_first_is_looked_for(row: str) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        cast("Browser", pilot.app).open(CasesPage, "@", place=CasePlace("tests/rows.md", row))
+        cast("Browser", pilot.app).open("cases", "@", place=CasePlace("tests/rows.md", row))
         await settled(pilot)
         case = page_of(pilot).case
         assert (case.row if case else "gone") == row

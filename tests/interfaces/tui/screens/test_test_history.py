@@ -157,7 +157,7 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
 
     async def scenario(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, Browser)
-        pilot.app.open(pilot.app.to.versions, "tests/weather.md", "city=Oslo", "")
+        pilot.app.open("versions", "tests/weather.md", "city=Oslo", "")
         await settled(pilot)
         text = pilot.app.screen.query_one(TextView).text
         assert f"\nscripted/one  ✓ pass  in run {one[:8]}\n" in text
@@ -324,7 +324,7 @@ def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> N
 @pytest.mark.parametrize("key", ["R", "f8"])
 def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        pilot.app.open(pilot.app.to.versions, "tests/none.md", "")  # type: ignore[attr-defined]
+        pilot.app.open("versions", "tests/none.md", "")  # type: ignore[attr-defined]
         await settled(pilot)
         assert f"{key} makes one." in screen(pilot)
         await press(pilot, "enter", "z", "down")
