@@ -32,12 +32,8 @@ _NARROWEST = 10
 """Columns of the terminal that a cell keeps when it is cut."""
 
 
-_LEAST_PLACE = 20
-"""The fewest columns to which the name of a case is cut."""
 _LEAST_NAMES = 36
 """The fewest columns for the names of a case and a model; what follows gets a line of its own."""
-_OF_MODEL = 0.4
-"""The share of these columns that the name of a model keeps when both are cut."""
 BESIDE_PLACE = 23
 """Columns of a line that has a verdict and an id beside a case and a model."""
 
@@ -133,34 +129,24 @@ def align_points(numbers: Sequence[str]) -> list[str]:
     ]
 
 
-def shorten_places(places: list[str], others: int) -> list[str]:
-    """Return the names of cases, as long as the terminal allows beside the `others` columns."""
-    columns = None if output.wide else output.table_width()
-    return (
-        places if columns is None else shorten_labels(places, max(_LEAST_PLACE, columns - others))
-    )
-
-
 def align_cases(
-    places: list[str], models: Sequence[str], others: int = BESIDE_PLACE
+    places: Sequence[str], models: Sequence[str], others: int = BESIDE_PLACE
 ) -> tuple[list[str], list[str]]:
     """Return names of cases and of models as two columns, as long as the terminal allows.
 
-    Beside them are `others` columns. Cases keep more than half of the room if both are cut.
+    Beside them are `others` columns.
     """
-    names = {name: output.safe(name) for name in models}
+    rows = [*zip(places, map(output.safe, models), strict=True)]
+    table = Table(("case", "model"), rows, has_header=False)
     columns = None if output.wide else output.table_width()
-    if columns is not None:
-        room = columns - others
-        least = int(max(room, _LEAST_NAMES) * _OF_MODEL)
-        most = max(least, room - max(map(output.columns_of, places), default=0))
-        names = dict(zip(names, shorten_labels(names, most), strict=True))
-    of_model = max(map(output.columns_of, names.values()), default=0)
-    places = shorten_places(places, of_model + others)
-    of_place = max(map(output.columns_of, places), default=0)
+    layout = fit(table, None if columns is None else max(_LEAST_NAMES, columns - others))
+    cases, names = (
+        ([*column] for column in zip(*_cut(table, layout), strict=True)) if rows else ([], [])
+    )
+    of_case, of_name = layout.widths
     return (
-        [output.pad(place, of_place) for place in places],
-        [output.pad(names[model], of_model) for model in models],
+        [output.pad(name, of_case) for name in cases],
+        [output.pad(name, of_name) for name in names],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import is_simulated, money, plural, shorten_labels, status_word
+from evalstore.core.display import is_simulated, money, plural, status_word
 from evalstore.core.runs import spending_text
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.output import for_here
@@ -14,7 +14,6 @@ from evalstore.interfaces.cli.render.layout import (
     Table,
     align_cases,
     alike_text,
-    fit,
     join_alike,
     print_lines,
     print_table,
@@ -324,22 +323,15 @@ def _print_models(report: RunReport) -> None:
         text = f"{passed}/{judged} pass"
         if undecided:
             text = f"{text}, {undecided} undecided"
-        rows.append((output.safe(model), "█" * filled + "▒" * unsure, text, share))
-    table = Table(
-        ("model", "bar", "passed", "rate"),
-        [(model, "█" * _BAR, *others) for model, _, *others in rows],
-        numbers=frozenset(("bar", "passed", "rate")),
-        optional=("bar",),
-        shortened={"model": _LEAST_MODEL},
-        has_header=False,
+        bar = "█" * filled + "▒" * unsure + "░" * (_BAR - filled - unsure)
+        rows.append((model, bar, text, share))
+    print_table(
+        Table(
+            ("model", "bar", "passed", "rate"),
+            rows,
+            numbers=frozenset(("bar", "passed", "rate")),
+            optional=("bar",),
+            shortened={"model": _LEAST_MODEL},
+            has_header=False,
+        )
     )
-    layout = fit(table, None if output.wide else output.table_width())
-    models = shorten_labels([model for model, *_ in rows], layout.widths[0])
-    for model, (_, bar, passed_text, share) in zip(models, rows, strict=True):
-        open_ = "▒" * bar.count("▒")
-        drawn = output.paint(bar.rstrip("▒"), "pass") + output.paint(open_, "undecided")
-        drawn += output.faint("░" * (_BAR - len(bar)))
-        parts = [output.pad(model, layout.widths[0]), *([] if layout.left_out else [drawn])]
-        for text, width in zip((passed_text, share), layout.widths[-2:], strict=True):
-            parts.append(text.rjust(width))
-        output.line("  ".join(parts))

@@ -15,7 +15,6 @@ from evalstore.interfaces.cli.render.layout import (
     align_cases,
     print_lines,
     print_table,
-    shorten_places,
 )
 from evalstore.planning.estimate import PricePart
 from evalstore.planning.plan import PlanItem, SummedItems
@@ -196,12 +195,10 @@ def _print_skipped(status: Status) -> None:
     output.line()
     output.sentence(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
     shown = _cut(status.skipped, _SHOWN)
-    lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
+    lacks = [f"{model} has no {capability}" for _, _, model, capability in shown]
     places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
-    for name, lack in zip(
-        shorten_places(places, max(map(output.columns_of, lacks)) + 6), lacks, strict=True
-    ):
-        output.line(f"    {name}  {lack}")
+    for name, lack in zip(*align_cases(places, lacks, 6), strict=True):
+        output.line(f"    {name}  {lack}".rstrip())
     _print_cut(len(status.skipped))
 
 

@@ -228,6 +228,7 @@ STRIP = 10
 """Cells of the strip of verdicts."""
 _FROM = 18
 """The most columns of who pushed a run."""
+_NOTE = len("current cases")
 _BRIEFLY_SIMULATED = simulated("").strip()
 """The title of the costs where all of them are simulated."""
 _CELLS = (
@@ -260,7 +261,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
         Column("verdicts", STRIP, rank=4),
         *(Column(name, 6, right=True, rank=7) for name in ("asked", "judged", "reused")),
         Column("from", min(widest(run.push.writer for run in runs if run.push), _FROM), rank=8),
-        Column("message", max(message, 7), least=12, rank=3 if message else 9, grows=True),
+        Column("message", max(message, _NOTE), least=12, rank=3 if message else 9, grows=True),
     ]
 
 

@@ -214,7 +214,7 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
         assert lines[2].startswith(" changed since run ########")
         (workspace / name).with_name("newer.md").write_text("# 👤\n\nNew?\n\n---\n\nYes.\n")
         await press(pilot, "r")
-        names = [line.split()[0] for line in screen(pilot).splitlines()[3:5]]
+        names = [line.split()[1] for line in screen(pilot).splitlines()[3:5]]
         assert [name[-4:] for name in names] == ["w.md", "r.md"]
         await resized(pilot, 80, 24)
         lines = screen(pilot).splitlines()
