@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import widest
 from evalstore.core.results import Result
@@ -149,6 +149,20 @@ class LookedUp:
         known = {" ".join(typed): ids for (typed, alone), ids in self.sessions.items() if not alone}
         before = filter(" ".join(words).startswith, known)
         return known.get(max(before, key=len, default=""), frozenset())
+
+
+class NameSizes(NamedTuple):
+    """How much room the names of cases take."""
+
+    file: int
+    """How wide the names of files are."""
+    row: int
+    unnamed: frozenset[str]
+    """The files with a row that has no name."""
+    stem: int
+    """How wide the names of these files are, without folders, in place of such a row."""
+    rows: Mapping[str, int]
+    """The number of rows of each file."""
 
 
 class FilteredCases:
@@ -295,36 +309,18 @@ class FilteredCases:
             return "No case has this name; searching answers, feedback and tests …"
         return NO_MATCH
 
-    # --- how much room their names take; computed when it is first used
-
-    def measure(self) -> None:
-        """Compute all, in the thread that reads."""
-        _ = self.file_width, self.row_width, self.stem_width, self.file_sizes
-
     @cached_property
-    def file_width(self) -> int:
-        """Return how wide the names of files are."""
-        return widest(self._listed["file"])
-
-    @cached_property
-    def row_width(self) -> int:
-        """Return how wide the names of rows are."""
-        return widest([row.label for row in self._cases.rows])
-
-    @cached_property
-    def unnamed_files(self) -> frozenset[str]:
-        """Return the files whose only row has no name."""
-        return frozenset(row.file for row in self._cases.rows if not row.row)
-
-    @cached_property
-    def stem_width(self) -> int:
-        """Return how wide the names of files are that stand in place of a row without a name."""
-        return widest(map(stem, self.unnamed_files))
-
-    @cached_property
-    def file_sizes(self) -> Counter[str]:
-        """Return the number of rows of each file."""
-        return Counter(row.file for row in self._cases.rows)
+    def sizes(self) -> NameSizes:
+        """Return how much room their names take; computed when it is first used."""
+        rows = self._cases.rows
+        unnamed = frozenset(row.file for row in rows if not row.row)
+        return NameSizes(
+            widest(self._listed["file"]),
+            widest([row.label for row in rows]),
+            unnamed,
+            widest(map(stem, unnamed)),
+            Counter(row.file for row in rows),
+        )
 
 
 def _urgency(row: CaseRow) -> int:

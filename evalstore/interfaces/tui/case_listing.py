@@ -151,6 +151,11 @@ class CaseListing:
         return cursor
 
     @property
+    def by_file(self) -> bool:
+        """Return whether the name of the file stands above the cases, or in the title."""
+        return self.grouping == "file" or bool(self.only_file)
+
+    @property
     def rows(self) -> list[CaseRow]:
         """Return the listed cases, without the lines of groups."""
         return [line for line in self.lines if not isinstance(line, CaseGroup)]

@@ -20,7 +20,7 @@ from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
+from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips import broken_results
@@ -519,12 +519,6 @@ def test_figures_that_could_not_be_read_again_are_called_old(workspace: Path) ->
         assert "error: the database is locked" in screen(pilot)
 
     drive(scenario, source=Failing(Location(workspace)))
-
-
-def test_the_rest_after_a_reading_is_counted_from_its_end() -> None:
-    assert pause_before(2, ended=100, now=101) == 4
-    assert pause_before(2, ended=100, now=200) == 0.3
-    assert pause_before(60, ended=100, now=100) == 5
 
 
 @pytest.mark.parametrize("width", [20, 40, 78, 98, 139, 198])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evalstore.comparison.statistics import Rate
@@ -71,43 +71,38 @@ def _of_candidates(listing: CaseListing, models: Sequence[str], query: Query) ->
 
 
 def case_columns(
-    cases: Cases,
-    filtered: FilteredCases,
+    listing: CaseListing,
+    picked: int = 0,
     rates: Sequence[Rate] = (),
     whole: Sequence[Rate] = (),
-    *,
-    by_file: bool = False,
-    only_file: str = "",
     with_history: bool = False,
-    picked: int = 0,
-    answered: Collection[int] | None = None,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
     `rates` are the pass rates of the candidates, for the line at the top; if verdicts or words have
-    chosen the cases, `whole` are those in all cases. With `by_file` the name
-    of the file stands above the cases, or in the title when all are of the `only_file`. The last
-    verdicts are those on the `picked` candidate. `answered` are the candidates with results in the
-    listed cases, by number; None: all.
+    chosen the cases, `whole` are those in all cases. The last verdicts are those on the `picked`
+    candidate.
     """
+    cases, filtered = listing.cases, listing.filtered
+    if cases is None or filtered is None:
+        return []
+    sizes, by_file = filtered.sizes, listing.by_file
     short = [one_line(name) for name in short_names(cases.models)]
     figures = _figures(rates, whole) if len(rates) == len(short) else [""] * len(short)
     heads = [f"{name}\n{text}".rstrip() for name, text in zip(short, figures, strict=True)]
     models = [
         replace(
             _model_column(cases, filtered, number, head),
-            is_empty=answered is not None and number not in answered,
+            is_empty=listing.answered is not None and number not in listing.answered,
         )
         for number, head in enumerate(heads)
     ]
-    unnamed = filtered.unnamed_files
-    if only_file:
-        unnamed &= {only_file}
+    unnamed = sizes.unnamed & {listing.only_file} if listing.only_file else sizes.unnamed
     return [
-        Column("file", 0 if by_file else filtered.file_width, least=9, is_name=True),
+        Column("file", 0 if by_file else sizes.file, least=9, is_name=True),
         Column(
             "row",
-            max(filtered.row_width, filtered.stem_width * by_file),
+            max(sizes.row, sizes.stem * by_file),
             least=8,
             is_name=True,
             head="case" if by_file and unnamed else "",

@@ -203,39 +203,24 @@ def pair_lines(
     feedback: Mapping[Decision, str],
     answers: Mapping[str, str] | None = None,
     question: str = "",
-    *,
     edits: Sequence[Difference] = (),
-    history: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[StyledLine]:
     """Yield a pair in detail: the feedback, the question and the answers when they are known.
 
-    Below them are the `edits` of the case, and `history`, the last verdicts on its candidates.
+    Below them are the `edits` of the case.
     """
     yield badge_spans(pair_line(diff, pair, signs=SIGNS))
     yield from side_lines(diff, pair, feedback)
     yield from question_lines(question)
     if answers is not None:
         yield from _answers(diff, pair, answers)
-    last: list[StyledLine] = []
-    for model, words in (history or {}).items():
-        last += history_lines(model if diff.models else "", words)
-    edited = [heading("edits")] if edits else []
+    if edits and answers is not None:
+        yield BLANK
+    yield from [heading("edits")] if edits else ()
     for edit in edits[:_EDITS]:
-        edited += edit_lines(edit, width=_WIDTH, indent=2)
+        yield from edit_lines(edit, width=_WIDTH, indent=2)
     if len(edits) > _EDITS:
-        edited += text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
-    for part in (edited, last):
-        if part and answers is not None:
-            yield BLANK
-        yield from part
-
-
-def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:
-    """Yield the last verdicts on a candidate as signs and in words, when there are several."""
-    if len(words) > 1:
-        head, *signs = history_spans(words)
-        name = f"{safe(candidate)}{head.text}" if candidate else head.text.lstrip()
-        yield StyledLine((head._replace(text=name), *signs))
+        yield from text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
 
 
 def question_lines(question: str, most: int = 1, title: str = _USER) -> Iterator[StyledLine]:

@@ -43,82 +43,59 @@ NO_EARLIER_RUN = "no earlier run to compare with"
 LabelWord = Literal["pass", "fail", "none"]
 
 
-class Labelling:
-    """A person's verdict on results that a page shows."""
+def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
+    """Ask for a note, unless labels are removed, then store a person's verdict.
 
-    def __init__(self, page: CaseActionsPage, word: LabelWord) -> None:
-        """Take the selected results that can have a label; with a session, that answer alone."""
-        self._page = page
-        self._results = [it for it in page.selected if it.sessions and it.evaluation]
-        self._session = page.session
-        self._word = word
-        self._title = "removing labels"
-        if self._results and word != "none":
-            first = self._results[0]
-            count = sum(len(result.sessions) for result in self._results)
-            case = case_name(first.file, first.row, page.prompt_name(first))
-            several = f"{plural(count, 'answer')} of"
-            self._title = f"{word}: {several if len(self._results) > 1 else case} {first.model}"
+    It is on the selected results that can have a label; with a session, on that answer alone. On a
+    problem it is asked again, and reported at the end if nobody saw that.
+    """
+    results = [it for it in page.selected if it.sessions and it.evaluation]
+    source, session, unsaved = page.source, page.session, page.browser.unsaved_labels
+    if not results:
+        page.warn("Nothing here can be labelled: no answer yet, or nothing judges the case.")
+        return
+    first, title = results[0], "removing labels"
+    if word != "none":
+        named = case_name(first.file, first.row, page.prompt_name(first))
+        if len(results) > 1:
+            named = f"{plural(sum(len(each.sessions) for each in results), 'answer')} of"
+        title = f"{word}: {named} {first.model}"
 
-    def begin(self) -> None:
-        """Ask for a note, unless labels are removed, then store the label."""
-        if not self._results:
-            self._page.warn(
-                "Nothing here can be labelled: no answer yet, or nothing judges the case."
-            )
-        elif self._word == "none":
-            self._store("")
-        else:
-            self._ask_for_note()
-
-    def _ask_for_note(self, note: str = "") -> None:
-        window = PromptDialog(
-            self._title,
-            "Enter to label (the note is optional), Escape to cancel",
-            text=note,
-            placeholder="why",
-        )
-        is_answer_below = bool(self._page.query(Grid)) and not self._page.has_class("-broad")
+    def ask(note: str = "") -> None:
+        hint = "Enter to label (the note is optional), Escape to cancel"
+        window = PromptDialog(title, hint, text=note, placeholder="why")
+        is_answer_below = bool(page.query(Grid)) and not page.has_class("-broad")
         window.set_class(is_answer_below, "-above")
+        page.app.push_screen(window, lambda note: None if note is None else store(note.strip()))
 
-        def store(note: str | None) -> None:
-            if note is not None:
-                self._store(note.strip())
-
-        self._page.app.push_screen(window, store)
-
-    def _store(self, note: str) -> None:
-        """Store the label; on a problem ask again, and report at the end if nobody saw that."""
-        source, unsaved = self._page.source, self._page.browser.unsaved_labels
-
+    def store(note: str) -> None:
         def write() -> list[LabelReport] | EvalstoreError:
             try:
-                return source.workspace.label(
-                    self._results, self._word, note=note, session=self._session
-                )
+                return source.workspace.label(results, word, note=note, session=session)
             except EvalstoreError as problem:
-                unsaved.append(f"not stored: {self._title}: {problem}")
+                unsaved.append(f"not stored: {title}: {problem}")
                 return problem
 
         def show(labels: list[LabelReport] | EvalstoreError) -> None:
-            if not isinstance(labels, EvalstoreError):
-                self._show_stored(labels)
-                return
-            unsaved.clear()
-            self._page.warn(f"not stored: {self._title}\n{problem_text(labels)}")
-            if self._word != "none":
-                self._ask_for_note(note)
+            if isinstance(labels, EvalstoreError):
+                unsaved.clear()
+                page.warn(f"not stored: {title}\n{problem_text(labels)}")
+                if word != "none":
+                    ask(note)
+            elif labels:
+                key = page.browser.key_of("page.run")
+                page.notify(label_message(labels, key), markup=False)
+                page.browser.mark_stale(page)
+                page.reload()
+            else:
+                page.warn("You have no label here. The labels of other people are kept.")
 
-        self._page.fetch(write, show, group=f"label {id(self)}", writes=True)
+        page.fetch(write, show, group=f"label {id(results)}", writes=True)
 
-    def _show_stored(self, labels: Sequence[LabelReport]) -> None:
-        page = self._page
-        if not labels:
-            page.warn("You have no label here. The labels of other people are kept.")
-            return
-        page.notify(label_message(labels, page.browser.key_of("page.run")), markup=False)
-        page.browser.mark_stale(page)
-        page.reload()
+    if word == "none":
+        store("")
+    else:
+        ask()
 
 
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
@@ -285,7 +262,7 @@ class CaseActionsPage(ActionsPage):
 
     def action_label(self, verdict: LabelWord) -> None:
         """Ask for a note, then label the selected results."""
-        Labelling(self, verdict).begin()
+        label_selected(self, verdict)
 
     def action_unlabel(self) -> None:
         """Remove this person's labels on the selected results."""

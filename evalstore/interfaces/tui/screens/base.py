@@ -448,7 +448,7 @@ class Page(Screen[None]):
         """Read again; the cursor keeps its place."""
 
     def show_progress(self) -> None:
-        """Show the progress of the run, as far as all screens show it."""
+        """Show the progress of the run."""
 
     def show_end(self) -> bool:
         """Show what a run that has ended has changed; returns whether the page says how it did."""
@@ -496,19 +496,18 @@ class BrowserRuns:
     @property
     def progress_text(self) -> str:
         """Return the progress in few characters; empty without a run."""
-        if self.runner is None or self.runner.shown.is_over:
+        if self.runner is None or self.runner.is_over:
             return ""
-        shown = self.runner.shown
-        done, total = shown.counts
-        progress = f"{done:,}/{total:,}" if shown.is_planned else "…"
-        return f"▶ {progress}" + (" stopping" if shown.stops else "")
+        done, total = self.runner.counts
+        progress = f"{done:,}/{total:,}" if self.runner.is_planned else "…"
+        return f"▶ {progress}" + (" stopping" if self.runner.stops else "")
 
     @property
     def text(self) -> str:
         """Return what the run does in a line; empty without a run."""
-        if self.runner is None or self.runner.shown.is_over:
+        if self.runner is None or self.runner.is_over:
             return ""
-        return run_text(self.runner.shown)
+        return run_text(self.runner)
 
     def draw(self) -> None:
         """Draw what all screens show of the run, as it is at this moment.
@@ -518,7 +517,6 @@ class BrowserRuns:
         if self.runner is None:
             return
         before = self._drawn
-        self.runner.shown = self.runner.copy()
         self._drawn = self.progress_text, self.text
         for page in self._app.open_pages:
             if self._drawn != before:

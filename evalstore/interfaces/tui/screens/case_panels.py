@@ -196,7 +196,7 @@ class TextFilter:
         window = CaseWindow(wants, report) if query.conditions else CaseWindow(report=report)
         cases = self._page.source.cases(self.run, window)
         filtered = FilteredCases(cases)
-        filtered.measure()
+        _ = filtered.sizes  # in this thread
         matches: LookedUp | None = None
         with suppress(EvalstoreError):  # it is searched again, and shown then
             matches = filtered.look_up(query, store)

@@ -270,20 +270,8 @@ class CasesPage(DatedPage):
         self.grid.set_columns(self._columns())
 
     def _columns(self) -> list[Column]:
-        listing = self.listing
-        if listing.cases is None or listing.filtered is None:
-            return []
-        return case_columns(
-            listing.cases,
-            listing.filtered,
-            self._rates,
-            self._whole,
-            by_file=self._by_file,
-            only_file=listing.only_file,
-            with_history=self.history.has_several,
-            picked=self.grid.picked,
-            answered=listing.answered,
-        )
+        history = self.history.has_several
+        return case_columns(self.listing, self.grid.picked, self._rates, self._whole, history)
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         listing, grid = self.listing, self.grid
@@ -291,12 +279,7 @@ class CasesPage(DatedPage):
         line, width = listing.lines[row], grid.scrollable_content_region.width
         result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
         words = self.history.of(result) if result else ()
-        return case_cells(listing.cases, line, width, words, by_file=self._by_file)
-
-    @property
-    def _by_file(self) -> bool:
-        """Return whether the name of the file stands above the cases, or in the title."""
-        return self.listing.grouping == "file" or bool(self.listing.only_file)
+        return case_cells(listing.cases, line, width, words, by_file=listing.by_file)
 
     # --- the filter
 
@@ -400,7 +383,7 @@ class CasesPage(DatedPage):
         """Read the last verdicts of what is seen: the list is laid out after the cursor moved."""
         seen, filtered = self.listing.lines[self.grid.seen_rows], self.listing.filtered
         files = dict.fromkeys(line.file for line in seen if not isinstance(line, CaseGroup))
-        sizes = filtered.file_sizes if filtered else {}
+        sizes = filtered.sizes.rows if filtered else {}
         self.history.request([file for file in files if sizes.get(file, 0) <= _LARGE_FILE])
 
     @on(Grid.Chosen, "#cases")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
@@ -28,9 +28,8 @@ from evalstore.interfaces.tui.data_source import Among, Models
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
-from evalstore.interfaces.tui.render.case_cells import spark_cell
 from evalstore.interfaces.tui.render.verdicts import pair_lines, result_cell
-from evalstore.interfaces.tui.screens.actions import DatedPage, HistoryReader
+from evalstore.interfaces.tui.screens.actions import DatedPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.compare.diff_result import (
     CHANGES,
@@ -55,10 +54,10 @@ if TYPE_CHECKING:
 _HELP = """\
 The differences between two runs, between a run and the workspace, or between two candidates or two
 system prompts. Cases that broke come first, then those that were fixed, then the rest; of two
-candidates or prompts, those that are worse or better with the second. 'last runs' has the last
-eight verdicts, the oldest first. Both answers to the case under the cursor are below, or at the
-right in a wide terminal. {compare.unchanged} also lists unchanged cases, and those with the same
-answer. If there is a newer run, {case.newest} compares with it."""
+candidates or prompts, those that are worse or better with the second. Both answers to the case
+under the cursor are below, or at the right in a wide terminal. {compare.unchanged} also lists
+unchanged cases, and those with the same answer. If there is a newer run, {case.newest} compares
+with it."""
 
 _FOOTER = (
     "list.open",
@@ -103,7 +102,6 @@ class ComparePage(DatedPage):
         self._among = among
         self._sides = was, now
         self._models = models
-        self.history = HistoryReader(self, self._show_history)
         self._diff: Diff | None = None
         self._is_swapped = False
         self._with_unchanged = False
@@ -144,7 +142,6 @@ class ComparePage(DatedPage):
         def show(found: tuple[Diff, LabelIndex]) -> None:
             compared, self._labels = found
             self._diff = compared.swapped() if self._is_swapped else compared
-            self.history.renew(self._sides[1])
             self.show_pairs()
             self.look_for_newer(self._sides[1])
 
@@ -156,16 +153,6 @@ class ComparePage(DatedPage):
         self._sides = (newer.run if self._models else was), newer.run
         self._diff = None
         self.reload()
-
-    def _show_history(self) -> None:
-        self.grid.set_columns(self._columns())
-        self.follow_cursor()
-
-    def _columns(self) -> list[Column]:
-        assert self._diff
-        return pair_columns(
-            self._diff, self._pairs, self._labels, with_history=self.history.has_several
-        )
 
     # --- what is listed
 
@@ -199,7 +186,8 @@ class ComparePage(DatedPage):
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
         grid = self.grid
-        grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
+        columns = pair_columns(diff, self._pairs, self._labels)
+        grid.show(columns, len(self._pairs), self._cells, cursor=cursor)
         self._show_panels(diff, edits)
 
     def _show_panels(self, diff: Diff, edits: Mapping[str, Sequence[Difference]]) -> None:
@@ -231,7 +219,7 @@ class ComparePage(DatedPage):
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
         listed = self._pairs[row]
-        return pair_cells(self._diff, listed, self._labels, self.history.of)
+        return pair_cells(self._diff, listed, self._labels)
 
     # --- the highlighted pair
 
@@ -271,12 +259,8 @@ class ComparePage(DatedPage):
         if listed is None or diff is None:
             return
         pair = listed.pair
-        seen = self._pairs[self.grid.seen_rows]
-        self.history.request(other.place[0] for other in seen)
-        sides = zip(diff.models or ("", ""), (pair.was, pair.now), strict=True)
-        history = {name: self.history.of(side) for name, side in sides if side}
         view = self.query_one("#pair", TextView)
-        view.show(pair_lines(diff, pair, diff.feedback, history=history))
+        view.show(pair_lines(diff, pair, diff.feedback))
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:
@@ -293,9 +277,7 @@ class ComparePage(DatedPage):
             messages = last_user_messages(source.location, tests)
             question = next((messages[id] for id in tests if id in messages), "")
             edits = [] if diff.models else find_pair_edits(source.location, pair)
-            return [
-                *pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history)
-            ]
+            return [*pair_lines(diff, pair, feedback, answers, question, edits)]
 
         self.fetch(read, show, group="pair")
 
@@ -420,9 +402,7 @@ def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
 
 
-def pair_columns(
-    diff: Diff, pairs: Sequence[ListedPair], labels: LabelIndex, *, with_history: bool = False
-) -> list[Column]:
+def pair_columns(diff: Diff, pairs: Sequence[ListedPair], labels: LabelIndex) -> list[Column]:
     """Return the columns: the change, the case, the candidate unless two are compared, verdicts."""
     was, now = short_names(side_names(diff))
     changes = {change_name(diff, listed.change) for listed in pairs}
@@ -439,24 +419,12 @@ def pair_columns(
         Column("row", rows, least=4, is_name=True),
         *((Column("candidate", models, least=6, is_name=True),) if has_candidates(diff) else ()),
         *(Column(name, max(least, min(_NAME, widest([name]))), least=least) for name in (was, now)),
-        *_history_columns(diff, with_history=with_history),
     ]
 
 
-def _history_columns(diff: Diff, *, with_history: bool) -> Iterator[Column]:
-    """Yield the column of the last verdicts; of two candidates one for each, with its name."""
-    names = [f"runs: {name}" for name in short_names(diff.models)] if diff.models else ["last runs"]
-    for name in names:
-        width = max(9, min(_NAME, widest([name])))
-        yield Column(name, width * with_history, rank=2, is_saved=False)
-
-
-def pair_cells(
-    diff: Diff, listed: ListedPair, labels: LabelIndex, history: Callable[[Result], Sequence[str]]
-) -> Sequence[StyledCell]:
-    """Return a cell for each of these columns; `history` returns the last verdicts of a result."""
+def pair_cells(diff: Diff, listed: ListedPair, labels: LabelIndex) -> Sequence[StyledCell]:
+    """Return a cell for each of these columns."""
     change, pair = listed
-    judged = (pair.was, pair.now) if diff.models else (pair.either,)
     return (
         StyledCell(change_name(diff, change), CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
@@ -466,7 +434,6 @@ def pair_cells(
             StyledCell("-", "faint") if side is None else result_cell(side, labels)
             for side in (pair.was, pair.now)
         ),
-        *(spark_cell(history(side) if side else ()) for side in judged),
     )
 
 

@@ -221,15 +221,14 @@ begun, stores their answers and quits; a third time it quits at once. {page.back
         self.show_progress()
 
     def show_progress(self) -> None:
-        """Show the progress, as far as all screens show it, and what quitting would do."""
+        """Show the progress and what quitting would do."""
         self.set_title("quit")
         self.body.show(self._lines(), stay=True)
 
     def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")
-        shown = self.runner.shown
-        done, total = shown.counts
-        progress = f"{done:,} of {total:,} are done" if shown.is_planned else "it is planned"
+        done, total = self.runner.counts
+        progress = f"{done:,} of {total:,} are done" if self.runner.is_planned else "it is planned"
         if self.runner.is_over:
             yield from text_lines(f"The run has ended meanwhile. {key} quits.")
         elif self.browser.runs.is_leaving:

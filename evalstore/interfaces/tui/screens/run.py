@@ -212,10 +212,10 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         self.browser.runs.draw()
 
     def show_progress(self) -> None:
-        """Show the progress, as far as all screens show it."""
+        """Show the progress."""
         if self.runner.is_over:
             return
-        progress = self.runner.shown
+        progress = self.runner
         self.set_title(self.runner.request.title, "stopping …" if progress.stops else "")
         self.body.show(progress_lines(progress, max(10, self.body.size.width - 40)), stay=True)
 

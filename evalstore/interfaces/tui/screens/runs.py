@@ -356,11 +356,10 @@ class DashboardReader:
         """`show_state` is called when the state has been read, or is read again."""
         self._page = page
         self._show_state = show_state
-        self._runs: Sequence[RunLine] = ()
+        self._runs: Sequence[RunLine] | None = None
+        """None until they are known."""
         self.state: Dashboard | None = None
         """The state as it was read last."""
-        self._is_followed = False
-        """Whether the runs are known."""
         self.is_old = False
         """Whether the state may have changed since it was read: its figures are faint."""
         self._is_awaited = False
@@ -369,8 +368,8 @@ class DashboardReader:
         """Whether what is being read has not been shown yet."""
         self._progress = READING
         """How far the reading under way has come."""
-        self._seconds = self._ended = 0.0
-        """The duration of the last reading, and its end on the monotonic clock."""
+        self._rests_until = 0.0
+        """When the state may be read again, on the monotonic clock."""
 
     @property
     def note(self) -> str:
@@ -387,7 +386,7 @@ class DashboardReader:
 
     def follow(self, runs: Sequence[RunLine]) -> None:
         """Show the trend of these runs, and read the state again, now or when it is seen."""
-        self._runs, self._is_followed = runs, True
+        self._runs = runs
         self.resume()
 
     def resume(self) -> None:
@@ -395,7 +394,7 @@ class DashboardReader:
 
         A reading under way goes on, so that many changes in a row do not keep its end away.
         """
-        if self._is_followed:
+        if self._runs is not None:
             self.is_old = self._is_awaited = True
             self.go_on()
 
@@ -403,8 +402,8 @@ class DashboardReader:
         """Read the state if that has waited for a page above this one."""
         is_due = _GROUP in self._page.pauses or self._is_reading
         if self._is_awaited and self._is_seen and not is_due:
-            pause = pause_before(self._seconds, self._ended, time.monotonic())
-            self._page.pause(_GROUP, pause, self._read)
+            rest = max(_PAUSE_SECONDS, self._rests_until - time.monotonic())
+            self._page.pause(_GROUP, rest, self._read)
         if self.is_old:
             self._draw()
 
@@ -429,7 +428,7 @@ class DashboardReader:
         self._page.workers.cancel_group(self._page, _GROUP)
 
     def _read(self) -> None:
-        source, self._progress = self._page.source, READING
+        source, begun, self._progress = self._page.source, time.monotonic(), READING
         self._is_awaited, self._has_begun = False, True
 
         def show_progress(text: str) -> None:
@@ -437,21 +436,19 @@ class DashboardReader:
                 self._progress = text
                 self._draw()
 
-        def read() -> tuple[Dashboard | EvalstoreError, float]:
-            begun = time.monotonic()
-            state: Dashboard | EvalstoreError
+        def read() -> Dashboard | EvalstoreError:
             try:
                 with self._page.telling(show_progress, after=_LONG_SECONDS):
-                    state = source.dashboard()
+                    return source.dashboard()
             except EvalstoreError as problem:
-                state = problem
-            return state, time.monotonic() - begun
+                return problem
 
-        self._page.fetch(read, lambda found: self._show(*found), group=_GROUP)
+        self._page.fetch(read, lambda state: self._show(state, begun), group=_GROUP)
 
-    def _show(self, state: Dashboard | EvalstoreError, seconds: float) -> None:
+    def _show(self, state: Dashboard | EvalstoreError, begun: float) -> None:
         """Show what was read, and read again what has changed meanwhile."""
-        self._has_begun, self._seconds, self._ended = False, seconds, time.monotonic()
+        now = time.monotonic()
+        self._has_begun, self._rests_until = False, now + min(_REST * (now - begun), _REST_SECONDS)
         if isinstance(state, EvalstoreError):
             self._page.report_problem(_GROUP, state)
         else:
@@ -461,11 +458,11 @@ class DashboardReader:
 
     def refresh_ages(self) -> None:
         """Draw what was read again: it says how long ago cases broke."""
-        if self._is_followed:
+        if self._runs is not None:
             self._draw()
 
     def _draw(self) -> None:
-        dashboard, runs, note = self.state, self._runs, self.note
+        dashboard, runs, note = self.state, self._runs or (), self.note
         own = self._page.browser.runs
         self._page.query_one("#dashboard", FittedView).fit(
             lambda width, height: dashboard_lines(
@@ -473,9 +470,3 @@ class DashboardReader:
             )
         )
         self._show_state()
-
-
-def pause_before(seconds: float, ended: float, now: float) -> float:
-    """Return how long to wait before a reading; the last one took so many `seconds`."""
-    rest = min(_REST * seconds, _REST_SECONDS)
-    return max(_PAUSE_SECONDS, ended + rest - now)

@@ -26,7 +26,7 @@ from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING
-from evalstore.interfaces.tui.render.verdicts import history_lines, verdict_cell, when
+from evalstore.interfaces.tui.render.verdicts import history_spans, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
 
@@ -248,7 +248,9 @@ def _version_lines(
                 spans.append(StyledSpan(safe(f" ({prompt})"), "faint"))
         yield StyledLine((*spans, StyledSpan(judged_in, "faint")))
     for model, last in history:
-        yield from history_lines(model, last)
+        if len(last) > 1:
+            head, *signs = history_spans(last)
+            yield StyledLine((StyledSpan(f"{safe(model)}{head.text}", "faint"), *signs))
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:

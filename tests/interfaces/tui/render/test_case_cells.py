@@ -6,6 +6,7 @@ import pytest
 
 from evalstore.comparison.statistics import Rate
 from evalstore.interfaces.tui.case_filter import FilteredCases
+from evalstore.interfaces.tui.case_listing import CaseListing
 from evalstore.interfaces.tui.grid_columns import fit_columns
 from evalstore.interfaces.tui.render.case_cells import case_columns
 from evalstore.results.table.cases import CaseRow, Cases
@@ -15,12 +16,18 @@ MODELS = ("acme/careful", "acme/of-a-long-name", "recorded")
 RATES = (Rate(8, 10, 0.8, 0.5, 0.94), Rate(5, 10, 0.5, 0.24, 0.76), Rate(10, 10, 1.0, 0.2, 1.0))
 
 
+def listed(cases: Cases) -> CaseListing:
+    listing = CaseListing()
+    listing.load(cases, FilteredCases(cases))
+    return listing
+
+
 def heads(
     width: int, rates: tuple[Rate, ...] = RATES, models: tuple[str, ...] = MODELS
 ) -> list[str]:
     """The texts above the candidates that can be seen."""
     cases = Cases(None, models, ())
-    columns = case_columns(cases, FilteredCases(cases), rates[: len(models)])
+    columns = case_columns(listed(cases), 0, rates[: len(models)])
     visible = fit_columns(columns, width, 0, 0)
     return [column.title for column in visible.columns if column.picks]
 
@@ -45,7 +52,7 @@ def test_short_names_above_columns_are_whole_in_a_narrow_terminal() -> None:
 def test_cases_that_verdicts_have_chosen_are_counted_beside_the_rate_of_all() -> None:
     cases = Cases(None, MODELS, ())
     chosen = (Rate(0, 3, 0.0, 0.0, 0.56), Rate(0, 5, 0.0, 0.0, 0.43), Rate(0, 0, None, None, None))
-    columns = case_columns(cases, FilteredCases(cases), chosen, RATES)
+    columns = case_columns(listed(cases), 0, chosen, RATES)
     visible = fit_columns(columns, 140, 0, 0)
     assert [column.title for column in visible.columns if column.picks] == [
         "careful\n0 of 3 (80%)",
@@ -73,7 +80,7 @@ def test_a_candidate_with_fewer_verdicts_than_another_is_marked_as_partial() -> 
 def test_the_last_verdicts_name_their_candidate() -> None:
     cases = Cases(None, MODELS, ())
     for picked, name in enumerate(("careful", "of-a-long-name")):
-        columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True, picked=picked)
+        columns = case_columns(listed(cases), picked, RATES, with_history=True)
         assert fit_columns(columns, 140, picked, 0).columns[-1].title == f"last runs\n{name}"
 
 
@@ -103,6 +110,6 @@ def test_three_candidates_leave_room_for_the_last_verdicts_and_name_theirs(width
     results = tuple(a_result(model=model, verdict="fail") for model in MODELS)
     rows = [CaseRow("tests/availability.md", row, "", (), tuple(results)) for row in ROWS]
     cases = Cases(None, MODELS, rows)
-    columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True)
+    columns = case_columns(listed(cases), 0, RATES, with_history=True)
     title = fit_columns(columns, width, 0, 0).columns[-1].title
     assert title == "last runs\ncareful"

@@ -220,7 +220,7 @@ def test_cases_that_do_not_match_are_freed_at_once() -> None:
     gc.disable()
     try:
         filtered_cases = FilteredCases(read)
-        filtered_cases.measure()
+        _ = filtered_cases.sizes
         assert filtered_cases.select(read_query("29"), "file", LookedUp())
         gone = weakref.ref(filtered_cases)
         del filtered_cases
