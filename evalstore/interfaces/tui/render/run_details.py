@@ -249,6 +249,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     cost = _BRIEFLY_SIMULATED if is_titled else "cost"
     costs = widest([cost, *(run_cost(run, is_titled=is_titled) for run in runs)])
     message = widest(run.message or "" for run in runs)
+    rank = 3 if message or not runs else 9
     return [
         Column("run", 9),
         Column("when", 14),
@@ -261,7 +262,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
         Column("verdicts", STRIP, rank=4),
         *(Column(name, 6, right=True, rank=7) for name in ("asked", "judged", "reused")),
         Column("from", min(widest(run.push.writer for run in runs if run.push), _FROM), rank=8),
-        Column("message", max(message, _NOTE), least=12, rank=3 if message else 9, grows=True),
+        Column("message", max(message, _NOTE), least=12, rank=rank, grows=True),
     ]
 
 

@@ -296,7 +296,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
         Column("file", 0),
         Column("row", rows, least=_LEAST_ROW, rank=2, is_name=True),
         Column("candidate", models and max(9, models), least=_LEAST_MODEL, rank=3, is_name=True),
-        Column("text", 18, grows=True),
+        Column("text", widest(text.hit.context for text in texts), least=18, grows=True),
     ]
 
 
