@@ -125,7 +125,7 @@ def _is_half_done(pilot: Pilot[None]) -> bool:
     runner = cast("Browser", pilot.app).runs.runner
     if runner is None:
         return False
-    progress = runner
+    progress = runner.shown
     done, total = progress.counts
     if not progress.is_planned or 2 * done < total:
         return False

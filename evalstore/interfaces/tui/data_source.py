@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
@@ -364,6 +365,8 @@ class BackgroundRun(ProgressListener):
         self._started = time.monotonic()
         self._stop: Callable[[], None] | None = None
         self._lock = threading.Lock()
+        self.shown = self.copy()
+        """How far it was when screens were last drawn: all of them show the same moment."""
 
     @property
     def seconds(self) -> float:
@@ -374,6 +377,13 @@ class BackgroundRun(ProgressListener):
     def counts(self) -> tuple[int, int]:
         """Return how many answers and judgements are done or have failed, and of how many."""
         return sum(self.done.values()), sum(self.totals.values())
+
+    def copy(self) -> BackgroundRun:
+        """Return how far it is: a copy that the run does not change."""
+        copied = copy(self)
+        vars(copied).pop("shown", None)  # else each copy would keep the one before
+        copied.done, copied.notes = dict(self.done), list(self.notes)
+        return copied
 
     def start(self, asks: int, judgements: int) -> None:
         """Take the totals of the plan."""

@@ -496,18 +496,19 @@ class BrowserRuns:
     @property
     def progress_text(self) -> str:
         """Return the progress in few characters; empty without a run."""
-        if self.runner is None or self.runner.is_over:
+        if self.runner is None or self.runner.shown.is_over:
             return ""
-        done, total = self.runner.counts
-        progress = f"{done:,}/{total:,}" if self.runner.is_planned else "…"
-        return f"▶ {progress}" + (" stopping" if self.runner.stops else "")
+        shown = self.runner.shown
+        done, total = shown.counts
+        progress = f"{done:,}/{total:,}" if shown.is_planned else "…"
+        return f"▶ {progress}" + (" stopping" if shown.stops else "")
 
     @property
     def text(self) -> str:
         """Return what the run does in a line; empty without a run."""
-        if self.runner is None or self.runner.is_over:
+        if self.runner is None or self.runner.shown.is_over:
             return ""
-        return run_text(self.runner)
+        return run_text(self.runner.shown)
 
     def draw(self) -> None:
         """Draw what all screens show of the run, as it is at this moment.
@@ -517,6 +518,7 @@ class BrowserRuns:
         if self.runner is None:
             return
         before = self._drawn
+        self.runner.shown = self.runner.copy()
         self._drawn = self.progress_text, self.text
         for page in self._app.open_pages:
             if self._drawn != before:

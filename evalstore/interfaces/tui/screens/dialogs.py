@@ -227,8 +227,9 @@ begun, stores their answers and quits; a third time it quits at once. {page.back
 
     def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")
-        done, total = self.runner.counts
-        progress = f"{done:,} of {total:,} are done" if self.runner.is_planned else "it is planned"
+        shown = self.runner.shown
+        done, total = shown.counts
+        progress = f"{done:,} of {total:,} are done" if shown.is_planned else "it is planned"
         if self.runner.is_over:
             yield from text_lines(f"The run has ended meanwhile. {key} quits.")
         elif self.browser.runs.is_leaving:

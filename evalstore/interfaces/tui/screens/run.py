@@ -215,7 +215,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Show the progress."""
         if self.runner.is_over:
             return
-        progress = self.runner
+        progress = self.runner.shown
         self.set_title(self.runner.request.title, "stopping …" if progress.stops else "")
         self.body.show(progress_lines(progress, max(10, self.body.size.width - 40)), stay=True)
 

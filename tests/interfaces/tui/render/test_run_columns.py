@@ -26,7 +26,7 @@ def line(status: str = "complete", message: str = "") -> RunLine:
         (80, [line("incomplete")], "run when state passed change of verdicts"),
         (110, [line("incomplete")], f"{ALL} asked judged reused"),
         (134, [line("incomplete")], f"{ALL} asked judged reused message"),
-        (72, [line(message="short")], "run when passed change verdicts message"),
+        (74, [line(message="short")], "run when passed change verdicts message"),
         (80, [line(message="short")], "run when passed change of verdicts message"),
         (
             84,

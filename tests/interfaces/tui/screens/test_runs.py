@@ -104,8 +104,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
             assert header.strip("│ ").split()[:3] == ["run", "when", "state"]
             assert "$  at limit  " in stopped
             assert "complete" not in complete
-            assert "as far as not" in stopped
-            assert ("as far as nothing goes" in stopped) == (width == 100)
+            assert "as far as nothing go" in stopped
         await resized(pilot, 40, 12)
         assert "  $   50.0%" in screen(pilot)
         await resized(pilot, 80, 24)
@@ -137,7 +136,7 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
         now_is("2 minutes ago")
         await press(pilot, "escape")
         assert "2 minutes ago" in screen(pilot)
-        for keys in (("w",), ("escape", "down", "enter"), ("enter",), ("v",)):
+        for keys in (("down", "enter"), ("enter",), ("v",)):
             now_is("1 minute ago")
             await press(pilot, *keys)
             before = screen(pilot).split()
@@ -388,7 +387,7 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
             ((200, 60), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<8}  ✓ pass"),
             ((100, 30), named, words, f"  tests/weather.md   city=Oslo  {'✗ fail':<8}  ✓ pass"),
             ((40, 12), "run @", signs, "  tests/weather.md   city=Oslo  ✗ fail"),
-            ((30, 8), "run @", signs, "  tests/weather.md   ✗ fail"),
+            ((30, 8), "run @", signs, "  tes…r.md  cit…Oslo  ✗ fail"),
         ):
             await resized(pilot, *size)
             shown = [line.text.rstrip() for line in painted_lines(pilot.app)]
