@@ -23,10 +23,9 @@ from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.text_differences import (
     AnswerDifference,
     in_own_case,
-    locate_end,
+    locate_edge,
     locate_part,
     locate_pattern,
-    locate_start,
     locate_unwanted,
     locate_whole,
     place_in,
@@ -51,7 +50,7 @@ from evalstore.checks.types.json import (
 from evalstore.checks.types.number import find_last_number
 from evalstore.checks.types.tool_calls import nearest_difference
 from evalstore.core.display import first_difference, shorten
-from evalstore.core.values import Json, Verdict
+from evalstore.core.values import Json
 from evalstore.files.yaml12 import parse_json
 
 
@@ -184,48 +183,34 @@ def find_differing_answer(
     if not sessions or check["type"] not in located:
         return None
     is_for_each = len(sessions) > 1 and check.get("scope", "answer") == "answer"
-    find = _find_failing if is_for_each else _find_at_once
     try:
-        found = find(check, sessions, schemas)
+        groups = [[each] for each in sessions] if is_for_each else [sessions]
+        for number, judged in enumerate(groups, start=1):
+            bound, subject = bind_subject(check, judged, schemas)
+            if not is_cheap_check(bound, size_of(subject), subject.schemas):
+                return None  # judging again would take long
+            verdict = run_check(bound, subject).verdict
+            if verdict != "pass":
+                last = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
+                found = _find_in(bound, subject, number if is_for_each else last)
+                return found if verdict == "fail" else None
     except Exception:  # noqa: BLE001 - the stored feedback says what the check found
         return None
-    if found is None or found.difference.expected == found.difference.actual:
-        return None  # of values that are cut, what differs may be left out
-    return found
-
-
-def _find_failing(
-    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
-) -> AnswerWithDifference | None:
-    """Return the difference of the first answer that does not pass the check."""
-    for number, session in enumerate(sessions, start=1):
-        bound = bind_subject(check, [session], schemas)
-        verdict = _judge(*bound)
-        if verdict != "pass":
-            difference = _locate(*bound) if verdict == "fail" else None
-            return AnswerWithDifference(number, difference) if difference else None
     return None
 
 
-def _find_at_once(
-    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
+def _find_in(
+    check: Mapping[str, Json], subject: CheckInput, number: int
 ) -> AnswerWithDifference | None:
-    """Return the difference of one answer, or of several that are judged at once."""
-    bound, subject = bind_subject(check, sessions, schemas)
-    if _judge(bound, subject) != "fail":
-        return None
-    if locate := JOINT_LOCATORS.get(bound["type"]):
-        return locate(bound, with_normalization(bound, subject))
-    difference = _locate(bound, subject)
-    number = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
-    return AnswerWithDifference(number, difference) if difference else None
-
-
-def _judge(check: Mapping[str, Json], subject: CheckInput) -> Verdict | None:
-    """Return the verdict of the check itself; None when judging again would take long."""
-    if not is_cheap_check(check, size_of(subject), subject.schemas):
-        return None
-    return run_check(check, subject).verdict
+    """Return the difference of this answer, or of the one that a check of several answers names."""
+    if locate := JOINT_LOCATORS.get(check["type"]):
+        found = locate(check, with_normalization(check, subject))
+    else:
+        difference = _locate(check, subject)
+        found = AnswerWithDifference(number, difference) if difference else None
+    if found is None or found.difference.expected == found.difference.actual:
+        return None  # of values that are cut, what differs may be left out
+    return found
 
 
 def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
@@ -344,8 +329,7 @@ _LOCATORS: Mapping[str, Locate] = {
     **dict.fromkeys(("equals", "oneOf", "similar", "levenshtein", "f1", "exact"), locate_whole),
     **dict.fromkeys(("bleu", "rouge"), locate_whole),
     **dict.fromkeys(("contains", "containsAny", "containsAll", "fuzzy"), locate_part),
-    "startsWith": locate_start,
-    "endsWith": locate_end,
+    **dict.fromkeys(("startsWith", "endsWith"), locate_edge),
     "regex": locate_pattern,
     "number": _locate_number,
     "json": _parse_error,

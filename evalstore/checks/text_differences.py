@@ -92,29 +92,19 @@ def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     return AnswerDifference(expected, text, place, is_text=True)
 
 
-def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """Return the difference of the start of the answer from the nearest expected one."""
-    text = subject.text
+def locate_edge(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """Return how the start or the end of the answer differs from the nearest expected text."""
+    text, way = subject.text, 1 if check["type"] == "startsWith" else -1
     parts = [subject.prepare(entry) for entry in check["expected"]]
-    expected = max(parts, key=lambda part: first_difference(part, text), default=None)
-    if expected is None or text.startswith(expected):
+    expected = max(parts, key=lambda part: first_difference(part[::way], text[::way]), default=None)
+    if expected is None or text[::way].startswith(expected[::way]):
         return None
-    place = place_in(subject.actual, text, first_difference(expected, text))
-    _, end = _widened(text, 0, min(len(expected), len(text)))
-    return AnswerDifference(expected, text[:end], place, is_text=True)
-
-
-def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """Return the difference of the end of the answer from the nearest expected one."""
-    text = subject.text
-    parts = [subject.prepare(entry) for entry in check["expected"]]
-    expected = max(parts, key=lambda part: first_difference(part[::-1], text[::-1]), default=None)
-    if expected is None or text.endswith(expected):
-        return None
-    start, _ = _widened(text, max(0, len(text) - len(expected)), len(text))
-    return AnswerDifference(
-        expected, text[start:], place_in(subject.actual, text, start), is_text=True
-    )
+    length = min(len(expected), len(text))
+    start, end = (0, length) if way == 1 else (len(text) - length, len(text))
+    start, end = _widened(text, start, end)
+    at = first_difference(expected, text) if way == 1 else start
+    place = place_in(subject.actual, text, at)
+    return AnswerDifference(expected, text[start:end], place, is_text=True)
 
 
 def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
@@ -130,7 +120,8 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
     if not parts:
         return None
     longest = max(len(text), *map(len, parts))
-    if longest > _LONGEST or sum(_steps(part, text) for part in parts) > _MOST_STEPS:
+    steps = [max(min(len(part), len(text)), 64) ** 2 * max(len(part), len(text)) for part in parts]
+    if longest > _LONGEST or sum(steps) > _MOST_STEPS:
         return AnswerDifference(parts[0], "", note=f"not in {len(text):,} characters")
     part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
@@ -184,12 +175,6 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
     from rapidfuzz.distance import Indel
 
     return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
-
-
-def _steps(part: str, text: str) -> int:
-    """Return roughly how many steps it takes to find the passage that is most like a text."""
-    shorter, longer = sorted((len(part), len(text)))
-    return max(shorter, 64) ** 2 * longer
 
 
 def _align(part: str, text: str) -> tuple[str, int, int, float]:

@@ -1,8 +1,8 @@
 """Finds the names in Jinja sources and renders them: cheap ones here, others with limits.
 
 The environment of Jinja2 is strict, sandboxed, deterministic, and imported on first use. A template
-can access only the values it is given. An operation that would make a large result of small values
-is refused, or raises `CostlyTemplate` in a process without limits.
+can access only the values it is given. An operation that could make a large result of small values
+raises `CostlyTemplate` in a process without limits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
     from evalstore.files.template_complexity import TemplateCost
-
-_LONGEST_REPEAT = 1_000_000
-"""The greatest length of a text or list repeated by a template."""
-_WIDE = re.compile(r"[0-9]{6}")
-"""A width in a format that is too large."""
 
 _has_limits = False
 """Whether this is the process that has limits."""
@@ -55,7 +50,6 @@ def _is_quick(operator: str, left: Any, right: Any) -> bool:
 def environment() -> SandboxedEnvironment:
     """Return the environment in which all templates are read and rendered."""
     from jinja2 import StrictUndefined
-    from jinja2.exceptions import SecurityError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Environment(ImmutableSandboxedEnvironment):
@@ -68,29 +62,10 @@ def environment() -> SandboxedEnvironment:
             return super().getattr(obj, attribute)
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            """Evaluate an operator; refuses very large results."""
+            """Evaluate an operator; a costly one only in a process with limits."""
             if not _has_limits and not _is_quick(operator, left, right):
                 raise CostlyTemplate
-            sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
-            counts = [side for side in (left, right) if isinstance(side, int)]
-            if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
-                raise SecurityError("the result would be too long")
-            if operator == "%" and isinstance(left, str) and _WIDE.search(left):
-                raise SecurityError("the result would be too long")
-            if operator == "**" and any(abs(count) > 1000 for count in counts):
-                raise SecurityError("the power is too large")
             return super().call_binop(context, operator, left, right)
-
-        def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
-            """Call a method; refuses very wide texts."""
-            method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
-            text = getattr(method, "__self__", None)
-            if isinstance(text, str) and (
-                any(isinstance(arg, int) and arg > _LONGEST_REPEAT for arg in args)
-                or (method.__name__ in ("format", "format_map") and _WIDE.search(text))
-            ):
-                raise SecurityError("the result would be too long")
-            return super().call(context, called, *args, **kwargs)
 
     jinja = Environment(
         undefined=StrictUndefined,
