@@ -214,10 +214,10 @@ def test_a_label_that_counted_and_was_removed_is_shown_beside_its_verdict(
         await press(pilot, "down", "u")
         assert words(pilot) == ["pass", "pass"]
         text = screen(pilot)
-        assert re.search(r"– label removed  by Ada  \(label removed in the workspace", text)
+        assert re.search(r"– label removed  by Ada  \(added after this run", text)
         await press(pilot, "enter")
         text = pilot.app.screen.query_one("#other", TextView).text
-        assert "(label removed in the workspace; here it counts)" in text
+        assert "(added after this run)" in text
         assert "✓ pass  by Ada (a person)" in text
 
     drive(after_the_run, revision="@", size=(120, 40))
