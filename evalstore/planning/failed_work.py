@@ -22,7 +22,6 @@ from evalstore.planning.plan import (
     plan_judgements,
 )
 from evalstore.planning.project import Project
-from evalstore.planning.results import count_ties, tie_text
 from evalstore.store.events import Place
 
 
@@ -99,43 +98,21 @@ def find_tried(
         )
     tried = FailedWork(set(), set())
     busy = bytearray()
-    ties = 0
     for batch in batches(cells):
-        found, plan = _find_busy(project, batch, tried, answers, judgements)
-        busy += found
-        ties += 0 if any(busy) else count_ties(plan, project.settings.verdict)
+        plan = Plan(cells=batch)
+        plan_asks(plan, project.store.find_samples(plan.questions), answers)
+        plan_judgements(plan, project.store.find_votes(plan.subjects()), judgements, UNSETTLED)
+        tried.questions.update(failed_questions(project, plan))
+        tried.judgements.update(failed_judgements(project, plan))
+        drop_untried(plan, tried)
+        busy.extend(_are_busy(plan))
     if cells and not any(busy):
-        if ties:
-            raise NothingSelectedError(
-                f"nothing is selected: {tie_text(ties)}, and a tie is not retried",
-                hint="'evalstore label' decides, or an odd number of judges or attempts",
-            )
         raise NothingSelectedError(
-            "nothing is selected: no call failed, and no verdict is undecided or an error",
-            hint="'evalstore run' without '--retry-errors' does all that is missing",
+            "nothing is selected: no call failed, and no verdict is undecided or an error, "
+            "but for ties",
+            hint="'evalstore run' does all that is missing, and 'evalstore label' decides a tie",
         )
     return busy, tried
-
-
-def _find_busy(
-    project: Project,
-    cells: Sequence[Cell],
-    tried: FailedWork,
-    answers: AgeLimit,
-    judgements: AgeLimit,
-) -> tuple[bytearray, Plan]:
-    """Return 1 for each cell with failed calls or undecided judgements, and note the calls.
-
-    Also returns the plan of the batch, of which the cells are.
-    """
-    plan = Plan(cells=[*cells])
-    plan_asks(plan, project.store.find_samples(plan.questions), answers)
-    votes = project.store.find_votes(plan.subjects())
-    plan_judgements(plan, votes, judgements, UNSETTLED)
-    tried.questions.update(failed_questions(project, plan))
-    tried.judgements.update(failed_judgements(project, plan))
-    drop_untried(plan, tried)
-    return bytearray(_are_busy(plan)), plan
 
 
 # --- of a plan

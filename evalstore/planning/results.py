@@ -19,14 +19,13 @@ from evalstore.checks.aggregation import (
 from evalstore.checks.types.judge import JUDGE
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.display import plural_is, short
+from evalstore.core.display import short
 from evalstore.core.hashing import canonical_json
 from evalstore.core.results import Decision, Result, Sample, Vote
 from evalstore.core.values import Json, Verdict
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import (
     CHECKS,
-    UNSETTLED,
     Missing,
     Plan,
     PlannedJudgement,
@@ -197,27 +196,6 @@ class CellResult(NamedTuple):
     def word(self) -> str | None:
         """Return the verdict, or `pending`; None for an answered case without an evaluation."""
         return self.verdict or ("pending" if self.pending else None)
-
-
-def count_ties(plan: Plan, rule: str) -> int:
-    """Return how many results are undecided although each vote on them is decided."""
-    several = [
-        cell
-        for cell in plan.cells
-        if cell.attempts > 1
-        or any(
-            len(plan.votes.get(hashing.subject_of(each), ())) > 1
-            for each in cell.subjects(plan.sessions)
-        )
-    ]
-    made = compute_results(Plan(several, sessions=plan.sessions, votes=plan.votes), rule)
-    undecided = (result for result in made if result.verdict == "undecided")
-    return sum(all(vote.verdict not in UNSETTLED for vote in each.votes) for each in undecided)
-
-
-def tie_text(count: int) -> str:
-    """Return `2 results are undecided because verdicts or labels disagree`."""
-    return f"{plural_is(count, 'result')} undecided because verdicts or labels disagree"
 
 
 def compute_results(

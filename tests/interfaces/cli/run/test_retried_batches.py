@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Hashable
+from contextlib import suppress
 from operator import le
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,12 @@ def _compare_selected(root: Path, *, equal: bool) -> int:
     find = failed_work.find_tried
 
     def find_both(project: Any, cells: Any, selection: Any, *ages: Any) -> Any:
-        whole = FailedWork(set(), set())
-        flags, _ = failed_work._find_busy(project, [*cells], whole, *ages)
+        flags, whole = bytearray(len(cells)), FailedWork(set(), set())
+        with (
+            mock.patch.object(failed_work, "batches", lambda cells: [[*cells]]),
+            suppress(NothingSelectedError),
+        ):
+            flags, whole = find(project, cells, selection, *ages)
         counts.append(sum(flags))
         busy, tried = find(project, cells, selection, *ages)
         found, (every, *others) = (
