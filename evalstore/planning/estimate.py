@@ -11,6 +11,7 @@ from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.project import Project
 from evalstore.planning.reasons import Reason
+from evalstore.providers.price_table import Price
 
 _CHARACTERS = 4
 """Characters of a token, on average."""
@@ -184,25 +185,17 @@ class PriceSums:
             price = project.price_of(candidate.id)
             if price is None:
                 cost = usual_asked.get(candidate.model)
-                if cost is None:
-                    self._unpriced[False][candidate.id] = None
-                answers.append(cost)
-                self._add_part(ask, (False, candidate.id), cost or 0.0)
-                continue
-            if session:
-                usage = sum_usage(session.turns)
+            elif session:
+                cost = price.cost(sum_usage(session.turns)).usd
             else:
                 shown = lengths.shown(ask.question.test, ask.question.prompt)
                 usual = stored.get(candidate.model)
                 written = _guess(shown, ask.cell)
-                usage = Usage(shown, usual.mean if usual else written)
+                cost = price.cost(Usage(shown, usual.mean if usual else written)).usd
                 if not usual:
                     self._guessed += ask.count * written
                     self._guesses += ask.count
-            answers.append(price.cost(usage).usd)
-            self._add_part(
-                ask, (False, candidate.id), price.cost(usage).usd, is_simulated=price.is_simulated
-            )
+            answers.append(self._add_part(ask, (False, candidate.id), cost, price))
         return answers, self._add_judgements(by_models, lengths, usual_judged)
 
     def _add_judgements(
@@ -223,40 +216,37 @@ class PriceSums:
         for judgement in by_models:
             judge, case = judgement.judge, judgement.cell.case
             assert judge
-            price = project.price_of(judge.id)
+            price, usage = project.price_of(judge.id), measured.get(judge.evaluator)
             if price is None:
                 cost = usual.get(judge.evaluator)
-                if cost is None:
-                    self._unpriced[True][judge.id] = None
-                costs.append(cost)
-                self._add_part(judgement, (True, judge.id), cost or 0.0)
-                continue
-            usage = measured.get(judge.evaluator)
-            if usage is None:
+            elif usage:
+                cost = price.cost(usage).usd
+            else:
                 length = max(lengths.shown(test, judgement.cell.prompt) for test in case.tests)
                 texts = prompts.get(judge.prompt, 0) + evaluations.get(case.evaluation or "", 0)
                 shown = texts // _CHARACTERS + _guess(length, judgement.cell)
-                usage = Usage(shown, _VERDICT)
-                if price.cost(usage) != price.cost(Usage(shown, 0)):
+                cost = price.cost(Usage(shown, _VERDICT)).usd
+                if cost != price.cost(Usage(shown, 0)).usd:
                     self._verdict_guess = _VERDICT
-            usd = price.cost(usage).usd
-            costs.append(usd)
-            self._add_part(judgement, (True, judge.id), usd, is_simulated=price.is_simulated)
+            costs.append(self._add_part(judgement, (True, judge.id), cost, price))
         return costs
 
     def _add_part(
         self,
         planned: PlannedAsk | PlannedJudgement,
         key: PartKey,
-        usd: float,
-        *,
-        is_simulated: bool = False,
-    ) -> None:
-        """Add what is planned, with the cost of one."""
+        cost: float | None,
+        price: Price | None,
+    ) -> float | None:
+        """Add what is planned, with the cost of one, which is returned."""
+        if cost is None:
+            self._unpriced[key[0]][key[1]] = None
         calls, known = self._parts.get(key, (0, 0.0))
-        self._parts[key] = calls + planned.count, known + planned.count * usd
-        self._total += planned.count * usd
-        self._paid += 0.0 if is_simulated else planned.count * usd
+        usd = planned.count * (cost or 0.0)
+        self._parts[key] = calls + planned.count, known + usd
+        self._total += usd
+        self._paid += 0.0 if price and price.is_simulated else usd
+        return cost
 
     def finish(self) -> Estimate:
         """Return the estimated cost of all batches."""

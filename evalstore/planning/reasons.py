@@ -6,7 +6,7 @@ reason is a difference between two stored descriptions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -179,38 +179,44 @@ class Explainer:
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Return every question with its reason."""
         failed = failed_questions(self._project, plan) if self._earlier.runs else {}
-        return self._explain(
-            plan.asks,
-            self._questions.versions_needed,
-            partial(self._questions.explain, failed=failed),
-        )
+        return self._explain(plan, plan.asks, partial(self._questions.explain, failed=failed))
 
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Return every judgement with its reason."""
         failed = failed_judgements(self._project, plan) if plan.judgements else {}
         reasons = JudgementReasons(self._earlier, self._questions, plan, failed)
-        return self._explain(plan.judgements, reasons.versions_needed, reasons.explain)
+        return self._explain(plan, plan.judgements, reasons.explain)
 
     def carried(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Return every judgement that stored ones save, with the reason why it was missing."""
         reasons = JudgementReasons(self._earlier, self._questions, plan, {})
-        return self._explain(plan.carried, reasons.versions_needed, reasons.explain_carried)
+        return self._explain(plan, plan.carried, reasons.explain_carried)
 
     def _explain(
-        self,
-        items: Sequence[T],
-        versions_needed: Callable[[T], Iterable[tuple[str, str | None]]],
-        explain: Callable[[T], Reason],
+        self, plan: Plan, items: Sequence[T], explain: Callable[[T], Reason]
     ) -> list[tuple[T, Reason]]:
         """Return each item with its reason, after the versions of a batch were read together."""
         reasons: list[tuple[T, Reason]] = []
         for batch in in_batches(items):
             self._earlier.expect(item.cell for item in batch)
-            self._earlier.versions.read_ahead(
-                version for item in batch for version in versions_needed(item)
-            )
+            self._earlier.versions.read_ahead(self._versions_needed(plan, batch))
             reasons += [(item, explain(item)) for item in batch]
         return reasons
+
+    def _versions_needed(
+        self, plan: Plan, items: Sequence[PlannedAsk | PlannedJudgement]
+    ) -> Iterator[tuple[str, str | None]]:
+        """Yield the versions that the reasons of items probably need, by kind and id."""
+        for cell in {(item.cell.file, item.cell.number): item.cell for item in items}.values():
+            others = (known.case for known in self._earlier.find(cell))
+            if old := next((other for other in others if other != cell.case), None):
+                yield from versions_compared(old, cell.case)
+        for item in items:
+            if isinstance(item, PlannedJudgement) and item.subject:
+                yield from (
+                    ("evaluation", vote.evaluation) for vote in plan.votes.get(item.subject, ())
+                )
+                yield "evaluation", item.cell.case.evaluation
 
 
 # --- explains why a judgement is in the plan
@@ -237,19 +243,6 @@ class JudgementReasons:
             **plan.asked_earlier,
         }
         """The cases with which a run asks questions, by question."""
-
-    def versions_needed(self, judgement: PlannedJudgement) -> Iterator[tuple[str, str | None]]:
-        """Yield the versions that the reason of a judgement probably needs, by kind and id."""
-        votes = self._stored_votes(judgement.subject) if judgement.subject else []
-        now = judgement.cell.case.evaluation
-        if judgement.subject and not votes:
-            relatives = (known.case for known in self._relatives(judgement))
-            old = next((old for old in relatives if old != judgement.cell.case), None)
-            yield from versions_compared(old, judgement.cell.case) if old else ()
-        elif votes and now and all(vote.evaluation != now for vote in votes):
-            before = self._before(judgement)
-            yield from (("evaluation", now), ("evaluation", votes[-1].evaluation))
-            yield "evaluation", before.case.evaluation if before else None
 
     def explain(self, judgement: PlannedJudgement) -> Reason:
         """Return why an answer is judged."""
@@ -464,24 +457,6 @@ class QuestionReasons:
     def __init__(self, earlier: EarlierCases) -> None:
         self._earlier = earlier
         self._find = earlier.find_version
-
-    def versions_needed(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
-        """Yield the versions that the reason of a question probably needs, by kind and id."""
-        case = ask.cell.case
-        for known in self._earlier.find(ask.cell):
-            old = known.case
-            if case.tests[ask.number] not in old.tests:
-                yield from (("test", case.tests[ask.number]), ("test", _at(old.tests, ask.number)))
-            elif case.prompts != old.prompts:
-                yield "prompt", ask.cell.prompt
-                yield "prompt", former_prompts(old.prompts, case.prompts).get(ask.cell.prompt)
-            elif case.recorded != old.recorded:
-                yield from (("model", case.recorded), ("model", old.recorded))
-            else:
-                continue
-            if case.evaluation != old.evaluation:
-                yield from (("evaluation", case.evaluation), ("evaluation", old.evaluation))
-            return
 
     def explain(self, ask: PlannedAsk, failed: Mapping[str, Failure]) -> Reason:
         """Return why a question is asked; `failed` are those whose newest call failed."""

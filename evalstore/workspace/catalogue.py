@@ -39,16 +39,17 @@ class Catalogue:
 def read_catalogue(
     workspace: WorkspaceFolder,
     problems: list[Problem],
+    catalogue: Catalogue | None = None,
     *,
     check_scripts: bool = False,
     references: References | None = None,
 ) -> Catalogue:
     """Read the files of models, providers and currencies; errors are added to `problems`.
 
-    With `check_scripts`, the answers of scripted models are checked, too. `references` reads the
-    files of applications.
+    They are added to `catalogue`, if there is one. With `check_scripts`, the answers of scripted
+    models are checked, too. `references` reads the files of applications.
     """
-    catalogue = Catalogue()
+    catalogue = catalogue or Catalogue()
     references = references or References(workspace, Index())
     programs = Programs(os.path.realpath(workspace.root), references.read_program)
     before = len(problems)

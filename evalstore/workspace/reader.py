@@ -28,6 +28,7 @@ from evalstore.files.yaml12 import read_json, read_yaml, split_frontmatter
 from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import (
+    Catalogue,
     claim_id,
     read_catalogue,
     read_texts,
@@ -36,7 +37,6 @@ from evalstore.workspace.catalogue import (
 from evalstore.workspace.file_references import References
 from evalstore.workspace.folder import WorkspaceFolder, default_id
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled, read_rows
-from evalstore.workspace.model_files import Currency, Model
 from evalstore.workspace.testfiles.context import (
     COLUMNS,
     INSTRUCTIONS,
@@ -54,8 +54,8 @@ _OF_OTHERS = "; a remote has results, not tests: 'evalstore stats @' shows those
 """Ends the hint where no test is found and a remote is set, as after `clone`."""
 
 
-@dataclass
-class Reading:
+@dataclass(kw_only=True)
+class Reading(Catalogue):
     """The result of reading the files of a workspace."""
 
     references: References
@@ -74,12 +74,6 @@ class Reading:
     """Test file -> the digest of its bytes."""
     blobs: dict[str, FileVersion] = field(default_factory=dict)
     """Id -> referenced files that were read now."""
-    models: dict[str, Model] = field(default_factory=dict)
-    model_files: dict[str, str] = field(default_factory=dict)
-    """Model id -> its file."""
-    providers: frozenset[str] = frozenset()
-    """The codes of the provider files."""
-    currencies: dict[str, Currency] = field(default_factory=dict)
     library: Definitions | None = None
     index: Index | None = None
     """The new index; None when the tests were not read."""
@@ -139,7 +133,7 @@ class _Reader:
         index_path = workspace.private / INDEX
         self._index = Index.read(index_path, workspace.boundary) if load_nodes else Index()
         self._references = References(workspace, self._index)
-        self.reading = Reading(self._references)
+        self.reading = Reading(references=self._references)
         self._library = Definitions(
             {}, {}, {}, {}, self._references.read, self._references.open_data
         )
@@ -147,15 +141,13 @@ class _Reader:
     def read_library(self, *, check_scripts: bool) -> None:
         """Read the files that tests refer to."""
         reading = self.reading
-        catalogue = read_catalogue(
+        read_catalogue(
             self._workspace,
             reading.problems,
+            reading,
             check_scripts=check_scripts,
             references=self._references,
         )
-        reading.models, reading.model_files = catalogue.models, catalogue.model_files
-        reading.providers = frozenset(catalogue.providers)
-        reading.currencies = catalogue.currencies
         self._library = reading.library = read_definitions(self._workspace, self._index, reading)
         self._current = CurrentDependencies(self._library, self._references)
         if self._keep:
