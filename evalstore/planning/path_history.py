@@ -110,8 +110,6 @@ class PathHistory:
         """Newest path -> path in the last snapshot, where they differ; None: another file's."""
         self._newest: dict[str, str] = {}
         """The reverse of it."""
-        self._gaps: dict[str, str] = {}
-        """Paths of files that the last snapshot lacks -> the leaf they had after it."""
         self.renames = 0
         """How many renames were met."""
 
@@ -127,32 +125,18 @@ class PathHistory:
         """Go on to the next older snapshot; with `only`, follow no other file than this one."""
         if snapshot == self._newer:
             return
-        was, now = self._read_changes(snapshot)
-        self._newer = snapshot
-        if only is not None and not self._concerns(only, was, now):
+        load, newer, self._newer = self._store.load_nodes, self._newer, snapshot
+        if isinstance(newer, str):
+            was, now = read_trees([(snapshot, newer), (newer, snapshot)], load)
+        else:
+            was, now = read_tree(snapshot, load), dict(newer)
+        equal = was.items() & now.items()  # sorted: of equal files, the first is the renamed one
+        was, now = (dict(sorted(each.items() - equal)) for each in (was, now))
+        if only is not None and (name := self.name(only)) not in was and name not in now:
             return
-        gone, lost = was.keys() - now.keys(), now.keys() - was.keys()
-        pairs: dict[str, str] = {}
-        if gone and lost:
+        if was.keys() - now.keys() and now.keys() - was.keys():
             pairs = pair_in_store(self._store, self._folder, was, now, self._files)
-        gone -= set(pairs.values())
-        self._gaps |= {path: now[path] for path in lost - pairs.keys()}
-        by_leaf = {was[path]: path for path in sorted(gone - self._gaps.keys(), reverse=True)}
-        for path in sorted(self._gaps.keys() & gone):
-            del self._gaps[path]
-        for path, leaf in sorted(self._gaps.items()) if by_leaf else ():
-            if leaf in by_leaf:
-                pairs[path] = by_leaf.pop(leaf)
-                del self._gaps[path]
-        self._rename({new: old for new, old in pairs.items() if new != old})
-
-    def _concerns(self, path: str, was: Mapping[str, str], now: Mapping[str, str]) -> bool:
-        """Return whether the path of a file may differ between these entries of two snapshots.
-
-        It may where the file is gone or changed, and where its content is found after a gap.
-        """
-        name = self.name(path)
-        return name in was or name in now or self._gaps.get(name or "") in was.values()
+            self._rename({new: old for new, old in pairs.items() if new != old})
 
     def _rename(self, names: Mapping[str, str]) -> None:
         """Follow files to older paths, by their newer ones."""
@@ -168,16 +152,6 @@ class PathHistory:
         self._former |= taken | followed
         self._newest = {name: path for path, name in self._former.items() if name is not None}
         self.renames += 1
-
-    def _read_changes(self, snapshot: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the entries of a snapshot and of the newer one that the other lacks."""
-        load, newer = self._store.load_nodes, self._newer
-        if isinstance(newer, str):
-            was, now = read_trees([(snapshot, newer), (newer, snapshot)], load)
-        else:
-            was, now = read_tree(snapshot, load), dict(newer)
-        equal = was.items() & now.items()  # sorted: of equal files, the first is the renamed one
-        return dict(sorted(was.items() - equal)), dict(sorted(now.items() - equal))
 
 
 def follow_file(

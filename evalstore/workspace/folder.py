@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 
-from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
+from evalstore.core.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.files.access import (
     LARGEST_TEXT,
     Boundary,
@@ -87,11 +87,8 @@ class WorkspaceFolder:
         place = f"{self.config.name}:{self._store_line}: the store"
         if is_url(name):
             address = self._read_address(name)
-            try:
-                self.boundary.require_server(str(address), place)
-            except OutsideError as error:
-                hint = "all results would be stored there; '--allow-outside' allows it from now on"
-                raise OutsideError(str(error), hint=hint) from error
+            hint = "all results would be stored there; '--allow-outside' allows it from now on"
+            self.boundary.require_address(str(address), place, hint, whole=True)
             return address
         path = self.root / name
         self.boundary.require_database(path, f"{place} '{name}'")

@@ -226,27 +226,27 @@ class WorkspaceBoundary(Boundary):
             [self.root], "workspace", lambda: AllowedPaths().of(self.root), allow_all=allow_all
         )
 
-    def require(self, path: Path, place: str) -> None:
+    def require(self, path: Path, place: str, hint: str | None = None) -> None:
         """Raise `OutsideError` unless a path may be used; `place` is its name in the message."""
         try:
             self.resolve(path)
         except OutsideProblem as problem:
-            raise OutsideError(f"{place}: {problem.message}", hint=problem.hint) from problem
+            message = f"{place}: {problem.message}"
+            raise OutsideError(message, hint=hint or problem.hint) from problem
         except FileProblem as problem:
             raise EvalstoreError(f"{place}: {problem.message}") from problem
         self.record()
 
-    def require_address(self, address: str, place: str) -> None:
-        """Raise `OutsideError` unless the URL of a remote, or one above it, may be used."""
-        self._require_address(address, self.contains(address), place)
+    def require_address(
+        self, address: str, place: str, hint: str | None = None, *, whole: bool = False
+    ) -> None:
+        """Raise `OutsideError` unless the URL of a remote, or one above it, may be used.
 
-    def require_server(self, address: str, place: str) -> None:
-        """Raise `OutsideError` unless the address of a database may be used, with these options."""
-        self._require_address(address, self.allows(address), place)
-
-    def _require_address(self, address: str, is_allowed: bool, place: str) -> None:
-        if not is_allowed:
-            raise OutsideError(f"{place}: leads to '{address}', which is outside the workspace")
+        With `whole` just this one, such as that of a database with its options.
+        """
+        if not (self.allows(address) if whole else self.contains(address)):
+            message = f"{place}: leads to '{address}', which is outside the workspace"
+            raise OutsideError(message, hint=hint)
         self.record()
 
     def require_database(self, path: Path, place: str) -> None:

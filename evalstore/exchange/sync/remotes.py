@@ -142,10 +142,8 @@ def allow_address(location: Location, root: Path, name: str, address: str) -> No
     boundary = WorkspaceBoundary(root, allow_all=True, tell=location.warn)
     if is_folder(address):
         boundary.require(Path(address), f"the remote '{name}'")
-    elif is_database(address):
-        boundary.require_server(address, f"the remote '{name}'")
     else:
-        boundary.require_address(address, f"the remote '{name}'")
+        boundary.require_address(address, f"the remote '{name}'", whole=is_database(address))
 
 
 def remove_remote(location: Location, name: str) -> Remote:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError
+from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.yaml12 import read_yaml, write_yaml
@@ -170,10 +170,7 @@ def _known(remotes: Mapping[str, RemoteSettings]) -> str:
 def locate_folder(workspace: WorkspaceFolder, name: str, address: str) -> Path:
     """Return the folder of a remote; raises `OutsideError` when the workspace may not use it."""
     path = folder_of(workspace.root, address)
-    try:
-        workspace.boundary.require(path, f"the remote '{name}'")
-    except OutsideError as error:
-        raise OutsideError(str(error), hint=_ALLOW) from error
+    workspace.boundary.require(path, f"the remote '{name}'", _ALLOW)
     return path
 
 
@@ -184,10 +181,7 @@ def locate_url(workspace: WorkspaceFolder, name: str, address: str) -> RemoteUrl
     """
     with _placed(workspace, name):
         url = read_url(address)
-    try:
-        workspace.boundary.require_address(url.address, f"the remote '{name}'")
-    except OutsideError as error:
-        raise OutsideError(str(error), hint=_ALLOW) from error
+    workspace.boundary.require_address(url.address, f"the remote '{name}'", _ALLOW)
     return url
 
 
@@ -199,10 +193,7 @@ def locate_database(workspace: WorkspaceFolder, name: str, address: str) -> Data
     """
     with _placed(workspace, name):
         found = read_database(address, f"the remote '{name}'")
-    try:
-        workspace.boundary.require_server(str(found), f"the remote '{name}'")
-    except OutsideError as error:
-        raise OutsideError(str(error), hint=_ALLOW) from error
+    workspace.boundary.require_address(str(found), f"the remote '{name}'", _ALLOW, whole=True)
     return found
 
 
