@@ -160,17 +160,17 @@ def follow_file(
     """Yield the path of a test file in each run, newest first, and its leaf, if any.
 
     `file` is its path in the newest run that has it. It follows the rule of `PathHistory`, which
-    is asked only about runs from which the file is absent, and about the one after them.
+    is asked only about runs from which the file is absent.
     """
     left, name = list(runs), file
     history: PathHistory | None = None
     newer: str | None = None
-    is_absent, steps = False, RUNS_SEARCHED
+    steps = RUNS_SEARCHED
     while left:
         nodes = find_entry({run.snapshot for run in left}, name, store.load_nodes)
         for number, run in enumerate(left):
             root = run.snapshot
-            if newer is not None and steps and (is_absent or root not in nodes):
+            if newer is not None and steps and root not in nodes:
                 history = history or PathHistory(store, folder, newer, {})
                 history.step(newer)
                 history.step(root, only=file)
@@ -180,10 +180,9 @@ def follow_file(
                     yield from ((name, None) for _ in left[number:])
                     return
                 if former != name:
-                    name, left, is_absent = former, left[number:], False
+                    name, left = former, left[number:]
                     break
-            is_absent = root not in nodes
-            if not is_absent:
+            if root in nodes:
                 newer = root
             yield name, nodes.get(root)
         else:

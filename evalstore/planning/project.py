@@ -231,10 +231,8 @@ class Project(Participants):
 
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
         """Return the targets of paths on the command line; raises as `find_targets`."""
-        reading, prompts = self.reading, self.reading.names.get("prompts", {})
-        return find_targets(
-            self.location, self.workspace, reading.tests, reading.files, paths, prompts
-        )
+        reading = self.reading
+        return find_targets(self.location, self.workspace, reading.tests, reading.files, paths)
 
     def place_paths(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         """Return paths on the command line as they are named from the workspace's folder."""

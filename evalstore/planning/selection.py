@@ -10,7 +10,6 @@ from functools import lru_cache
 from heapq import nsmallest
 from itertools import compress, count, repeat
 from pathlib import Path
-from types import MappingProxyType
 from unicodedata import normalize
 
 from evalstore.core import hashing
@@ -326,35 +325,29 @@ _CASE = re.compile(r"(?P<file>.*?\.md)::(?P<row>.*)", re.DOTALL)
 """Matches a test file and a row of it."""
 
 
-_Users = Callable[[str], Collection[str]]
-"""From the name of a prompt to the test files that use it."""
-
-
 def find_targets(
     location: Location,
     workspace: WorkspaceFolder,
     tests: Collection[str],
     files: Mapping[str, CaseFile],
     paths: tuple[str, ...],
-    prompts: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> tuple[Target, ...]:
     """Return the targets of paths relative to the current folder, the workspace or its tests.
 
-    The path of a prompt stands for the test files that use it. `tests` are all test files; `files`
-    has the cases of those without errors, and `prompts` the versions of each prompt by its name.
-    Raises `NoTestFileError`, and `NothingSelectedError` for an unknown row.
+    `tests` are all test files; `files` has the cases of those without errors. Raises
+    `NoTestFileError`, and `NothingSelectedError` for an unknown row.
     """
 
-    def users(prompt: str) -> list[str]:
-        ids = {*prompts.get(prompt, ())}
-        return [
-            path
-            for path, file in files.items()
-            if any(ids & {*case.prompts, *case.judge_prompts} for case in file.cases)
-        ]
+    def find(text: str) -> Target:
+        if target := _named_in(location, workspace, tests, text):
+            return _with_row(target, tests, files, text)
+        path, _ = split_case(text)
+        hint = f"'--limit {path}' takes the first cases"
+        if not path.isdigit():
+            hint = _file_hint(workspace, name_file(location, workspace, path), tests)
+        raise NoTestFileError(f"test file '{path}' not found", hint=hint)
 
-    found = (_find(location, workspace, tests, files, path, users) for path in paths)
-    return tuple(target for targets in found for target in targets)
+    return tuple(map(find, paths))
 
 
 def split_case(text: str) -> tuple[str, str | None]:
@@ -386,36 +379,6 @@ def place_paths(
         return target.path if target.row is None else f"{target.path}::{target.row}"
 
     return tuple(map(place, paths))
-
-
-def _find(
-    location: Location,
-    workspace: WorkspaceFolder,
-    tests: Collection[str],
-    files: Mapping[str, CaseFile],
-    text: str,
-    users: _Users,
-) -> list[Target]:
-    target = _named_in(location, workspace, tests, text)
-    if target is not None:
-        return [_with_row(target, tests, files, text)]
-    path, _ = split_case(text)
-    file = name_file(location, workspace, path)
-    prompt = name_prompt_file(workspace, file)
-    if prompt and (used := sorted(users(prompt))):
-        return [Target(name) for name in used]
-    hint = f"'--limit {path}' takes the first cases"
-    if not path.isdigit():
-        hint = _file_hint(workspace, file, tests)
-    raise NoTestFileError(f"test file '{path}' not found", hint=hint)
-
-
-def name_prompt_file(workspace: WorkspaceFolder, file: str) -> str | None:
-    """Return the name of the prompt in a file, relative to the workspace; None if it has none."""
-    path, folder = workspace.root / file, workspace.folder("prompts")
-    if not path.is_file() or not path.is_relative_to(folder):
-        return None
-    return path.relative_to(folder).with_suffix("").as_posix()
 
 
 def _file_hint(workspace: WorkspaceFolder, file: str, tests: Collection[str]) -> str:

@@ -38,8 +38,6 @@ from evalstore.planning.selection import (
     Selection,
     Target,
     find_targets,
-    name_file,
-    name_prompt_file,
     split_row,
 )
 from evalstore.planning.settled_parts import SettledParts, find_settled
@@ -48,7 +46,7 @@ from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, f
 from evalstore.results.edits.edited_sources import find_parts
 from evalstore.results.judgement_changes import find_named_candidates
 from evalstore.results.log.failures import failed_now
-from evalstore.results.names import PromptPlace, label_prompts, settled_places
+from evalstore.results.names import PromptPlace, settled_places
 from evalstore.store import Store
 from evalstore.store.results import SourcesReader, iterate_entries
 from evalstore.store.revisions import resolve_run
@@ -406,7 +404,7 @@ def _in_workspace(
     """Return a selection with those of its paths that the workspace has; None if it has none.
 
     Instead of an unknown row its file is selected: the row may have another label in a run. All is
-    selected if a path may be that of a prompt, or the former one of a file.
+    selected if a path may be the former one of a file.
     """
     kept: list[str] = []
     for path in selection.paths:
@@ -416,8 +414,7 @@ def _in_workspace(
         except NothingSelectedError:
             kept.append(split_row(path)[0])
         except NoTestFileError:
-            file = name_file(project.location, project.workspace, path)
-            if is_any_renamed or name_prompt_file(project.workspace, file):
+            if is_any_renamed:
                 return replace(selection, paths=())
     return replace(selection, paths=tuple(kept)) if kept or not selection.paths else None
 
@@ -514,7 +511,6 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
 
 def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tuple[Target, ...]:
     """Return what the paths, or former ones, select, with the rows that the last side has."""
-    location, workspace = project.location, project.workspace
     files = {
         path: side.files[node]
         for side in sides
@@ -524,13 +520,7 @@ def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tupl
     former = (pair for side in sides for pair in side.former.items())
     renamed = [(old, new) for new, old in former if new in files and old not in files]
     files |= {old: files[new] for old, new in renamed}
-    versions: dict[str, set[str]] = {}
-    if any(name_prompt_file(workspace, name_file(location, workspace, path)) for path in paths):
-        cases = (case for file in files.values() for case in file.cases)
-        ids = {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id}
-        for id, name in label_prompts(project, dict.fromkeys(ids)).items():
-            versions.setdefault(name, set()).add(id or "")
-    found = find_targets(location, workspace, files.keys(), files, paths, versions)
+    found = find_targets(project.location, project.workspace, files.keys(), files, paths)
     moved = (replace(each, path=new) for each in found for old, new in renamed if each.covers(old))
     return (*found, *moved)
 

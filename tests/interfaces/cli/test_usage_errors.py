@@ -383,29 +383,6 @@ def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     assert not list(workspace.glob("run.*"))
 
 
-def test_a_prompt_stands_for_the_test_files_that_use_it(
-    workspace: Path, evalstore: Evalstore
-) -> None:
-    tree(workspace, {"prompts/sub/shop.md": "Be kind.\n"})
-    tree(workspace, {"tests/other.md": (workspace / "tests/weather.md").read_text()})
-    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [sub/shop]\ntags:")
-    evalstore("run", "-q")
-    edit(workspace / "prompts/sub/shop.md", "kind", "very kind")
-    status = evalstore("status", "prompts/sub/shop.md").stdout
-    assert (
-        "tests/weather.md  2 cases asked again: system prompt sub/shop changed: line 1: " in status
-    )
-    edited = "\n\nEdited:\n    system prompt sub/shop\n        line 1: Be kind. -> Be very kind.\n"
-    assert edited in evalstore("diff", "--", "prompts/sub/shop.md").stdout
-    ran = evalstore("run", "prompts/sub/shop.md").stdout
-    assert "complete: 2 new answers" in ran
-    assert "arguments: prompts/sub/shop.md (2 of 4 cases)" in evalstore("log").stdout
-    edit(workspace / "prompts/sub/shop.md", "very kind", "short")
-    compared = evalstore("diff", "@~1", "@", "--", "prompts/sub/shop.md").stdout
-    assert edited in compared
-    assert "other.md" not in compared
-
-
 def test_a_warning_names_a_wrong_tag_that_changes_nothing(
     workspace: Path, evalstore: Evalstore
 ) -> None:
