@@ -345,7 +345,7 @@ def is_short(count: int) -> bool:
 
 
 class StreamedCells(Collection[Cell]):
-    """The cells of many cases; each iteration builds them."""
+    """The cells of many cases; unless they are few, each iteration builds them."""
 
     def __init__(
         self,
@@ -361,6 +361,8 @@ class StreamedCells(Collection[Cell]):
         """
         self._place_cases, self._attempts = place_cases, attempts
         self._kept = kept
+        self._few: list[Cell] = []
+        """All cells, when they are few."""
         self._count = 0
         self.skipped: list[SkippedPair] = []
         self.judges: dict[int, tuple[Judge, ...]] = {}
@@ -432,6 +434,10 @@ class StreamedCells(Collection[Cell]):
             if not any(flags):
                 continue
             self._count += len(flags) - flags.count(0)
+            if is_short(self._count):
+                self._few += compress(self._make(placed), flags)
+            elif self._few:
+                self._few.clear()
             self._note_judges(placed.file, case, placed.judges)
             asked = case.tests if len(case.tests) == 1 else {*case.tests}
             if [test for test in asked if not tests.add(test)]:
@@ -458,6 +464,8 @@ class StreamedCells(Collection[Cell]):
         return self._count
 
     def __iter__(self) -> Iterator[Cell]:
+        if len(self._few) == self._count:
+            return iter(self._few)
         if self._kept is None:
             return chain.from_iterable(map(self._make, self._place_cases()))
         return chain.from_iterable(
