@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -51,9 +52,18 @@ def _find_usual(
     )
 
 
-def _guess(shown: int, cell: Cell) -> int:
-    """Return the guessed tokens of an answer to so many tokens."""
-    tokens, limit = min(max(shown, _SHORTEST), _LONGEST), limit_of(cell)
+def _scripted_tokens(project: Project, candidate: str) -> int | None:
+    """Return the mean tokens of the answers of a scripted model; None for other models."""
+    responses = project.find_model(candidate, "price").responses
+    answers = [each["answer"] for each in responses if isinstance(each, dict) and "answer" in each]
+    texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+    return max(1, sum(map(len, texts)) // len(texts) // _CHARACTERS) if texts else None
+
+
+def _guess(shown: int, cell: Cell, scripted: int | None = None) -> int:
+    """Return the guessed tokens of an answer to so many tokens; a script has its own."""
+    tokens = scripted or min(max(shown, _SHORTEST), _LONGEST)
+    limit = limit_of(cell)
     return tokens if limit is None else min(tokens, limit)
 
 
@@ -178,6 +188,7 @@ class PriceSums:
         stored = project.store.find_output_tokens(
             "session", {ask.cell.candidate.model for ask in new}
         )
+        scripted = {id: _scripted_tokens(project, id) for id in {a.cell.candidate.id for a in new}}
         usual_asked, usual_judged = _find_usual(project, asks, by_models)
         answers: list[float | None] = []
         for ask, reason in asks:
@@ -190,7 +201,7 @@ class PriceSums:
             else:
                 shown = lengths.shown(ask.question.test, ask.question.prompt)
                 usual = stored.get(candidate.model)
-                written = _guess(shown, ask.cell)
+                written = _guess(shown, ask.cell, scripted[candidate.id])
                 cost = price.cost(Usage(shown, usual.mean if usual else written)).usd
                 if not usual:
                     self._guessed += ask.count * written

@@ -110,7 +110,13 @@ def no_such_model(
     name that is only in the settings for itself. What is hardly a name may be the message of a run,
     which git has `-m` for.
     """
-    models = {*_models_for(part, reading, settings)} - {id} if reading.models else ()
+    models = {*reading.models}
+    if settings is not None and models and part in ("candidates", "evaluators"):
+        candidates = {name for each in settings.candidates for name in (each.id, each.name) if name}
+        evaluators = {each.id for each in settings.evaluators}
+        own, others = (candidates, evaluators) if part == "candidates" else (evaluators, candidates)
+        models = own | (models - others)
+    models.discard(id)
     hint = suggest_model(id, models, reading.providers)
     if any(problem.file not in reading.tests for problem in reading.errors):
         hint = "its file may have errors: 'evalstore check' lists them"
@@ -143,16 +149,6 @@ def match_one_model(name: str, known: Iterable[str]) -> str:
         error = f"'{name}' is part of the names of {len(found)} models"
         raise EvalstoreError(error, hint=f"name one: {', '.join(found)}")
     return found[0] if found else name
-
-
-def _models_for(part: str, reading: Reading, settings: Settings | None) -> Collection[str]:
-    """Return the models that may have this part: those of the settings, or without another."""
-    if settings is None or part not in ("candidates", "evaluators"):
-        return reading.models
-    candidates = {name for each in settings.candidates for name in (each.id, each.name) if name}
-    evaluators = {each.id for each in settings.evaluators}
-    own, others = (candidates, evaluators) if part == "candidates" else (evaluators, candidates)
-    return own | {id for id in reading.models if id not in others}
 
 
 def tags_of(files: Iterable[CaseFile]) -> set[str]:

@@ -110,6 +110,8 @@ class PathHistory:
         """Newest path -> path in the last snapshot, where they differ; None: another file's."""
         self._newest: dict[str, str] = {}
         """The reverse of it."""
+        self._gaps: dict[str, str] = {}
+        """Paths of files that the last snapshot lacks -> the leaf they had after it."""
         self.renames = 0
         """How many renames were met."""
 
@@ -132,11 +134,24 @@ class PathHistory:
             was, now = read_tree(snapshot, load), dict(newer)
         equal = was.items() & now.items()  # sorted: of equal files, the first is the renamed one
         was, now = (dict(sorted(each.items() - equal)) for each in (was, now))
-        if only is not None and (name := self.name(only)) not in was and name not in now:
+        name = self.name(only) if only else None
+        # Its path may differ where it is gone or changed, or its content is found after a gap.
+        if only and not (name in was or name in now or self._gaps.get(name or "") in was.values()):
             return
-        if was.keys() - now.keys() and now.keys() - was.keys():
+        gone, lost = was.keys() - now.keys(), now.keys() - was.keys()
+        pairs: dict[str, str] = {}
+        if gone and lost:
             pairs = pair_in_store(self._store, self._folder, was, now, self._files)
-            self._rename({new: old for new, old in pairs.items() if new != old})
+        gone -= set(pairs.values())
+        self._gaps |= {path: now[path] for path in lost - pairs.keys()}
+        by_leaf = {was[path]: path for path in sorted(gone - self._gaps.keys(), reverse=True)}
+        for path in sorted(self._gaps.keys() & gone):
+            del self._gaps[path]
+        for path, leaf in sorted(self._gaps.items()) if by_leaf else ():
+            if leaf in by_leaf:
+                pairs[path] = by_leaf.pop(leaf)
+                del self._gaps[path]
+        self._rename({new: old for new, old in pairs.items() if new != old})
 
     def _rename(self, names: Mapping[str, str]) -> None:
         """Follow files to older paths, by their newer ones."""
@@ -160,17 +175,17 @@ def follow_file(
     """Yield the path of a test file in each run, newest first, and its leaf, if any.
 
     `file` is its path in the newest run that has it. It follows the rule of `PathHistory`, which
-    is asked only about runs from which the file is absent.
+    is asked only about runs from which the file is absent, and about the one after them.
     """
     left, name = list(runs), file
     history: PathHistory | None = None
     newer: str | None = None
-    steps = RUNS_SEARCHED
+    is_absent, steps = False, RUNS_SEARCHED
     while left:
         nodes = find_entry({run.snapshot for run in left}, name, store.load_nodes)
         for number, run in enumerate(left):
             root = run.snapshot
-            if newer is not None and steps and root not in nodes:
+            if newer is not None and steps and (is_absent or root not in nodes):
                 history = history or PathHistory(store, folder, newer, {})
                 history.step(newer)
                 history.step(root, only=file)
@@ -180,9 +195,10 @@ def follow_file(
                     yield from ((name, None) for _ in left[number:])
                     return
                 if former != name:
-                    name, left = former, left[number:]
+                    name, left, is_absent = former, left[number:], False
                     break
-            if root in nodes:
+            is_absent = root not in nodes
+            if not is_absent:
                 newer = root
             yield name, nodes.get(root)
         else:

@@ -528,7 +528,9 @@ def read_sources(workspace: WorkspaceFolder, reading: Reading) -> RunSources:
     """
     tests: dict[str, Mapping[str, str]] = {}
     left = MOST_DIGESTS
-    for path in _paths(reading):
+    known = [path for path in reading.nodes if reading.depends.get(path)]
+    has_data = {path for path in known if any(map(_is_data, reading.depends[path]))}
+    for path in sorted(known, key=lambda path: path not in has_data):
         used = [*_iterate_used(reading.depends[path])]
         left -= 1 + len(used)
         if left < 0:
@@ -541,13 +543,8 @@ def read_sources(workspace: WorkspaceFolder, reading: Reading) -> RunSources:
     return RunSources(tests, is_cut=not reading.nodes.keys() <= reading.digests.keys())
 
 
-def _paths(reading: Reading) -> Iterator[str]:
-    """Yield the test files that depend on something, those with a dataset first."""
-    known = [path for path in reading.nodes if reading.depends.get(path)]
-    of_data = [
-        path for path in known if any(name.startswith("dataset:") for name in reading.depends[path])
-    ]
-    yield from dict.fromkeys([*of_data, *known])
+def _is_data(dependency: str) -> bool:
+    return dependency.startswith("dataset:")
 
 
 def _iterate_used(depends: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -49,7 +49,6 @@ _LIKE = 0.7
 """How alike the word must be to a role, 0..1, where the test cannot be read otherwise."""
 _VERY_LIKE = 0.8
 """The same where it can be read: the line may be text."""
-_ALL_EMOJI = "'# 👤', '# 🤖', '# ⚙️'"
 _EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️", "run": "▶"}
 
 
@@ -140,13 +139,9 @@ def _hint_of_role(role: str, rest: str, *, in_words: bool) -> str:
 
 def headings_of_prompt(lines: Sequence[SourceLine], *, evaluator: bool) -> list[FileProblem]:
     """Return a warning about the first heading in words of a prompt, where all of them are text."""
-    if evaluator:
-        return _warnings(lines, f"the headings of prompts are {_ALL_EMOJI}")
     hint = "a system prompt is one message: remove the line, or write '##' if it is part of it"
-    return _warnings(lines, hint)
-
-
-def _warnings(lines: Sequence[SourceLine], hint: str) -> list[FileProblem]:
+    if evaluator:
+        hint = "the headings of prompts are '# 👤', '# 🤖', '# ⚙️'"
     line = next(filter(_match, lines), None)
     return [_warning(line, hint)] if line else []
 
