@@ -18,7 +18,6 @@ from collections.abc import (
 )
 from functools import lru_cache
 from itertools import chain, compress
-from types import MappingProxyType
 from typing import NamedTuple
 
 from evalstore.checks.judge_replies import model_that_judges
@@ -205,22 +204,17 @@ def place_cases(
     selected: Callable[[str, Case], bool],
     *,
     by_row: bool = True,
-    settled: Mapping[str, Collection[int]] = MappingProxyType({}),
-    rows_in: Callable[[str], Collection[str] | None] = lambda _: None,
-    by_name: Callable[[str, Numbered], Numbered] = lambda _, cases: cases,
+    read: Callable[[str, CaseFile], Numbered] = lambda _, file: enumerate(file.cases),
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
 
-    The parts of long files that begin at the cases with the numbers in `settled` are left out.
     Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
-    selected together. `rows_in` returns the labels of the only rows of a file that may be selected.
-    `by_name` returns those of the cases of a file that are, by their names.
+    selected together. `read` returns those of a file that may be selected.
     """
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
         known: dict[tuple[object, ...], _MadeOf | None] = {}
-        cases: Numbered = _numbered_cases(file, settled.get(path, ()), rows_in(path))
-        for number, case in by_name(path, cases) if by_row else cases:
+        for number, case in read(path, file):
             if by_row and not selected(path, case):
                 continue
             alike = (case.tags, case.judge_prompts, case.needs, case.recorded is None)
@@ -234,7 +228,7 @@ def place_cases(
                 yield PlacedCase(path, file.attempts, number, case, *made_of)
 
 
-def _numbered_cases(
+def numbered_cases(
     file: CaseFile, settled: Collection[int], rows: Collection[str] | None
 ) -> Iterator[tuple[int, Case]]:
     """Yield the cases of a file with their numbers, except those of settled parts.

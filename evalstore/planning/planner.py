@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from evalstore.comparison.statistics import count_rows
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.core.hashing import digest_of
 from evalstore.core.results import Result
-from evalstore.core.values import RECORDED, Case, Verdict
+from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.files.fields import nearest
 from evalstore.planning import failed_work, participants, path_history
 from evalstore.planning.cells import (
@@ -28,6 +28,7 @@ from evalstore.planning.cells import (
     Judge,
     PlacedCase,
     StreamedCells,
+    numbered_cases,
     place_cases,
     take_first,
 )
@@ -186,13 +187,11 @@ def _choose(
     }
     matches = criteria.matcher()
     answers_it = partial(_is_answered, candidates=candidates, models=selection.models)
-    if first and not candidates:  # raises also for cases beyond the limit
-        for path, file in files.items():
-            cases = enumerate(file.cases if isinstance(file.cases, tuple) else ())
-            for _, case in criteria.by_name(path, cases):
-                if matches(path, case):
-                    answers_it(case)
     changed = path_history.ChangedCases(project) if selection.changed else None
+
+    def read(path: str, file: CaseFile) -> Iterable[tuple[int, Case]]:
+        cases = numbered_cases(file, settled.of(path), criteria.rows_in(path))
+        return criteria.by_name(path, cases)
 
     def place() -> Iterator[PlacedCase]:
         placed = place_cases(
@@ -205,9 +204,7 @@ def _choose(
                 and answers_it(case)
             ),
             by_row=criteria.is_by_row or selection.changed,
-            settled=settled.by_file,
-            rows_in=criteria.rows_in,
-            by_name=criteria.by_name,
+            read=read,
         )
         return placed if first is None else take_first(placed, first)
 
