@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
 from evalstore.comparison.pair_groups import Change as Change
@@ -44,9 +44,6 @@ from evalstore.core.results import Result
 from evalstore.core.values import Case, CaseFile
 from evalstore.store.trees.case_chunks import find_same, is_tree
 from evalstore.workspace.folder import default_id
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

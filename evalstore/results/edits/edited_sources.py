@@ -147,6 +147,8 @@ def restore_case(values: Sequence[Any]) -> Case:
 
 CASES = "cases of "
 """Begins the name of a test file of which it is not known what was edited."""
+_IN_CHECK = re.compile(r"check \d+ changed: (schema|judge prompt)\b")
+"""Begins a difference of a check that uses something which another difference names."""
 Prompts = tuple["str | None", ...]
 
 
@@ -177,6 +179,11 @@ _OF_USED = re.compile(
     re.DOTALL,
 )
 """A difference that is an edit of something that the test file uses."""
+_TOLD = re.compile(r"(?P<kind>schema|judge prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
+_TOLD_BY_CHECK = re.compile(
+    r"check \d+ changed: (?P<kind>schema|judge prompt)(?:, (?P<rest>.+))?$", re.DOTALL
+)
+"""An edit of something that checks use, and the same as an edit of a check."""
 RENAMED = "renamed"
 PROMPT_EDITS = ("system prompt ", "judge prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
@@ -232,7 +239,31 @@ def find_edits(
                     named = name_edited(named, change, old, new, kind)
                 for difference in differ_pair(was, now, versions.find, named):
                     found[file].add(as_replaced(difference, change), now.row)
-    return {file: kinds.listed() for file, kinds in found.items()}
+    return {file: _without_repeated(kinds.listed()) for file, kinds in found.items()}
+
+
+def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
+    """Return edits without those of checks that say again how a prompt or a schema was edited.
+
+    A check names no lines of its schema, so it is left out only where nothing else was edited.
+    """
+    told, kinds = set[tuple[str | None, ...]](), set[str]()
+    for each in edits:
+        if match := _TOLD.match(each.subject):
+            told.add((match["kind"], match["rest"], each.was, each.now))
+            kinds.add(match["kind"])
+    if not kinds:
+        return edits
+    is_schema_alone = len(edits) == 2 and kinds == {"schema"}
+    return [
+        each
+        for each in edits
+        if not (match := _TOLD_BY_CHECK.match(each.subject))
+        or not (
+            (match["kind"], match["rest"], each.was, each.now) in told
+            or (is_schema_alone and match["kind"] == "schema")
+        )
+    ]
 
 
 def by_subject(
@@ -250,7 +281,9 @@ def by_subject(
             text = difference.subject
             prompt, colon, rest = text.partition(": ")
             used = _OF_USED.match(text)
-            subject = file
+            subject, use = file, _IN_CHECK.match(text)
+            if use and file not in names and any(name.startswith(use[1]) for name in names):
+                continue  # that is told of what the check uses
             if colon and text.startswith(PROMPT_EDITS):
                 subject, text = prompt, rest
             elif file in names or not names or text == RENAMED:
