@@ -448,7 +448,7 @@ def _rounded(number: Any, digits: Any = None) -> Any:
 
 _SCOPE: Mapping[str, Any] = {
     "__builtins__": {},
-    **{f"#{name}": getattr(builtins, name) for name in FUNCTIONS},
+    **dict(zip(map("#{}".format, FUNCTIONS), map(vars(builtins).get, FUNCTIONS), strict=True)),
     "#float": _as_float,
     "#str": _as_str,
     "#round": _rounded,
