@@ -357,11 +357,14 @@ class _Translation(ast.NodeTransformer):
     """Makes names, arithmetic and calls to calls of `_SCOPE`."""
 
     def __init__(self) -> None:
-        self._local: frozenset[str] = frozenset()
-        """The names that comprehensions give to their elements."""
+        self._local: Mapping[str, str] = {}
+        """The names that comprehensions give to their elements, each with one for its loop."""
+        self._loops = 0
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return node if node.id in self._local else _call("value", [ast.Constant(node.id)])
+        if node.id in self._local:
+            return ast.Name(self._local[node.id], node.ctx)
+        return _call("value", [ast.Constant(node.id)])
 
     def visit_Set(self, node: ast.Set) -> ast.expr:
         return ast.List([self.visit(element) for element in node.elts], ast.Load())
@@ -375,6 +378,13 @@ class _Translation(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute):
             value = self.visit(node.func.value)
             return _call("method", [ast.Constant(node.func.attr), value, *arguments])
+        if len(arguments) > 1:  # `min` and `max` compare the values as lists
+            arguments = [
+                ast.ListComp(each.elt, each.generators)
+                if isinstance(each, ast.GeneratorExp)
+                else each
+                for each in arguments
+            ]
         named = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
         return _call(_called(node), arguments, named)
 
@@ -382,7 +392,10 @@ class _Translation(ast.NodeTransformer):
         around = self._local
         for loop in node.generators:
             loop.iter = self.visit(loop.iter)
-            self._local |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+            names = [each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)]
+            self._loops += 1
+            self._local = {**self._local, **{name: f"#{self._loops} {name}" for name in names}}
+            loop.target = self.visit(loop.target)
             loop.ifs = [self.visit(condition) for condition in loop.ifs]
         node.elt = self.visit(node.elt)
         self._local = around
@@ -440,6 +453,10 @@ def _as_str(value: Any) -> str:
     return str(value)
 
 
+def _sorted(values: Any, reverse: Any = False) -> list[Any]:
+    return sorted(values, reverse=bool(reverse))
+
+
 def _rounded(number: Any, digits: Any = None) -> Any:
     if digits is not None and abs(digits) > _MOST_DIGITS:
         raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
@@ -451,6 +468,7 @@ _SCOPE: Mapping[str, Any] = {
     **dict(zip(map("#{}".format, FUNCTIONS), map(vars(builtins).get, FUNCTIONS), strict=True)),
     "#float": _as_float,
     "#str": _as_str,
+    "#sorted": _sorted,
     "#round": _rounded,
     "#arithmetic": _compute,
     "#method": _call_method,
@@ -467,13 +485,17 @@ def is_cheap_expression(source: str, size: int) -> bool:
     Each comprehension may do all that is in it for each element, and `join`, `replace` and `strip`
     may repeat one value for each character of another.
     """
-    nodes, power = _growth(source)
-    return bool(nodes * (size + len(source)) ** power <= _MOST_STEPS)
+    nodes, power, factor = _growth(source)
+    longest = (size + len(source)) * factor
+    return bool(nodes * longest**power <= _MOST_STEPS)
 
 
 @lru_cache(maxsize=256)
-def _growth(source: str) -> tuple[int, int]:
-    """Return the number of nodes, and by which power of the size the work grows."""
+def _growth(source: str) -> tuple[int, int, int]:
+    """Return the number of nodes, by which power of the size the work grows, and a factor.
+
+    The factor is how much longer than all values a text can be that `+` and `*` make.
+    """
     nodes = [*ast.walk(read_expression(source))]
     loops = sum(isinstance(node, ast.comprehension) for node in nodes)
     repeats = sum(isinstance(node, ast.Mult) for node in nodes)
@@ -483,7 +505,12 @@ def _growth(source: str) -> tuple[int, int]:
         if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute)
     ]
     products = sum(name in ("join", "replace", "strip") for name in methods)
-    return len(nodes), 1 + products + loops * (1 + repeats)
+    factor = 1 + sum(isinstance(node, ast.Add) for node in nodes)
+    if products:
+        for node in nodes:
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+                factor *= _LONGEST_RESULT
+    return len(nodes), 1 + products + loops * (1 + repeats), factor
 
 
 KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}

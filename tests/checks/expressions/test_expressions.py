@@ -240,6 +240,23 @@ def test_what_is_usual_needs_no_limits(source: str) -> None:
     assert is_cheap_check(read_check({"expr": source}), 2_000, {})
 
 
+def test_repeated_texts_that_are_replaced_need_limits() -> None:
+    check = read_check({"expr": "('a' * 100000).replace('a', 'b' * 100000) == answer"})
+    assert not is_cheap_check(check, 10, {})
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("[[0 for x in [1] if y for y in [5]] for y in [7]]", [[0]]),
+        ("max((x for x in [1]), [0])", [1]),
+        ("sorted([2, 1], reverse=None)", [1, 2]),
+    ],
+)
+def test_loops_and_their_values_are_as_before(source: str, expected: Json) -> None:
+    assert value(source) == expected
+
+
 def test_endless_work_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited_calls, "CPU_SECONDS", 0.2)
     source = "any(False for a in answer for b in answer for c in answer)"
