@@ -484,26 +484,52 @@ def as_setting(path: str, check: Json) -> str:
     return f"{check['type']}{path.removeprefix(name)}"
 
 
+_MOST_COMPARED = 2_500
+"""Of more pairs of checks of one type, the checks are paired in their order."""
+_LENGTH_COMPARED = 2_000
+"""The characters of a check that are compared."""
+
+
 def pair_checks(was: Sequence[Json], now: Sequence[Json]) -> dict[int, int]:
     """Return the number of the old check for each new one that has a partner; both from 0.
 
-    Equal checks are partners; of the rest those of one type, in their order; then those with the
-    same number, as one check that replaces another.
+    Equal checks are partners; of the rest those of one type, the most similar first; then those
+    with the same number, as one check that replaces another.
     """
+    before, after = ([json.dumps(check, sort_keys=True) for check in each] for each in (was, now))
     pairs: dict[int, int] = {}
-    for key in (
-        lambda _, check: json.dumps(check, sort_keys=True),
-        lambda _, check: check["type"],
-        lambda number, _: number,
-    ):
+    types = ([check["type"] for check in each] for each in (was, now))
+    for old_keys, new_keys in ((before, after), types, (range(len(was)), range(len(now)))):
         taken = {*pairs.values()}
-        waiting: dict[object, list[int]] = {}
-        for number, check in enumerate(was):
+        waiting: dict[object, tuple[list[int], list[int]]] = {}
+        for number, key in enumerate(old_keys):
             if number not in taken:
-                waiting.setdefault(key(number, check), []).append(number)
-        for number, check in enumerate(now):
-            if number not in pairs and (others := waiting.get(key(number, check))):
-                pairs[number] = others.pop(0)
+                waiting.setdefault(key, ([], []))[0].append(number)
+        for number, key in enumerate(new_keys):
+            if number not in pairs and key in waiting:
+                waiting[key][1].append(number)
+        for old, new in waiting.values():
+            if old_keys is not before and 1 < len(old) * len(new) <= _MOST_COMPARED:
+                pairs |= _most_similar(old, new, before, after)
+            else:
+                pairs |= zip(new, old, strict=False)
+    return pairs
+
+
+def _most_similar(
+    old: Sequence[int], new: Sequence[int], before: Sequence[str], after: Sequence[str]
+) -> dict[int, int]:
+    """Return the pairs of new and old checks of one type, the most similar first."""
+    from rapidfuzz.distance import Indel  # takes a moment, and most edits do not need it
+
+    def likeness(pair: tuple[int, int]) -> float:
+        texts = (text[:_LENGTH_COMPARED] for text in (before[pair[0]], after[pair[1]]))
+        return Indel.normalized_similarity(*texts)
+
+    pairs: dict[int, int] = {}
+    for i, n in sorted(((i, n) for n in new for i in old), key=likeness, reverse=True):
+        if n not in pairs and i not in pairs.values():
+            pairs[n] = i
     return pairs
 
 

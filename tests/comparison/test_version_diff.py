@@ -239,6 +239,9 @@ def test_what_differs_between_two_evaluations(was: Json, now: Json, expected: st
 
 
 A, B, C = ({"type": "contains", "expected": [text]} for text in ("abc", "xyz", "ab"))
+REFUND, REFUNDS = (
+    {"type": "contains", "expected": [f"refund in {days} days"]} for days in (30, 14)
+)
 JSON, WORDS = {"type": "json"}, {"type": "words", "max": 9}
 
 
@@ -256,8 +259,25 @@ JSON, WORDS = {"type": "json"}, {"type": "words", "max": 9}
         ([A, JSON], [JSON, WORDS], ["check 2 (words) is new", "check 1 (contains) is gone"]),
         ([A, B], [B, A], ["order of the checks"]),
         ([A, A, B], [C, A, A, B], ["check 1 (contains) is new"]),
+        (
+            [A, B],
+            [REFUND, C, B],
+            ["check 1 (contains) is new", "check 2 changed: contains: abc -> ab"],
+        ),
+        (
+            [A, REFUND],
+            [REFUNDS, C],
+            [
+                "check 1 changed: contains: refund in 30 days -> refund in 14 days",
+                "check 2 changed: contains: abc -> ab",
+                "order of the checks",
+            ],
+        ),
     ],
-    ids=["on top", "from the top", "similar", "another type", "two edits", "moved", "twice"],
+    ids=[
+        *("on top", "from the top", "similar", "another type", "two edits", "moved", "twice"),
+        *("new and edited", "moved and edited"),
+    ],
 )
 def test_checks_are_paired_by_content(
     was: list[Json], now: list[Json], expected: list[str]
