@@ -34,7 +34,7 @@ from evalstore.files.fields import is_finite, suggest
 
 _MOST_STEPS = 100_000_000
 """The most characters that an expression may read or write where it has no limits of time."""
-_LONGEST_RESULT = 100_000
+_LONGEST_RESULT = 4_000_000
 """The most characters of a text that is repeated."""
 _MOST_BITS = 10_000
 """The most bits of a whole number that is multiplied."""
