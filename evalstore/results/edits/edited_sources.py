@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.case_edits import (
+    EXCHANGED,
     PairedCases,
     differ_otherwise,
     differ_pair,
@@ -290,6 +291,9 @@ def by_subject(
                 pass
             elif used and used["name"] in names:
                 subject, text = used["name"], used["rest"] or "changed"
+            elif text.endswith(EXCHANGED):
+                kind = text.removesuffix(f"s{EXCHANGED}")
+                subject = ", ".join(it for it in names if it.startswith(kind)) or names[0]
             else:
                 subject = next((name for name in names if name.startswith(ROWS)), names[0])
             subjects[subject][replace(difference, subject=text)] = None  # several files may use it

@@ -72,7 +72,8 @@ def test_prompts_that_exchange_their_contents_are_the_only_edit(
     tree(prompted, {"prompts/brief.md": "Be kind.\n", "prompts/kind.md": "Be brief.\n"})
     said = "system prompts exchanged"
     assert f"    =   tests/weather.md  {said}\n" in evalstore("status").stdout
-    assert evalstore("diff").stdout.count(f"\n        {said}\n") == 1
+    edited = f"\n    system prompt brief, system prompt kind\n        {said}\n"
+    assert evalstore("diff").stdout.count(edited) == 1
     evalstore("run", "--yes")
     changed = "    edit: system prompts brief, kind changed\n"
     assert changed in evalstore("log", "-n", "1").stdout
