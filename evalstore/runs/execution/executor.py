@@ -111,6 +111,10 @@ class Executor:
 
     leaves_run = False
     """Whether another runner will record the shared run."""
+    _writing: asyncio.Task[None]
+    _heartbeat: asyncio.Task[None]
+    _outages: asyncio.Task[None]
+    """The tasks in the background, while the context is open."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import evalstore.runs.execution
 
 _PACKAGE = Path(evalstore.runs.execution.__file__).parent
 _MODULES = sorted(_PACKAGE.glob("*.py"))
-_MOST_LINES_OF_A_CLASS = 250
+_MOST_LINES_OF_A_CLASS = 300
 _MOST_LINES_OF_A_FUNCTION = 50
 
 
