@@ -223,8 +223,9 @@ def _copy(trial: Trial, signals: Signals, name: str) -> None:
         _kill(trial, signals, *command, window=0.3, module=SMALL_BATCHES)
         if (store / "store.db").exists() and (ended := trial.run("fsck", folder=store.parent)).code:
             trial.note("a killed copy leaves a damaged store", ended.stdout[:300])
-    # A folder has its name when it is complete, and a second clone into it is refused.
-    is_made = name.startswith("clone") and store.parent.exists()
+        # A folder has its name when it is complete, and a second clone into it is refused.
+        if is_made := name.startswith("clone") and store.parent.exists():
+            break
     trial.run(*command, allowed={USAGE if is_made else OK})
     rows = stores.all_rows(trial, path=store / "store.db")
     lacking = [key for key in whole if key[0] not in LEFT and rows.get(key) != whole[key]]
