@@ -272,7 +272,10 @@ def _how_to_complete(report: RunReport) -> str:
     if verdicts["pending"] and report.judge_only and not report.failed:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:
-        return "'evalstore run --retry-errors' asks the judges again, 'evalstore label' decides"
+        return (
+            "'evalstore run --retry-errors' asks the judges again except in a tie, "
+            "'evalstore label' decides"
+        )
     if report.failed and report.hopeless == report.failed:
         return "'evalstore log --failures' shows what to fix before running again"
     if report.hopeless:

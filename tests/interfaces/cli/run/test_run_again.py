@@ -302,7 +302,8 @@ def test_a_tie_of_judges_is_not_retried(workspace: Path, evalstore: Evalstore) -
     tree(workspace, {"models/other.yaml": text})
     both = "evaluators: [scripted/judge, scripted/other]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
-    evalstore("run", "-q")
+    hint = "--retry-errors' asks the judges again except in a tie, 'evalstore label' decides"
+    assert hint in evalstore("run").stdout
     retried = evalstore("run", "--retry-errors")
     assert (retried.exit_code, retried.stderr) == (
         5,
