@@ -78,18 +78,23 @@ _SHOWN = 30
 def warn_of_edited_scripts(project: Project, selection: SelectionOptions) -> None:
     """Warn of the models in use whose scripts lack entries that they had when they were called.
 
-    Not if all are asked again. An added entry does not count as an edit.
+    Another order is an edit, an added entry is not. Not if all are asked again.
     """
     scripted = {} if selection.refresh else _find_scripted(project, selection)
     noted = _read(project.workspace) if scripted else {}
     for version, model in scripted.items():
-        now = set(_hash_script(model).split())
-        if not all(now.issuperset(script.split()) for script in noted.get(version, ())):
+        if not all(_is_within(script, _hash_script(model)) for script in noted.get(version, ())):
             project.warn(
                 f"the 'responses' of '{model.id}' have changed since its stored answers; "
                 f"'extraIdentifier: {_next_identifier(model)}' in "
                 f"{project.reading.model_files.get(model.id, 'its file')} asks again"
             )
+
+
+def _is_within(script: str, now: str) -> bool:
+    """Return whether a script has all entries of another one in their order; of their hashes."""
+    entries = iter(now.split())
+    return all(entry in entries for entry in script.split())
 
 
 def _hash_script(model: Model) -> str:

@@ -68,6 +68,24 @@ def test_entries_that_are_added_are_no_edit(workspace: Path, evalstore: Evalstor
         assert "warning" not in evalstore(command).stderr
 
 
+def test_another_order_of_entries_is_an_edit(workspace: Path, evalstore: Evalstore) -> None:
+    head, _, entries = ONE.partition("responses:\n")
+    first, second, costs = entries.splitlines(keepends=True)
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": f"{head}responses:\n{second}{first}{costs}"})
+    for command in ("status", "run"):
+        assert evalstore(command).stderr.count(EDITED) == 1
+
+
+def test_an_entry_that_is_there_once_less_is_an_edit(workspace: Path, evalstore: Evalstore) -> None:
+    head = ONE.partition("responses:\n")[0]
+    entry = "  - {answer: Cold., times: 1}\n"
+    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry * 2}"})
+    evalstore("run", "-q", "-j", "1")
+    tree(workspace, {"models/one.yaml": f"{head}responses:\n{entry}"})
+    assert EDITED in evalstore("status").stderr
+
+
 def test_an_entry_that_fails_has_no_stored_answer(workspace: Path, evalstore: Evalstore) -> None:
     failing = ONE.replace("answer: Cold.", "error: {status: 404}")
     tree(workspace, {"models/one.yaml": failing})
