@@ -21,11 +21,12 @@ from evalstore.store import Store
 from evalstore.store.contents import damaged
 
 OTHER_VERSION = "other instructions or checks"
+OTHER_JUDGE = "other or edited judge"
 TOGETHER = "about another group of answers"
 IN_WORKSPACE = "the verdict that counts in the workspace"
 AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
-AFTER = "added after this run"
+AFTER = "after this run"
 TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
 TAKES_BACK = "label removed"
 """Reasons why a label does not count in the verdict."""
@@ -116,6 +117,11 @@ def read_judgements(
         for each in counted.values()
         if "model" in makers.get(each.evaluator, ())
     }
+    is_labelled = any(
+        names[each.evaluator][1]
+        for each in counted.values()
+        if each.sessions in subjects and each.evaluator in names
+    )
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
     counts = Counter(
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
@@ -149,14 +155,14 @@ def read_judgements(
             why_not = IN_WORKSPACE if key in in_workspace else AGAIN
         elif same := [
             judge
-            for judge in (*judges, *sorted(judging - {evaluator}))
-            if evaluator in names and names.get(judge) == names[evaluator]
+            for judge in (*judges, *sorted(judging))
+            if judge != evaluator and evaluator in names and names.get(judge) == names[evaluator]
         ]:
             why_not = f"other {judge_part((makers[evaluator], makers[same[0]]))}"
-        elif evaluator in judging and not judges:
-            why_not = "another verdict decides"
-        else:
-            why_not = "not a judge of this case"
+        elif evaluator in judging and is_labelled:
+            why_not = "a label decides"
+        else:  # the judges of an older run, or of the workspace, are not those of the newest run
+            why_not = OTHER_JUDGE
         checks = contents.get(stored.evaluation, {}).get("checks", ())
         listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
     places: dict[str, int] = {}

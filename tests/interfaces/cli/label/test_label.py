@@ -515,7 +515,7 @@ def test_status_counts_the_labels_that_an_edit_of_prompt_or_instructions_makes_v
     evalstore("report", "-o", "now.html")
     assert lost in (workspace / "now.html").read_text()
     shown = evalstore("show", OSLO, "--prompt", "brief").stdout
-    assert "by Ada (a person)  (added after this run)" in shown
+    assert "by Ada (a person)  (after this run)" in shown
     edit(test, "must be warm", "must be mild")
     lost = "2 labels on 1 case no longer count: tests/weather.md [city=Oslo]"
     assert counts() == (lost, "2 labels")

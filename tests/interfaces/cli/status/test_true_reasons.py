@@ -41,6 +41,9 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
     evalstore("run", "-q")
     edit(workspace / "prompts/judge.md", "STRICT", "mild")
+    pending = evalstore("show", "@work:tests/weather.md::Oslo").stdout
+    assert "\nIt is not judged yet.\n" in pending
+    assert "\n    fail  by scripted/judge  (other or edited judge)" in pending
     edit(workspace / "models/judge.yaml", "pass: false", "pass: true")
     reason = "judge prompt changed: message 1, line 1"
     values = (
@@ -72,7 +75,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     edit(workspace / "evalstore.yaml", judge, "evaluators: [scripted/judge2]")
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
-    assert page.count("  by scripted/judge  (not a judge of this case)  ") == 2
+    assert page.count("  by scripted/judge  (other or edited judge)  ") == 2
 
 
 def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
@@ -529,6 +532,8 @@ def test_a_judge_whose_prompt_was_edited_is_one_although_a_label_decides(
     evalstore("label", "tests/weather.md::Oslo", "fail", "--as", "Ada")
     judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    page = evalstore("show", "@work:tests/weather.md::Oslo").stdout
+    assert "  by scripted/judge  (a label decides)  " in page
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert "\nfail  by Ada (a person)  " in page
@@ -549,7 +554,7 @@ def test_a_judge_that_left_the_settings_is_no_longer_one_beside_others(
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
     evalstore("run", "-q")
     edit(workspace / "evalstore.yaml", both, "evaluators: [scripted/judge]")
-    gone = "  by scripted/judge2  (not a judge of this case)  "
+    gone = "  by scripted/judge2  (other or edited judge)  "
     assert gone in evalstore("show", "@work:tests/weather.md::Oslo").stdout
     evalstore("run", "-q")
     assert gone in evalstore("show", "tests/weather.md::Oslo").stdout

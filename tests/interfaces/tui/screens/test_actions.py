@@ -139,7 +139,7 @@ def test_a_run_keeps_its_verdict_and_shows_later_labels(workspace: Path) -> None
         assert "✗ fail ✎✓" in text
         columns = pilot.app.screen.query_one("#cases", Grid)._columns
         assert [column.width for column in columns if column.picks] == [9, 9]
-        assert re.search(r"✓ pass  by Ada \(a person\)  \(added after this run", text)
+        assert re.search(r"✓ pass  by Ada \(a person\)  \(after this run", text)
         assert words(pilot) == ["fail", "pass"]
         await press(pilot, "enter")
         heading = pilot.app.screen.query_one("#text", TextView).text.split("\n")[1]
@@ -214,10 +214,10 @@ def test_a_label_that_counted_and_was_removed_is_shown_beside_its_verdict(
         await press(pilot, "down", "u")
         assert words(pilot) == ["pass", "pass"]
         text = screen(pilot)
-        assert re.search(r"– label removed  by Ada  \(added after this run", text)
+        assert re.search(r"– label removed  by Ada  \(after this run", text)
         await press(pilot, "enter")
         text = pilot.app.screen.query_one("#other", TextView).text
-        assert "(added after this run)" in text
+        assert "(after this run)" in text
         assert "✓ pass  by Ada (a person)" in text
 
     drive(after_the_run, revision="@", size=(120, 40))
@@ -423,7 +423,7 @@ def test_a_label_on_an_answer_of_a_run_is_reported_beside_its_verdict(workspace:
             " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"
         )
         assert "✗ fail ✎✓   scripted/one" in text
-        after = "(added after this run)"
+        after = "(after this run)"
         assert f"✓ pass  by Ada (a person)  {after}" in text
         await press(pilot, "escape")
         assert "✗ fail ✎✓" in screen(pilot)
