@@ -160,10 +160,17 @@ def joinable_runs(ctx: Any, _incomplete: str) -> Iterable[str]:
 
 @completes
 def trusted_files(ctx: Any, _incomplete: str) -> Iterable[str]:
-    """Complete with `--revoke` the files that are trusted."""
+    """Complete the files that wait for trust, or with `--revoke` those that are trusted."""
+    from evalstore.planning.open_project import open_project
+    from evalstore.planning.project import files_of
     from evalstore.runs.workspace_checks import trust
 
-    return [file.path for file in trust.trusted_files()] if ctx.params.get("revoke") else []
+    if ctx.params.get("revoke"):
+        return [file.path for file in trust.trusted_files()]
+    with open_project(_location(ctx)) as project:
+        project.code.look_at(files_of(project.reading).items())
+        project.code.note_models(project.reading.models)
+        return list(dict.fromkeys(file.typed for file in project.code.named))
 
 
 @completes

@@ -301,6 +301,7 @@ OFFERED = [
     ("evalstore view @", ["@", "@work", "@~1"]),
     ("evalstore view --theme nor", ["nord"]),
     ("evalstore run --baseline @", ["@", "@~1"]),
+    ("evalstore trust t", ["tests/warm.py"]),
     ("evalstore import p", ["promptfoo"]),
     ("evalstore ls sc", ["schemas"]),
     ("evalstore remote ", ["add", "gc", "list", "remove", "show"]),
