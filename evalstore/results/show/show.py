@@ -365,6 +365,7 @@ def _show_question(location: Location, store: Store, id: str) -> ShownItem:
             "sessions": samples,
             "failures": to_json(failures),
         },
+        name_prompts(location, [place.question.prompt] if place and place.has_several else []),
     )
 
 

@@ -175,6 +175,20 @@ def _print_failure(item: ShownItem) -> None:
     _print_ids([*ids, ("judge", failure.evaluator)])
 
 
+def _print_question(item: ShownItem) -> None:
+    """Print the case of a question, its answers and its failed calls."""
+    content, related = item.content, item.related
+    _heading("question", output.short(item.id))
+    if "file" in related:
+        output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
+    failures = [each["failure"] for each in related["failures"]]
+    for name, ids in (("answers", related["sessions"]), ("failed calls", failures)):
+        _block(name, ", ".join(map(output.short, ids)) or "none")
+    for name in ("temperature", "seed"):
+        _block(name, _if("{}", content.get(name)))
+    _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
+
+
 def _print_cases(item: ShownItem) -> None:
     """Print the cases of a test file: their results, then what few of them consist of."""
     related = item.related
@@ -249,6 +263,7 @@ _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
     "workspace": _print_workspace,
     "judgement": _print_judgement,
     "failure": _print_failure,
+    "question": _print_question,
     "cases": _print_cases,
     "file": _print_file,
     **dict.fromkeys(("test", "prompt", "evaluation", "tool", "schema", "model"), _print_version),

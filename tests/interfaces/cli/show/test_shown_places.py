@@ -166,8 +166,10 @@ def test_failures_name_the_system_prompt(
     ]
     for failure in documents("log", "--failures")["failures"]:
         name = "brief" if failure["prompt"] else "no prompt"
-        shown = evalstore("show", failure["failure"]).stdout
-        assert shown.splitlines()[1] == f"tests/t.md ({name})"
+        for id in (failure["failure"], failure["question"]):
+            shown = evalstore("show", id).stdout.splitlines()
+            assert shown[1] == f"tests/t.md ({name})"
+        assert shown[2:4] == ["answers: none", "failed calls: <short>"]
 
 
 def test_one_system_prompt_is_not_named(
