@@ -87,12 +87,12 @@ class State:
     """Whether tracked files below the folder differ from the commit; None: not known."""
 
 
-def read_state(folder: Path) -> State | None:
+def read_state(folder: Path, *, is_inner: bool = False) -> State | None:
     """Read the commit of the checkout that a folder is in, and whether the folder has changes.
 
     Files that are not tracked do not count. None outside a checkout, before its first commit,
-    and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program. Whether
-    submodules have changes is not known.
+    and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program. With
+    `is_inner` it is a submodule, and whether its own submodules have changes is not known.
     """
     try:
         folder = folder.resolve()
@@ -103,12 +103,12 @@ def read_state(folder: Path) -> State | None:
     if repository is None or commit is None:
         return None
     try:
-        return State(commit, _is_dirty(repository, commit, folder))
+        return State(commit, _is_dirty(repository, commit, folder, is_inner))
     except (GitError, OSError, ValueError, RecursionError):
         return State(commit, None)
 
 
-def _is_dirty(repository: Repository, commit: str, folder: Path) -> bool | None:
+def _is_dirty(repository: Repository, commit: str, folder: Path, is_inner: bool) -> bool | None:
     path = repository.folder / "index"
     written = path.stat().st_mtime_ns if path.exists() else 0
     entries = parse_index(read_bytes(path), len(commit) // 2) if written else []
@@ -119,7 +119,7 @@ def _is_dirty(repository: Repository, commit: str, folder: Path) -> bool | None:
         return True
     if tree_id(entries, below) != _committed(Objects(repository.common), commit, below):
         return True
-    return _Files(repository, written).differ(entries)
+    return _Files(repository, written, is_inner).differ(entries)
 
 
 def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
@@ -138,7 +138,8 @@ def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
 class _Files:
     """Compares files with the index: by their stamps, and by their bytes where those differ."""
 
-    def __init__(self, repository: Repository, written: int) -> None:
+    def __init__(self, repository: Repository, written: int, is_inner: bool) -> None:
+        self._is_inner = is_inner
         self._top = os.fsencode(repository.top.resolve())
         self._written = written
         self._deadline = time.monotonic() + _MOST_SECONDS
@@ -168,7 +169,7 @@ class _Files:
         except (FileNotFoundError, NotADirectoryError):
             return entry.mode != _SUBMODULE
         if entry.mode == _SUBMODULE:
-            return None if os.path.exists(path + b"/.git") else False  # noqa: PTH110 - bytes
+            return self._submodule_differs(Path(os.fsdecode(path)), entry)
         if stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
             return True
         if self._has_modes and entry.mode != _LINK and (entry.mode ^ status.st_mode) & 0o100:
@@ -211,6 +212,16 @@ class _Files:
                 if re.search(r"filter=|ident\b|working-tree-encoding=", read_text(name)):
                     return True
         return False
+
+    def _submodule_differs(self, path: Path, entry: Tracked) -> bool | None:
+        if not (path / ".git").exists():
+            return False
+        if self._is_inner or path.is_symlink():
+            return None  # as deep as this only a checkout goes that wants to be endless
+        state = read_state(path, is_inner=True)
+        if state is None:
+            return None
+        return True if bytes.fromhex(state.commit) != entry.id else state.dirty
 
 
 def _blob_id(data: bytes, size: int) -> bytes:

@@ -179,15 +179,16 @@ def test_sha256(folder: Path) -> None:
     assert len((read_state(folder) or State("", None)).commit) == 64
 
 
-def test_whether_a_submodule_has_changes_is_not_known(checkout: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", ["", "new commit", "edited"])
+def test_a_submodule(checkout: Path, tmp_path: Path, change: str) -> None:
     git(tmp_path, "clone", "-q", str(checkout), "library")
     git(checkout, "submodule", "--quiet", "add", str(tmp_path / "library"), "w/library")
     git(checkout, "commit", "-qm", "with a submodule")
-    state, by_others = read_state(checkout / "w"), by_git(checkout / "w")
-    assert state
-    assert by_others
-    assert (state.commit, state.dirty) == (by_others.commit, None)
-    git(checkout, "submodule", "--quiet", "deinit", "-f", "w/library")
+    inside = checkout / "w/library"
+    if change:
+        (inside / "a.md").write_text("other\n")
+    if change == "new commit":
+        git(inside, "commit", "-qam", "second")
     assert read_state(checkout / "w") == by_git(checkout / "w")
 
 

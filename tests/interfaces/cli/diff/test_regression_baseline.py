@@ -63,6 +63,26 @@ def test_a_commit_on_main_is_compared_with_main(main: Evalstore) -> None:
     assert main(*GATE).stdout.endswith("gate passed\n")
 
 
+def test_an_edit_in_a_submodule_that_is_not_committed_accepts_nothing(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    def commit_both(name: str) -> None:
+        git(Path("tests"), "add", "-A")
+        git(Path("tests"), "commit", "-q", "-m", name)
+        git(Path(), "-c", "advice.addEmbeddedRepo=false", "add", "tests", "evalstore.yaml")
+        git(Path(), "commit", "-q", "-m", name)
+
+    write()
+    for folder in (Path(), Path("tests")):
+        git(folder, "init", "-q", "-b", "main")
+    commit_both("main")
+    assert evalstore("run", "-q").exit_code == 0
+    write("20 euros")
+    assert evalstore("run", "-q").exit_code == 1
+    commit_both("breaks")
+    assert evalstore(*GATE).exit_code == 1
+
+
 def test_an_undone_edit_leaves_the_gate_green(echo: Echo, evalstore: Evalstore) -> None:
     write("20 euros")
     evalstore("run", "-q")
