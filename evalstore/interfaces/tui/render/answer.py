@@ -474,10 +474,13 @@ def as_markdown(texts: AnswerTexts) -> str:
     lines = [f"# {_markdown_line(title.text)}", ""]
     lines += (f"- {_markdown_line(line.text)}" for line in head if line.text)
     lines += map(_markdown_item, texts.verdicts)
+    outdent = _INDENT  # the page shows a text further to the right
     for line in texts.written:
-        is_title = line.spans[:1] and line.spans[0].colour == "heading"
-        blanks = " " * (line.indent - _INDENT)  # the page shows a text further to the right
-        lines.append(_markdown_item(line) if is_title else f"{blanks}{line.text}")
+        if line.spans[:1] and line.spans[0].colour == "heading":
+            lines.append(_markdown_item(line))
+            outdent = -_INDENT if line.text.startswith("checks") else _INDENT  # checks are code
+        else:
+            lines.append(f"{' ' * (line.indent - outdent)}{line.text}")
     lines += map(_markdown_item, texts.closing)
     name = f"answer {short(texts.view.id)}" if texts.view.id else ""
     return "\n".join([*lines, name]).rstrip() + "\n"

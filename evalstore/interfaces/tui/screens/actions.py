@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -33,6 +34,7 @@ from evalstore.results.table.editable_files import EditableFile, EditPlace, find
 from evalstore.results.verdict_order import SIGNS, verdict_counts
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
+from evalstore.workspace.git.status import name_of_user
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
@@ -46,8 +48,9 @@ LabelWord = Literal["pass", "fail", "none"]
 def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
     """Ask for a note, unless labels are removed, then store a person's verdict.
 
-    It is on the selected results that can have a label; with a session, on that answer alone. On a
-    problem it is asked again, and reported at the end if nobody saw that.
+    It is on the selected results that can have a label; with a session, on that answer alone. The
+    note of the person's last label on the only result can be edited. On a problem it is asked
+    again, and reported at the end if nobody saw that.
     """
     results = [it for it in page.selected if it.sessions and it.evaluation]
     source, session, unsaved = page.source, page.session, page.browser.unsaved_labels
@@ -61,7 +64,16 @@ def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
             named = f"{plural(sum(len(each.sessions) for each in results), 'answer')} of"
         title = f"{word}: {named} {first.model}"
 
+    def read_note() -> str:
+        with suppress(EvalstoreError):  # storing says what is wrong
+            name = name_of_user(source.location.directory)
+            labels = source.labels().current(first, session)
+            own = [(it.at, it.note) for it in labels if it.person == name]
+            return safe(" ".join(max(own, default=(0, ""))[1].split()))
+        return ""
+
     def ask(note: str = "") -> None:
+        page.awaits_list = False
         hint = "Enter to label (the note is optional), Escape to cancel"
         window = PromptDialog(title, hint, text=note, placeholder="why")
         is_answer_below = bool(page.query(Grid)) and not page.has_class("-broad")
@@ -94,8 +106,11 @@ def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
 
     if word == "none":
         store("")
-    else:
+    elif len(results) > 1:
         ask()
+    else:
+        page.awaits_list = True  # what is typed belongs to the note
+        page.fetch(read_note, ask, group="note")
 
 
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:

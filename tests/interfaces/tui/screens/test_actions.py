@@ -98,6 +98,21 @@ def test_marked_cases_without_an_answer_in_the_column_are_left_out(workspace: Pa
     drive(scenario)
 
 
+def test_the_note_of_a_label_stands_in_the_prompt_when_it_is_given_again(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", *"cold", "enter", "p")
+        assert pilot.app.screen.query_one(Input).value == "cold"
+        await press(pilot, "enter")
+        assert re.search(r"✓ pass  by Ada \(a person\)[^✓✗]*\n *cold", screen(pilot))
+        await pilot.press("f", "enter")  # before the note has been read
+        again = re.compile(r"✗ fail  by Ada \(a person\)[^✓✗]*\n *cold")
+        await until(pilot, lambda: again.search(screen(pilot)) is not None)
+        await press(pilot, "u", "p")
+        assert pilot.app.screen.query_one(Input).value == ""
+
+    drive(scenario, revision="@")
+
+
 def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
     workspace: Path,
 ) -> None:

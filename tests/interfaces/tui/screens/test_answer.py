@@ -518,6 +518,19 @@ def test_plain_answers_have_nothing_to_be_rendered(workspace: Path) -> None:
     drive(scenario, revision="@", messages=True)
 
 
+def test_checks_are_code_in_a_saved_answer(workspace: Path) -> None:
+    check = "# 👤\n\nHow is Oslo?\n\n---\n\n~~~checks\n- contains: warm\n~~~\n"
+    tree(workspace, {"tests/checked.md": check})
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.md")
+        assert "\n## checks\n\n    - contains: warm\n      # ✗ fail: " in path.read_text()
+
+    drive(scenario, revision="@")
+
+
 def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: Path) -> None:
     answer = f"# Steps\n\n    cold  [here]\n\n{HOSTILE}"
     tree(workspace, {"models/one.yaml": answering(answer)})
