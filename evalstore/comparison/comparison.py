@@ -236,16 +236,6 @@ class Comparison:
             tests[name] = replace(tests[name], low=None, p=p, tests=len(able))
         return tests
 
-    def swapped(self) -> Comparison:
-        """Return the same pairs with the sides exchanged."""
-        groups = self.fixed, self.broke, self.changed, self.same_answer, self.gone, self.new
-        return Comparison(
-            self.sides.swapped(),
-            *(group.swapped() for group in (*groups, self.unchanged)),
-            equal=self.equal,
-            by_verdict=self.by_verdict,
-        )
-
     def _join(self, *groups: PairGroup) -> PairGroup:
         return PairGroup(self.sides, chain.from_iterable(group.numbers() for group in groups))
 

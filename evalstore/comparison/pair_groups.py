@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from evalstore.core import batches
@@ -204,15 +204,6 @@ class Pair:
         """Return whether it is undecided on the second side and was not on the first."""
         verdicts = [each and each.verdict for each in (self.was, self.now)]
         return verdicts[1] == "undecided" != verdicts[0]
-
-    @property
-    def is_pending(self) -> bool:
-        """Return whether it is pending on both sides."""
-        return bool(self.was and self.now and self.was.is_missing and self.now.is_missing)
-
-    def swapped(self) -> Pair:
-        """Return the pair with the sides exchanged."""
-        return Pair(self.now, self.was)
 
 
 def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
@@ -594,21 +585,20 @@ def find_same_answers(
 ) -> frozenset[tuple[Sessions, Sessions]]:
     """Return the sessions of pairs with other sessions and, word for word, the same answers.
 
-    In both directions. Sessions that are `known` are not read again.
+    Sessions that are `known` are not read again.
     """
     sides = (sessions_of(pair) for pair in pairs)
     known, others = known or {}, [it for it in sides if it[0] != it[1] and len({*map(len, it)}) < 2]
     ids = dict.fromkeys(id for was, now in others for id in (*was, *now))
     sessions = {**known, **store.find_compared(id for id in ids if id not in known)}
     turns = {id: [*sessions[id].turns] for id in ids if id in sessions}
-    same = [
+    return frozenset(
         (was, now)
         for was, now in others
         if all(
             old in turns and turns[old] == turns.get(new) for old, new in zip(was, now, strict=True)
         )
-    ]
-    return frozenset(chain(same, ((now, was) for was, now in same)))
+    )
 
 
 def sessions_of(pair: Pair) -> tuple[Sessions, Sessions]:

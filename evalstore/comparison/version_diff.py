@@ -23,11 +23,6 @@ _TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more changes?\))?(?:;
 """The end of the subject of an edited line, also with its row or in a reason that says more."""
 _LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
 
-_IN_PLACE = re.compile(
-    r"(?P<place>(?:conversation \d+, )?)(?P<another>another )?"
-    r"(?P<kind>tool|schema|(?:system|judge) prompt)(?: (?P<new>.+?))? in place of (?P<old>.+)",
-    re.DOTALL,
-)
 CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
 RECORDED_ANSWER = "recorded answer"
@@ -70,23 +65,6 @@ class Difference:
             old, now = json.dumps(self.was), json.dumps(self.now)
         joint = " " if self.subject.rpartition(" ")[2] in NUMBERS else ": "
         return f"{self.subject}{joint}{old} -> {now}"
-
-    def swapped(self) -> Difference:
-        """Return the difference with the sides exchanged."""
-        subject = self.subject
-        if match := _IN_PLACE.fullmatch(subject):
-            kind, was = match["kind"], match["old"]
-            another = f"another {kind}"
-            old = another if was == another else f"{kind} {was}"
-            new = another if match["another"] else match["new"]
-            return Difference(f"{match['place']}{old} in place of {new}")
-        for old, new in ((" is new", " is gone"), (" is gone", " is new")):
-            if subject.endswith(old):
-                return Difference(subject.removesuffix(old) + new, self.now, self.was)
-        for old, new in (("added", "removed"), ("removed", "added")):
-            if subject.startswith(f"instructions {old}:"):
-                return Difference(subject.replace(old, new, 1), self.now, self.was)
-        return Difference(subject, self.now, self.was)
 
 
 def in_place(kind: str, name: str, former: str | None = None) -> Difference:

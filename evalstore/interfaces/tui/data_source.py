@@ -27,6 +27,7 @@ from evalstore.results.labels import LabelIndex
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine
 from evalstore.store.driver import Extent
+from evalstore.store.revisions import WORK
 from evalstore.store.shared_runs import RunInProgress, find_runs_of_others
 
 if TYPE_CHECKING:
@@ -118,18 +119,23 @@ class WorkspaceSource:
         return dashboard
 
     def compare(
-        self, sides: tuple[str | None, str | None], models: Models = None, among: Among = None
+        self,
+        sides: tuple[str | None, str | None],
+        models: Models = None,
+        among: Among = None,
+        is_swapped: bool = False,
     ) -> Diff:
         """Compare two sides; or candidates or prompts of one run, `among` some of its cases."""
         if models is None:
-            return self.workspace.diff(*sides)
+            was, now = sides[::-1] if is_swapped else sides
+            return self.workspace.diff(was or WORK, now)
         from evalstore.results.compare.diff import diff_models, diff_prompts
 
-        run = sides[1]
+        run, both = sides[1], models[::-1] if is_swapped else models
         if isinstance(models, PromptPair):
-            found = diff_prompts(self.location, run, models, only=among and among.has_case)
+            found = diff_prompts(self.location, run, both, only=among and among.has_case)
         else:
-            found = diff_models(self.location, run, models, only=among and among.has)
+            found = diff_models(self.location, run, both, only=among and among.has)
         if among and read_query(among.typed).is_by_outcome:
             found.comparison.by_verdict = True
         return found

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, field
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.comparison.pair_groups import (
@@ -61,21 +60,15 @@ class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
     questions: TemporaryMapping[PairIds, str] = field(default_factory=TemporaryMapping)
-    """Sessions of both sides -> how their questions differ, apart from test and prompt.
-
-    In both directions.
-    """
+    """Sessions of both sides -> how their questions differ, apart from test and prompt."""
     judgements: TemporaryMapping[PairIds, Sequence[str]] = field(default_factory=TemporaryMapping)
-    """Judgements of both sides -> labels and changes of evaluators between them.
-
-    In both directions.
-    """
+    """Judgements of both sides -> labels and changes of evaluators between them."""
     criteria: TemporaryMapping[Evaluations, Sequence[str]] = field(default_factory=TemporaryMapping)
-    """Evaluation versions of both sides -> which parts of them changed, in both directions."""
+    """Evaluation versions of both sides -> which parts of them changed."""
     same_answers: TemporaryMapping[PairIds, bool] = field(default_factory=TemporaryMapping)
-    """Other sessions of both sides with the same answers, in both directions."""
+    """Other sessions of both sides with the same answers."""
     shown_questions: TemporaryMapping[PairIds, bool] = field(default_factory=TemporaryMapping)
-    """Judgements of both sides by a judge that is shown the question, in both directions."""
+    """Judgements of both sides by a judge that is shown the question."""
     candidates: Mapping[str, CandidatePairs] = field(default_factory=dict)
     """Those that are defined otherwise on both sides, by the earlier run that results are taken
     from; that of others is empty."""
@@ -88,14 +81,6 @@ class PairReasons:
     is_within_run: bool = False
     """Whether the sides are two candidates, or system prompts, of one run: then only other
     definitions explain their pairs."""
-
-    def swapped(self) -> PairReasons:
-        """Return what explains the same pairs with the sides exchanged."""
-        candidates = {
-            run: {id: both[::-1] for id, both in pairs.items()}
-            for run, pairs in self.candidates.items()
-        }
-        return replace(self, rules=self.rules[::-1], candidates=candidates)
 
     def explain(self, pair: Pair) -> str:
         """Return the change that explains a pair; empty if none is known."""
@@ -232,14 +217,13 @@ def describe_questions(
 ) -> Mapping[PairIds, str]:
     """Return how the candidates, or the ages of the answers to the same question, differ.
 
-    By the sessions of both sides, in both directions; `sessions` are those of the pairs that have
-    other answers.
+    By the sessions of both sides; `sessions` are those of the pairs that have other answers.
     """
     others = [pair for pair in pairs if has_other_sessions(pair)]
     versions.read_ahead(("model", it.question.model) for it in sessions.values() if others)
     of_models: dict[tuple[str, str], str] = {}
     words: dict[PairIds, str] = {}
-    for pair in chain(others, (it.swapped() for it in others)):
+    for pair in others:
         ids = sessions_of(pair)
         was, now = (sessions.get(side[0]) for side in ids)
         if was is None or now is None:

@@ -96,12 +96,16 @@ class Side:
         return self.results.file_names.keys() | self.equal.leaves.keys()
 
     def compare_sources(self, now: Side, path: str) -> SourceChanges | None:
-        """Return whose bytes differ in a newer version of a test file; None: it is not known."""
+        """Return whose bytes differ in another version of a test file; None: it is not known."""
+        (was, former), (sources, name) = self._sources_of(path), now._sources_of(path)
+        return compare_sources(was, sources, name, former)
+
+    def _sources_of(self, path: str) -> tuple[RunSources | None, str]:
+        """Return the digests of the run with its version of a test file, and the path there."""
         if path not in self.earlier_sources:
-            return compare_sources(self.sources, now.sources, path, self.former.get(path))
+            return self.sources, self.former.get(path, path)
         sources = self.earlier_sources[path]
-        is_known = sources is not None and path in sources.tests
-        return compare_sources(sources if is_known else None, now.sources, path)
+        return (sources if sources is not None and path in sources.tests else None), path
 
 
 def fill_older_side(

@@ -16,6 +16,7 @@ from evalstore.comparison.pair_groups import (
     NONE,
     PairGroup,
     PlacedResults,
+    Sides,
     find_same_answers,
     has_equal_texts,
     has_other_sessions,
@@ -107,17 +108,18 @@ def read_details(
 class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
-    def __init__(self, project: Project, filled: Side, now: Side, since: int) -> None:
-        """`since` is when the run of the first side started, which is `filled` by earlier runs."""
-        self.reasons = PairReasons(rules=(filled.rule, now.rule), earlier=filled.earlier)
+    def __init__(self, project: Project, was: Side, now: Side, filled: Side, older: Run) -> None:
+        """One of the sides, of the `older` run, is `filled` by earlier runs."""
+        self.reasons = PairReasons(rules=(was.rule, now.rule), earlier=filled.earlier)
         """What explains the pairs that were sorted."""
-        self.attempts = SideAttempts(project.store, filled), SideAttempts(project.store, now)
+        self.attempts = SideAttempts(project.store, was), SideAttempts(project.store, now)
         self.feedback = TemporaryMapping[Decision, str]()
-        self._project, self._filled, self._since = project, filled, since
+        self._project, self._filled, self._older = project, filled, older
 
     def sort(self, pairs: PairGroup, name: Callable[[str], str]) -> Comparison:
         """Return the comparison; `name` returns the name by which a file is shown."""
-        sides = pairs.sides._replace(was=pairs.sides.was.with_names(name))
+        was, now, *keys = pairs.sides
+        sides = Sides(was.with_names(name), now.with_names(name), *keys)
         sorted_pairs = empty_groups(sides)
         for batch in pairs.batches():
             groups = iter(self._find_groups([pair for _, pair in batch if pair]))
@@ -157,14 +159,15 @@ class PairSorter:
             if groups[number] == "changed" and pair.has_same_verdict and sessions_of(pair) in same:
                 groups[number] = "same_answer"
         self._read_criteria(explained)
-        both_ways: dict[int, list[Pair]] = {}
-        """By when the run of the first side of pairs started."""
+        by_start: dict[int, list[Pair]] = {}
+        """By when the older run of pairs started."""
+        earlier, runs = self._filled.earlier, self._filled.earlier_runs
         for pair in explained:
-            run = self._filled.earlier.get(pair.was, "") if pair.was else ""
-            since = self._filled.earlier_runs[run].started if run else self._since
-            both_ways.setdefault(since, []).extend((pair, pair.swapped()))
+            found = filter(None, (earlier.get(it) for it in (pair.was, pair.now) if it))
+            run = next((runs[id] for id in found), self._older)
+            by_start.setdefault(run.started, []).append(pair)
         shown: set[PairIds] = set()
-        for since, listed in both_ways.items():
+        for since, listed in by_start.items():
             changes = judgement_changes(
                 *(self._project.store, self._project.versions, listed, since),
                 shown_questions=shown,
@@ -180,10 +183,10 @@ class PairSorter:
         sides = {
             (pair.was.evaluation, pair.now.evaluation) for pair in pairs if pair.was and pair.now
         }
-        both = {side for each in sides if each[0] != each[1] for side in (each, each[::-1])}
-        ids = {id for each in both for id in each if id}
+        sides = {each for each in sides if each[0] != each[1]}
+        ids = {id for each in sides for id in each if id}
         contents = self._project.versions.load("evaluation", ids)
-        for was, now in both:
+        for was, now in sides:
             old, new = contents.get(was or "", {}), contents.get(now or "", {})
             parts = evaluation_parts(old, new)
             words = [part_change(part, old.get(part), new.get(part)) for part in parts]
@@ -267,24 +270,27 @@ def diff(
         was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)
         filled, pairing = compare_sides(store, folder, was, now, selected, candidates)
-        sorter = PairSorter(project, filled, now, runs[0].started)
+        sides, pairing = (
+            ((now, filled), pairing.swapped()) if is_reversed else ((filled, now), pairing)
+        )
+        sorter = PairSorter(project, *sides, filled, runs[0])
         comparison = sorter.sort(pairing, real_path)
         comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.
-        gone = PairGroup(pairing.sides, comparison.gone.numbers())
-        causes = (
-            find_causes((pair.either for pair in gone), filled, now, store),
-            find_causes((pair.either for pair in comparison.new), now, filled, store),
+        gone, new = (
+            (pair.either for pair in PairGroup(pairing.sides, group.numbers()))
+            for group in (comparison.gone, comparison.new)
         )
+        causes = find_causes(gone, *sides, store), find_causes(new, *sides[::-1], store)
         both = filled.with_results & now.with_results
         edited = {
-            path: (filled.files[filled.nodes[path]], now.files[node])
+            path: (sides[0].files[sides[0].nodes[path]], sides[1].files[sides[1].nodes[path]])
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
         }
         names = PromptNames(location, project)
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
-        changes = {path: filled.compare_sources(now, path) for path in edited}
+        changes = {path: sides[0].compare_sources(sides[1], path) for path in edited}
         edits = {
             path: differences
             for path, differences in find_edits(
@@ -295,34 +301,34 @@ def diff(
         listed = {path: name_by_bytes(path, it) for path, it in changes.items() if it}
         for path, old in filled.former.items():
             if path in now.nodes and path != old and selected.covers_file(path):
-                renamed = Difference(RENAMED, old, path)
-                edits[path] = [renamed, *edits.get(path, ())]
+                renamed = (path, old) if is_reversed else (old, path)
+                edits[path] = [Difference(RENAMED, *renamed), *edits.get(path, ())]
         after = runs[1] if len(runs) > 1 else workspace_as_run(project, selection)
         befores = with_all_candidates(store, [runs[0], *filled.earlier_runs.values()])
         befores = {"": befores.pop(runs[0].id), **befores}
         changed = {
             run_id: {
-                each.id: (was_defined, each)
+                each.id: (each, was_defined) if is_reversed else (was_defined, each)
                 for each in after.candidates
                 if (was_defined := run.find_candidate(each.id)) and was_defined != each
             }
             for run_id, run in befores.items()
         }
-        there, back = dict[Difference, None](), dict[Difference, None]()
+        participants = dict[Difference, None]()
         for before in befores.values():
-            of_candidates = project.versions.find, project.name_of_version
-            there |= dict.fromkeys(differ_participants(before, after, *of_candidates))
-            back |= dict.fromkeys(differ_participants(after, before, *of_candidates))
+            of_both = (after, before) if is_reversed else (before, after)
+            find, name = project.versions.find, project.name_of_version
+            participants |= dict.fromkeys(differ_participants(*of_both, find, name))
         found = Diff(
-            was.name,
-            now.name,
+            sides[0].name,
+            sides[1].name,
             comparison,
             edits,
             sorter.feedback,
             prompts=prompt_labels(
                 project, chain(places_in(filled.results), places_in(now.results), now.equal.prompts)
             ),
-            participants=(tuple(there), tuple(back)),
+            participants=tuple(participants),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=replace(
                 sorter.reasons,
@@ -337,11 +343,10 @@ def diff(
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
             sources=listed,
-            is_now_partial=now.selection not in ("", was.selection),
+            is_now_partial=not is_reversed and now.selection not in ("", was.selection),
             attempts=sorter.attempts,
             runs={run.id: run for run in runs},
         )
-        found = found.swapped() if is_reversed else found
         return add_answers(project, found) if answers else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -59,8 +59,8 @@ class Diff:
     """Test file -> the edits of its cases."""
     feedback: Mapping[Decision, str]
     """The reasons for verdicts."""
-    participants: tuple[tuple[Difference, ...], tuple[Difference, ...]] = ((), ())
-    """How candidates, evaluators and attempts differ, and how from the second side to the first."""
+    participants: tuple[Difference, ...] = ()
+    """How candidates, evaluators and attempts differ."""
     answers: Mapping[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     attempts: tuple[Attempts, Attempts] = field(default_factory=lambda: ({}, {}))
@@ -96,7 +96,7 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing differs."""
-        return self.comparison.is_equal and not (self.edits or self.participants[0])
+        return self.comparison.is_equal and not (self.edits or self.participants)
 
     @property
     def broke(self) -> PairGroup:
@@ -188,24 +188,6 @@ class Diff:
         """Return results of the first side that its run lacks -> the id of the run with them."""
         return self.reasons.earlier
 
-    def swapped(self) -> Diff:
-        """Return the same comparison with the sides exchanged."""
-        return replace(
-            self,
-            was=self.now,
-            now=self.was,
-            comparison=self.comparison.swapped(),
-            edits={
-                file: [edit.swapped() for edit in listed] for file, listed in self.edits.items()
-            },
-            participants=(self.participants[1], self.participants[0]),
-            reasons=self.reasons.swapped(),
-            models=self.models and (self.models[1], self.models[0]),
-            attempts=(self.attempts[1], self.attempts[0]),
-            causes=(self.causes[1], self.causes[0]),
-            is_now_partial=False,
-        )
-
     def causes_of(self, change: str) -> list[str]:
         """Return why results are `new` or `gone`: `candidate mini removed`; empty for others."""
         if change not in ("gone", "new"):
@@ -283,7 +265,7 @@ class Diff:
                 }
                 for file, listed in self.edits.items()
             ],
-            "participants": to_json(self.participants[0]),
+            "participants": to_json(self.participants),
             "statistics": {
                 **to_json(dict(zip(("was", "now"), self.rates, strict=True))),
                 **to_json(self.change),

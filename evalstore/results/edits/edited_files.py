@@ -104,7 +104,7 @@ def describe_sides(diff: Diff) -> tuple[str, ...]:
     edited = {path: None for path, it in listed if it.subject != RENAMED}
     sources = {path: diff.sources.get(path, (path,)) for path in edited}
     edits = _describe(former, new, gone, sources)
-    return (*map(str, edits), *map(str, diff.participants[0]))
+    return (*map(str, edits), *map(str, diff.participants))
 
 
 class FileHistory:

@@ -241,7 +241,7 @@ def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
         elif word.startswith("temperature "):
             yield f"{name}: {word}"
         else:
-            listed = [it for it in map(str, found.participants[0]) if it.startswith(word)]
+            listed = [it for it in map(str, found.participants) if it.startswith(word)]
             yield from listed or [word.removesuffix(" changed")]
 
 

@@ -74,7 +74,7 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         output.line(f"{' -> '.join(map(output.safe, diff.models))} in {side_name(diff.was)}")
     print_lines(summary_lines(diff))
     is_listed = not stat and any(getattr(diff.comparison, change) for change in changes)
-    if is_listed or (not stat and (diff.edits or diff.participants[0])):
+    if is_listed or (not stat and (diff.edits or diff.participants)):
         output.line()
     if not stat:
         _print_edits(diff)
@@ -118,7 +118,7 @@ def _side_text(diff: Diff, side: str) -> str:
 
 def _print_edits(diff: Diff) -> None:
     width = None if output.verbose else output.width()
-    if diff.edits or diff.participants[0]:
+    if diff.edits or diff.participants:
         output.line("Edited:")
     for subject, edits in by_subject(diff.edits, diff.sources).items():
         output.line(f"    {output.safe(subject)}")
@@ -126,7 +126,7 @@ def _print_edits(diff: Diff) -> None:
             print_lines(edit_lines(edit, width=width, indent=8))
         if len(edits) > _EDITS:
             output.line(f"        … {len(edits) - _EDITS} more")
-    for edit in diff.participants[0]:
+    for edit in diff.participants:
         print_lines(edit_lines(edit, width=width, indent=4))
 
 

@@ -124,24 +124,21 @@ class ComparePage(DatedPage):
         """Compare."""
         self.set_title("compare", READING)
         self.grid.focus()
-        self._read()
+        self._read(None)
 
     def reload(self) -> None:
         """Compare again, and read the labels again; a run does not change."""
         self._cases.clear()
-        self._read()
+        self._read(None if None in self._sides else self._diff)
 
-    def _read(self) -> None:
-        sides, models, among = self._sides, self._models, self._among
-        diff = None if None in sides else self._diff
-        diff = diff.swapped() if diff and self._is_swapped else diff
+    def _read(self, known: Diff | None) -> None:
+        compared = self._sides, self._models, self._among, self._is_swapped
 
         def read() -> tuple[Diff, LabelIndex]:
-            return diff or self.source.compare(sides, models, among), self.source.labels()
+            return known or self.source.compare(*compared), self.source.labels()
 
         def show(found: tuple[Diff, LabelIndex]) -> None:
-            compared, self._labels = found
-            self._diff = compared.swapped() if self._is_swapped else compared
+            self._diff, self._labels = found
             self.show_pairs()
             self.look_for_newer(self._sides[1])
 
@@ -337,8 +334,7 @@ class ComparePage(DatedPage):
         """Swap the sides."""
         if self._diff:
             self._is_swapped = not self._is_swapped
-            self._diff = self._diff.swapped()
-            self.show_pairs()
+            self._read(None)
 
     def action_unchanged(self) -> None:
         """Show or hide the unchanged cases."""
@@ -459,7 +455,7 @@ def comparison_lines(
     is_of_runs = is_swapped and not diff.models
     names = (side_name(diff.was), side_name(diff.now)) if is_of_runs else ()
     yield from summary_lines(diff, hint, names)
-    files = ", ".join(map(safe, [*edited, *map(str, diff.participants[0])]))
+    files = ", ".join(map(safe, [*edited, *map(str, diff.participants)]))
     notes = [*diff.notes, *([f"also edited: {files}"] if files else [])]
     if notes:
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
