@@ -114,6 +114,7 @@ def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
     assert "fail -> pass, 4 of 5 attempts failed -> 0 of 1  (attempts 5 -> 1)" in shown
     back = evalstore("diff", "@", "@~1").stdout
     assert "pass -> fail, 0 of 1 attempts failed -> 4 of 5  (attempts 1 -> 5)" in back
+    assert "\nnote: 1 result has a different number of attempts (1 -> 5), " in back
 
 
 def test_attempts_of_a_file_do_not_change_with_the_settings(
