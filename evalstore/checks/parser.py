@@ -36,7 +36,7 @@ from evalstore.checks.types import (
 from evalstore.core.display import as_text
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json, TestVersion
-from evalstore.files.fields import is_finite, nearest, suggest
+from evalstore.files.fields import is_finite, is_json, nearest, suggest
 
 GROUP = "evalstore.checks"
 
@@ -301,6 +301,8 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
     settings = arguments.flags("not", "ignoreCase")
     if arguments.has("actual"):
         settings["actual"] = arguments.take("actual")
+        if not is_json(settings["actual"]):
+            raise arguments.problem("'actual' holds a number that is not finite")
     if arguments.has("normalize"):
         settings["normalize"] = _read_steps(arguments)
     if (bound := arguments.take("pass")) is not None:

@@ -73,9 +73,12 @@ class NotTakenError(Exception):
     def __init__(self, reason: str, *, line: int | None = None, file: str | None = None) -> None:
         """`file` is another faulty file in the test's folder, and `line` is a line of that file."""
         super().__init__(reason)
-        self.reason = reason
         self.line = line
         self.file = file
+
+
+HALF_PAIR = "a text holds half of a surrogate pair"
+"""The reason for a text that no file can hold."""
 
 
 def require(condition: object, reason: str, *, line: int | None = None) -> None:
@@ -241,12 +244,15 @@ def skipping(
 ) -> Iterator[None]:
     """Add what is not taken in the block to `left`; `subject` begins the reason.
 
-    `line` is that of the item, unless the error names another one.
+    `file` and `line` are those of the item, unless the error names others.
     """
     try:
         yield
     except NotTakenError as problem:
-        left.append(SkippedItem(str(file), f"{subject}{problem}", problem.line or line))
+        place = Path(file).parent / problem.file if problem.file else file
+        left.append(SkippedItem(str(place), f"{subject}{problem}", problem.line or line))
+    except UnicodeEncodeError:
+        left.append(SkippedItem(str(file), f"{subject}{HALF_PAIR}", line))
 
 
 @dataclass
@@ -286,9 +292,13 @@ def short_json(value: Json) -> str:
     return text if len(text) <= 60 else text[:60] + "…"
 
 
+_URL = re.compile(r"https?://[^\ud800-\udfff]*", re.DOTALL)
+"""An address without halves of surrogate pairs."""
+
+
 def check_picture(address: str) -> None:
     """Raise `NotTakenError` unless the address is a URL (http or https)."""
-    if not address.startswith(("https://", "http://")):
+    if not _URL.fullmatch(address):
         raise NotTakenError(f"{short_json(address)} is not the URL of an image (https://…)")
 
 

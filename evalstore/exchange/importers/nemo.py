@@ -165,7 +165,9 @@ def add_participants(
     candidate = target.get("model") if isinstance(target, dict) else config.get("model")
     for name, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
         for model in models:
-            id = _model(model, file, prefix, imported)
+            id = None
+            with skipping(imported.left, file):
+                id = _model(model, file, prefix, imported)
             ids: list[Json] = imported.settings.setdefault(name, [])
             if id and id not in ids:
                 ids.append(id)
@@ -271,7 +273,6 @@ class _Task:
         all_checks, judges = self._read_metrics(data, answer)
         require(all_checks or judges, "none of its metrics can be imported")
         front = {"dataset": self._copy_data(data, name), **front}
-        imported.rows += len(data.rows)
         for number, judge in enumerate(judges or [None]):
             checks = [*all_checks] if number == 0 else []
             title, instructions = name, ""
@@ -291,6 +292,7 @@ class _Task:
             imported.files[f"tests/{title}.md"] = write_test(
                 front, turns, instructions=instructions, checks=checks
             )
+        imported.rows += len(data.rows)
 
     def _copy_data(self, data: TaskData, name: str) -> Json:
         """Return the field `dataset`, and add the copy of the data."""

@@ -19,6 +19,7 @@ from evalstore.core.display import plural, shorten
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    HALF_PAIR,
     Imported,
     NotTakenError,
     as_list,
@@ -164,7 +165,7 @@ def _checked(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise NotTakenError("a text has half of a surrogate pair") from None
+        raise NotTakenError(HALF_PAIR) from None
     return text
 
 

@@ -35,6 +35,7 @@ from evalstore.exchange.importers.base import (
     RecordedModel,
     RecordedVerdict,
     SkippedItem,
+    parse_json,
     require,
 )
 from evalstore.exchange.importers.template_writer import safe_file_name, unique
@@ -259,7 +260,7 @@ def _load_record(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        document = json.loads(read_file(path, LARGEST_SOURCE))
+        document = parse_json(read_file(path, LARGEST_SOURCE))
         files = document["files"] if document["format"] == _FORMAT else None
     except (FileProblem, ValueError, TypeError, KeyError):
         files = None

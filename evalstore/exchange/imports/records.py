@@ -24,7 +24,7 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.exchange.importers.base import NotTakenError
+from evalstore.exchange.importers.base import HALF_PAIR, NotTakenError
 from evalstore.planning.cells import Candidate
 from evalstore.planning.project import Project
 from evalstore.store import Store
@@ -128,7 +128,7 @@ def _identify(description: hashing.Description) -> tuple[str, str]:
     try:
         return hashing.identify(description)
     except UnicodeEncodeError:
-        raise NotTakenError("a text holds half a surrogate pair") from None
+        raise NotTakenError(HALF_PAIR) from None
 
 
 def store_history(project: Project, history: ImportedHistory) -> ImportSummary:

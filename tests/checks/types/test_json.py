@@ -212,6 +212,7 @@ def test_nothing_expected_must_be_meant() -> None:
 
 def test_an_expected_value_that_json_cannot_hold_is_a_problem() -> None:
     assert "not finite" in problem({"jsonEquals": [float("nan")]}).message
+    assert "not finite" in problem({"equals": "a", "actual": [float("nan")]}).message
 
 
 # --- jsonSubset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +22,14 @@ from tests.exchange.importers.nemo.test_nemo import CONTAINS, ROW, TOOL, job, ju
 from tests.exchange.importers.otel.test_otel import request, span
 from tests.exchange.importers.otel.test_other_programs import GENERATION, PHOENIX
 from tests.exchange.importers.promptfoo.test_promptfoo_results import RESULT
+from tests.hostile.campaign.import_sources import INSTANCE, LVE, REQUIREMENT
 
 pytestmark = pytest.mark.extended
 
-ODD: tuple[Json, ...] = (None, 7, "x", "{{ a", [], {}, [None], {"a": [1]}, True)
+ODD: tuple[Json, ...] = (
+    *(None, 7, "x", "{{ a", [], {}, [None], {"a": [1]}, True),
+    *("a\ud83d", 10**400, float("inf")),
+)
 TOOLS = {"type": "tool-calling", "params": {"tool_calls_ground_truth": "{{ item.calls }}"}}
 PROMPTFOO = {
     "prompts": ["{{a}}", {"id": "file://p.txt", "label": "l"}],
@@ -95,6 +100,22 @@ EVENTS = span(
         ("gen_ai.choice", {"message": {"content": "y", "tool_calls": []}}),
     ]
 )
+LANGBITE = {
+    "language": "en_us",
+    "prompts": [
+        {
+            "prompt_id": "1",
+            "concern": "pets",
+            "input_type": "constrained",
+            "reflection_type": "observational",
+            "task_prefix": "t",
+            "prompt": "Are {PET} nice?",
+            "output_formatting": "o",
+            "oracle": "expected value",
+            "oracle_prediction": {"operation": "equal", "expected_value": ["Yes"]},
+        }
+    ],
+}
 INSPECTED = {**SAMPLED, "attachments": {"k": "v"}}
 DOCUMENTS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("promptfoo", "promptfooconfig.yaml", PROMPTFOO, {"p.txt": "p"}),
@@ -108,6 +129,10 @@ DOCUMENTS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("otel", "t.json", [PHOENIX, GENERATION], {}),
     ("inspect", "l.json", {"eval": EVALUATION, "samples": [INSPECTED]}, {}),
     ("promptfoo", "promptfooconfig.json", {"results": {"results": [RESULT]}}, {}),
+    ("lve", "t/test.json", LVE, {"t/instances/all.jsonl": INSTANCE}),
+    ("lve", "t/instances/all.jsonl", INSTANCE, {"t/test.json": LVE}),
+    ("langbite", "prompts.json", LANGBITE, {"requirements.json": REQUIREMENT}),
+    ("langbite", "requirements.json", REQUIREMENT, {"prompts.json": LANGBITE}),
 ]
 
 
@@ -139,4 +164,14 @@ def test_an_odd_value_is_reported_or_ignored(
             inner[place[-1]] = odd
             tree(folder, {name: json.dumps(changed) + "\n"})
             with suppress(EvalstoreError):
-                read([folder], ImportOptions("from"))
+                read([folder], ImportOptions("from", sessions=True))
+
+
+@pytest.mark.parametrize("format", ["lve", "langbite", "nemo"])
+def test_a_test_with_half_of_a_surrogate_pair_is_reported(tmp_path: Path, format: str) -> None:
+    name, document, others = next(each[1:] for each in DOCUMENTS if each[0] == format)
+    files = {path: json.dumps(value) for path, value in {**others, name: document}.items()}
+    files[name] = re.sub('"(content|prompt)": "', r'"\1": "\\ud83d', files[name])
+    result = find_importer(format)([tree(tmp_path, files)], ImportOptions("from"))
+    assert not [path for path in result.files if path.endswith(".md")]
+    assert "a text holds half of a surrogate pair" in "".join(it.reason for it in result.left)

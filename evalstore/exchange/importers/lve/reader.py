@@ -120,12 +120,10 @@ class _Reader:
     def read(self, models: dict[str, TemperatureTags]) -> None:
         """Import the test, or report why it is skipped."""
         path = self.folder / _TEST
-        try:
+        with skipping(self.imported.left, path):
             definition = read_definition(source_text(path), self._prompt)
-            models.setdefault(definition.model, {}).update(self._import_test(definition))
-        except NotTakenError as problem:
-            place = self.folder / problem.file if problem.file else path
-            self.imported.skip(place, problem.reason, problem.line)
+            tags = self._import_test(definition)
+            models.setdefault(definition.model, {}).update(tags)
 
     def _prompt(self, path: str) -> str:
         """Return the text of a prompt file, which must be in the test's folder."""
@@ -349,7 +347,7 @@ def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
     value = model_arguments(definition.model_arguments, own).get("temperature", "")
     try:
         temperature = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return temperature if isfinite(temperature) else None
 

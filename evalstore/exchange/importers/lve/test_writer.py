@@ -73,10 +73,6 @@ class LveConversation:
         ]
         return tuple(messages[:-1] if messages[-1].text is None else messages)
 
-    def pictures(self, values: Mapping[str, Json]) -> list[str]:
-        """Return the URLs of the pictures shown to the model."""
-        return [fill(pieces, values) for pieces in self.images if pieces]
-
 
 def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
     """Parse the runs of a test; raises `NotTakenError` if a test file cannot represent them."""

@@ -325,7 +325,7 @@ def test_text_that_cannot_be_stored_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(2, 2, "\ud83d"))
-    assert imported.left == [("all.jsonl", 2, "a text holds half a surrogate pair")]
+    assert imported.left == [("all.jsonl", 2, "a text holds half of a surrogate pair")]
 
 
 def test_no_history_is_stored_unless_it_is_asked_for(

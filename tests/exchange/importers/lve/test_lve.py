@@ -309,6 +309,17 @@ def test_a_kept_prompt_that_cannot_be_one_is_reported(
     assert [item.line for item in result.left] == [1]
 
 
+def test_a_picture_or_a_temperature_that_is_none_stops_nothing(tmp_path: Path) -> None:
+    shown = [
+        {"content": "x", "image_url": "https://a/\ud83d"},
+        {"content": "r", "role": "assistant"},
+    ]
+    lines = instance({"temperature": 10**400}), instance({}, prompt_out=shown)
+    result = imported(tmp_path, definition(), *lines, sessions=True)
+    assert reasons(result) == '"https://a/\ud83d" is not the URL of an image (https://…)'
+    assert [answer.temperature for answer in result.recorded] == [None]
+
+
 def test_an_older_name_of_the_kept_prompt_is_read(tmp_path: Path) -> None:
     lines = [
         instance({}, prompt=[{"content": content, "role": "user"}]) for content in ("Hi", "Hello")

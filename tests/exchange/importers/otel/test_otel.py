@@ -285,7 +285,7 @@ PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
         ),
         (
             {"input__messages": '[{"content": "\\ud800"}]', "output__messages": YO},
-            "a text has half of a surrogate pair",
+            "a text holds half of a surrogate pair",
         ),
     ],
 )
