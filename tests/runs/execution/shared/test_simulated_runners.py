@@ -68,56 +68,17 @@ def test_runners_that_are_lost_cost_their_calls_in_flight_at_most(place: str, se
         place,
         seed=seed,
         runners=10,
-        cases=400,
-        per_minute=300,
+        cases=240,
+        per_minute=240,
+        judged_per_minute=160,
         killed=3,
         stopped=1,
         asleep=4,
         offline=3,
     )
     assert (came["left"], came["paid_again"], came["uncounted"]) == (0, 0, 0)
-    assert came["peak"] <= MOST
-
-
-@_EACH_DATABASE_ONCE
-def test_judgements_are_paid_once_and_within_the_limit_of_the_judge(place: str, seed: int) -> None:
-    came = simulate(
-        place,
-        seed=seed,
-        runners=8,
-        cases=240,
-        per_minute=240,
-        judged_per_minute=160,
-        killed=2,
-        stopped=1,
-        asleep=3,
-        offline=2,
-    )
-    assert (came["left"], came["paid_again"], came["uncounted"]) == (0, 0, 0)
     assert 240 <= came["judged"] <= 240 + came["lost"]
     assert max(came["peak"], came["judged_peak"]) <= MOST
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_one_limit_of_cost_holds_for_answers_and_judgements(
-    postgresql_server: PostgreSQLServer, seed: int
-) -> None:
-    came = simulate(
-        postgresql_server.url(),
-        seed=seed,
-        runners=8,
-        cases=240,
-        per_minute=240,
-        judged_per_minute=160,
-        limit=LIMIT,
-        killed=2,
-        stopped=1,
-        asleep=3,
-        offline=2,
-    )
-    assert LIMIT * 0.9 < came["spent"] <= came["known"] + 1e-9 <= LIMIT + 1e-9
-    assert came["judged"] > 0
-    assert (came["paid_again"], came["uncounted"], came["is_recorded"]) == (0, 0, True)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -128,8 +89,9 @@ def test_runners_that_are_lost_spend_no_more_than_all_may(
         postgresql_server.url(),
         seed=seed,
         runners=10,
-        cases=400,
-        per_minute=300,
+        cases=240,
+        per_minute=240,
+        judged_per_minute=160,
         limit=LIMIT,
         killed=3,
         stopped=1,
@@ -137,6 +99,7 @@ def test_runners_that_are_lost_spend_no_more_than_all_may(
         offline=3,
     )
     assert LIMIT * 0.9 < came["spent"] <= came["known"] + 1e-9 <= LIMIT + 1e-9
+    assert came["judged"] > 0
     assert (came["paid_again"], came["uncounted"], came["is_recorded"]) == (0, 0, True)
 
 
