@@ -47,9 +47,7 @@ _END_START = b"PK\x05\x06"
 _RUN = re.compile(r"[0-9a-f]{32}\Z")
 _DIGEST = re.compile(rb"[0-9a-f]{64}\Z")
 _LONGEST_NAME = 200
-_UNREADABLE = (
-    *(zipfile.BadZipFile, ValueError, OSError, NotImplementedError, RuntimeError, EOFError, error),
-)
+_UNREADABLE = (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError, error)
 """What `zipfile` raises for a file that is damaged."""
 
 
@@ -201,7 +199,10 @@ class BundleFiles:
 def is_bundle(path: Path) -> bool:
     """Return whether a file seems to be a bundle, of any format; it may be damaged."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with (
+            path.open("rb") as file,
+            zipfile.ZipFile(cast("BinaryIO", _LimitedReader(file))) as archive,
+        ):
             return DESCRIPTION in archive.namelist() and bool(_DIGEST.match(archive.comment))
     except _UNREADABLE:
         return False

@@ -260,6 +260,17 @@ def test_a_description_that_is_not_sound_is_refused(
         verify_bundle(tmp_path, path)
 
 
+def test_of_a_file_that_may_be_replaced_no_large_list_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f.bundle"
+    with BundleWriter.open(path, BundleDescription("Eve@nowhere", stores.CREATED, ())):
+        pass
+    assert bundle_files.is_bundle(path)
+    monkeypatch.setattr(bundle_files, "_LARGEST_LIST", 10)
+    assert not bundle_files.is_bundle(path)
+
+
 def test_the_files_of_a_bundle_are_those_of_a_folder(
     full: Store, whole_records: list[CheckedRecord], tmp_path: Path
 ) -> None:

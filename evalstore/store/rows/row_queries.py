@@ -345,16 +345,15 @@ class RowQueries(NodeQueries):
         self, tags: Sequence[str]
     ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
         """Yield what stored cases with one of these tags refer to: their tests, and the rest."""
-        query = (
-            "SELECT DISTINCT c.tests, c.evaluation, k.content FROM case_rows c "
-            "JOIN kinds k ON k.id = c.kind WHERE c.kind IN "
-            f"(SELECT kind FROM kind_tags WHERE tag IN ({_places(tags)}))"
-        )
+        kinds = f"(SELECT kind FROM kind_tags WHERE tag IN ({_places(tags)}))"
         with self.snapshot() as connection:
-            for tests, evaluation, content in connection.stream(query, tags):
+            query = f"SELECT content FROM kinds WHERE id IN {kinds}"
+            for (content,) in connection.stream(query, tags):
                 kind = json.loads(content)
-                others = [*filter(None, kind.get("prompts", ())), *kind.get("judgePrompts", ())]
-                yield split_ids(tests), [*others, *([as_digits(evaluation)] if evaluation else [])]
+                yield (), [*filter(None, kind.get("prompts", ())), *kind.get("judgePrompts", ())]
+            query = f"SELECT DISTINCT tests, evaluation FROM case_rows WHERE kind IN {kinds}"
+            for tests, evaluation in connection.stream(query, tags):
+                yield split_ids(tests), [as_digits(evaluation)] if evaluation else []
 
     def find_named_cases(self, file: CaseFile, names: Collection[str]) -> Iterator[Case]:
         """Yield the cases of a file that have one of these names, in their order.
