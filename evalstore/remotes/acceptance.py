@@ -242,7 +242,12 @@ class AllowedSigners:
             found = _run(["find-principals", *time, *files], b"")
             names = found.stdout.decode(errors="replace").splitlines()
             if found.returncode or not names:
-                self._require_sound(found.stderr)
+                problem = _DAMAGED.search(found.stderr.decode(errors="replace"))
+                if problem:
+                    line, reason = problem[1], problem[2][:200]
+                    raise EvalstoreError(
+                        f"{self._place}:{line}: not a line of a signer: {reason}", hint=_FORM
+                    )
                 return None
             for name in names[:_MOST_PRINCIPALS]:
                 if not name or name.startswith("-") or len(name) > _LONGEST_PRINCIPAL:
@@ -260,14 +265,6 @@ class AllowedSigners:
             write_whole(allowed, self.content, durable=False)
             write_whole(signed, signature, durable=False)
             yield allowed, signed
-
-    def _require_sound(self, output: bytes) -> None:
-        problem = _DAMAGED.search(output.decode(errors="replace"))
-        if problem:
-            line, reason = problem[1], problem[2][:200]
-            raise EvalstoreError(
-                f"{self._place}:{line}: not a line of a signer: {reason}", hint=_FORM
-            )
 
 
 _FORM = "each line is 'NAME KEYTYPE KEY', as in 'ann@example.com ssh-ed25519 AAAA…'"

@@ -15,11 +15,7 @@ from shlex import join, quote
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
 from evalstore.files.access import normal_path
-from evalstore.planning.open_project import (
-    open_store,
-    open_workspace,
-    warn_before_opening,
-)
+from evalstore.planning.open_project import open_store, open_workspace, warn_before_opening
 from evalstore.planning.options import Location
 from evalstore.remotes.acceptance import SigningKey, acceptance_of, signing_key_of
 from evalstore.remotes.index_cache import IndexCache, cache_path
@@ -39,7 +35,6 @@ from evalstore.workspace.settings.remotes import (
     locate_url,
     read_url,
 )
-from evalstore.workspace.settings.settings import RemoteSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +207,12 @@ def open_files_or_database(
         return
     warn_before_opening(workspace.root, location.warn)
     address = locate_database(workspace, name, remote.address)
-    _refuse_rules(name, remote)
+    rules = {"sign": remote.sign, "allowedSigners": remote.allowed_signers, "trust": remote.trust}
+    if given := [f"'{key}'" for key, value in rules.items() if value]:  # rows have no signatures
+        raise EvalstoreError(
+            f"the remote '{name}' is a database, so it cannot have {' and '.join(given)}",
+            hint="share through a folder or a bucket where signatures are needed",
+        )
     with open_store(location, create=create) as store:
         if store.path == str(address):
             raise EvalstoreError(
@@ -256,20 +256,6 @@ def open_typed_database(
                 f"'evalstore fsck --store {quote(str(address))}' lists what is wrong"
             )
         yield OpenDatabase(name, address, database, store, exclude_tags)
-
-
-def _refuse_rules(name: str, remote: RemoteSettings) -> None:
-    """Raise `EvalstoreError` where only some pushes would count: rows of a database have none."""
-    rules = {
-        "sign": remote.sign,
-        "allowedSigners": remote.allowed_signers,
-        "trust": remote.trust,
-    }
-    if given := [f"'{key}'" for key, value in rules.items() if value]:
-        raise EvalstoreError(
-            f"the remote '{name}' is a database, so it cannot have {' and '.join(given)}",
-            hint="share through a folder or a bucket where signatures are needed",
-        )
 
 
 # --- bundles: results as one file, which `push` and `pull` take in the place of a remote

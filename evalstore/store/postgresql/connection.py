@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 import select
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
 from time import monotonic
@@ -31,8 +31,6 @@ from evalstore.store.driver import (
     Extent,
     QueryError,
     QueryRows,
-    is_unwanted,
-    may_end,
     refuse_unwanted,
     refuse_writing,
     took_too_long,
@@ -394,7 +392,7 @@ def connect(address: DatabaseAddress) -> RawConnection:
 
 
 def _open(address: DatabaseAddress) -> RawConnection:
-    return CancellingConnection.connect(
+    return psycopg.Connection.connect(
         "",
         autocommit=True,
         # Connections may go through pgbouncer, where prepared statements are those of others.
@@ -563,46 +561,6 @@ class PostgreSQLConnection:
         return inserted
 
 
-# --- connections whose statements end on the server when nobody waits for them any more
-
-
-_AGAIN_SECONDS = 1.0
-"""A request to end a statement may come before it: then it is made again."""
-_ANSWER_SECONDS = 5.0
-"""How long a server may take to accept the request."""
-
-
-class CancellingConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that looks ten times a second whether its statement is still wanted."""
-
-    was_told = False
-    """Whether the server was told to end a statement."""
-
-    def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
-        """Return what the server answers; `QueryCanceled` if it was told to end the statement."""
-        return super().wait(self._watched(gen) if may_end() else gen, *arguments, **options)
-
-    def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Pass on what a generator of psycopg waits for; it is told when nothing has come."""
-        told = -_AGAIN_SECONDS
-        try:
-            state = next(gen)
-            while True:
-                ready = yield state
-                if not ready and monotonic() - told > _AGAIN_SECONDS and is_unwanted():
-                    told, self.was_told = monotonic(), True
-                    with suppress(psycopg.Error):  # the statement goes on until it is asked again
-                        self.cancel_safe(timeout=_ANSWER_SECONDS)
-                state = gen.send(ready)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
-def was_told_to_end(raw: psycopg.Connection[Any]) -> bool:
-    """Return whether the server was told to end a statement, which may also end the next one."""
-    return isinstance(raw, CancellingConnection) and raw.was_told
-
-
 # --- tells poolers that keep a server process for a client from those that change it
 
 
@@ -611,11 +569,10 @@ _ROUNDS = 3
 _PATIENCE_SECONDS = 3.0
 """How long a second process is waited for; a pool may have one only."""
 _PROCESS = "SELECT pg_backend_pid()"
-_Raw = psycopg.Connection[tuple[Any, ...]]
 
 
 def require_sessions(
-    raw: _Raw, address: DatabaseAddress, process: int, connect: Callable[[], _Raw]
+    raw: RawConnection, address: DatabaseAddress, process: int, connect: Callable[[], RawConnection]
 ) -> None:
     """Raise `StoreError` if a pooler lets other clients use the server process of a connection.
 
@@ -645,7 +602,7 @@ def require_sessions(
             other.close()
 
 
-def _begin(raw: _Raw) -> int | None:
+def _begin(raw: RawConnection) -> int | None:
     """Begin a transaction; returns its server process, or None if none is free in time."""
     raw.pgconn.send_query(f"BEGIN; {_PROCESS}".encode())
     process: int | None = None

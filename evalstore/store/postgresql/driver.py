@@ -19,8 +19,6 @@ from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissing
 from evalstore.store.driver import (
     PATIENCE_SECONDS,
     Driver,
-    UnwantedError,
-    is_unwanted,
     refuse_foreign,
     while_wanted,
 )
@@ -45,7 +43,6 @@ from evalstore.store.postgresql.connection import (
     explain_database_error,
     is_lost,
     search_path,
-    was_told_to_end,
 )
 from evalstore.store.postgresql.creation import (
     create_store,
@@ -167,8 +164,7 @@ class PostgreSQLDriver(Driver[PostgreSQLConnection]):
         if connection.is_in_transaction:
             with while_wanted(None), suppress(psycopg.Error):  # a lost one is closed
                 connection.execute("ROLLBACK")
-        is_sound = not (connection.raw.closed or was_told_to_end(connection.raw))
-        return is_sound and not connection.is_in_transaction
+        return not (connection.raw.closed or connection.is_in_transaction)
 
     def _begin_snapshot(self, connection: PostgreSQLConnection) -> None:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -236,8 +232,6 @@ class PostgreSQLDriver(Driver[PostgreSQLConnection]):
         try:
             yield
         except (psycopg.Error, UnicodeError) as error:
-            if isinstance(error, psycopg.errors.QueryCanceled) and is_unwanted():
-                raise UnwantedError from error
             if isinstance(error, psycopg.ProgrammingError):
                 with suppress(psycopg.Error):
                     self._refuse_migrated()
