@@ -432,19 +432,16 @@ class StreamedCells(Collection[Cell]):
                 self._few += compress(self._make(placed), flags)
             elif self._few:
                 self._few.clear()
-            self._note_judges(placed.file, case, placed.judges)
+            self.judges[id(placed.judges)] = placed.judges
+            if not placed.judges and case.evaluation and "models" in case.judged_by:
+                self.unjudged[placed.file] = None
+                self.has_others = self.has_others or "checks" in case.judged_by
+            else:
+                self.has_others = True
             asked = case.tests if len(case.tests) == 1 else {*case.tests}
             if [test for test in asked if not tests.add(test)]:
                 for cell in compress(self._make(placed), flags):
                     self.shared.update(cell.questions)
-
-    def _note_judges(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
-        self.judges[id(judges)] = judges
-        if not judges and case.evaluation and "models" in case.judged_by:
-            self.unjudged[file] = None
-            self.has_others = self.has_others or "checks" in case.judged_by
-        else:
-            self.has_others = True
 
     def _make(self, placed: PlacedCase) -> list[Cell]:
         """Return the cells of a case."""

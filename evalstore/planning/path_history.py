@@ -13,7 +13,7 @@ from itertools import islice
 from evalstore.comparison.comparison import former_prompts, pair_files
 from evalstore.comparison.version_diff import Difference, Name, in_place
 from evalstore.core.clock import now
-from evalstore.core.errors import EvalstoreError, NothingSelectedError, UnsuitedError
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import SOURCE_TEST, Run, RunSources
 from evalstore.core.values import Case, CaseFile
@@ -21,7 +21,7 @@ from evalstore.planning.cells import SkippedPair, StreamedCells
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import AT_REQUEST, EVER, AgeLimit
 from evalstore.planning.project import Project
-from evalstore.planning.selection import Placed, Subset, read_shard
+from evalstore.planning.selection import Placed, Subset
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.trees.tree_nodes import find_entry, read_tree, read_trees
@@ -343,14 +343,6 @@ def _names(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
-
-
-def subset_of(selection: SelectionOptions) -> Subset:
-    """Return the subset that the command line selects; raises `EvalstoreError`."""
-    if selection.seed is not None and selection.sample is None:
-        raise UnsuitedError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
-    shard = None if selection.shard is None else read_shard(selection.shard)
-    return Subset(selection.sample, selection.seed or 0, shard, selection.limit)
 
 
 def is_plain(selection: SelectionOptions) -> bool:

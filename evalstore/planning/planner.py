@@ -14,9 +14,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from evalstore.comparison.statistics import count_rows
-from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
+from evalstore.core.errors import (
+    EvalstoreError,
+    NothingSelectedError,
+    UnsuitedError,
+    WorkspaceError,
+)
 from evalstore.core.hashing import digest_of
-from evalstore.core.results import Result
 from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.files.fields import nearest
 from evalstore.planning import failed_work, participants, path_history
@@ -37,7 +41,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.results import CellResult, carry_over
-from evalstore.planning.selection import Selection, Subset
+from evalstore.planning.selection import Selection, Subset, read_shard
 from evalstore.planning.settled_parts import (
     CACHE,
     SettledCache,
@@ -132,7 +136,10 @@ def resolve_scope(
     answers, judgements = path_history.bounds_of(
         selection, project.settings, judge_only=judge_only, begun=begun
     )
-    subset = path_history.subset_of(selection)
+    if selection.seed is not None and selection.sample is None:
+        raise UnsuitedError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
+    shard = None if selection.shard is None else read_shard(selection.shard)
+    subset = Subset(selection.sample, selection.seed or 0, shard, selection.limit)
     settled = settled or SettledParts()
     cells = _choose(project, selection, subset, candidates, judges, settled)
     planned = {digest_of(id) for cell in cells for id in cell.questions} if settled else set()
@@ -186,8 +193,21 @@ def _choose(
         path: file for path, file in files_of(project.reading).items() if criteria.covers_file(path)
     }
     matches = criteria.matcher()
-    answers_it = partial(_is_answered, candidates=candidates, models=selection.models)
+    models = selection.models
     changed = path_history.ChangedCases(project) if selection.changed else None
+
+    def is_answered(case: Case) -> bool:
+        """Return whether a model of the command line or of the settings answers a case."""
+        if case.recorded:
+            return not models or RECORDED in models
+        if candidates:
+            return True
+        if RECORDED in models:
+            return False
+        raise EvalstoreError(
+            "no candidates",
+            hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
+        )
 
     def read(path: str, file: CaseFile) -> Iterable[tuple[int, Case]]:
         cases = numbered_cases(file, settled.of(path), criteria.rows_in(path))
@@ -201,7 +221,7 @@ def _choose(
             lambda path, case: (
                 matches(path, case)
                 and (changed is None or changed(path, case))
-                and answers_it(case)
+                and is_answered(case)
             ),
             by_row=criteria.is_by_row or selection.changed,
             read=read,
@@ -314,48 +334,25 @@ def _require_judges(
     project.warn(f"{message}: what they must judge stays pending ({hint})")
 
 
-def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...]) -> bool:
-    """Return whether a model of the command line or of the settings answers a case.
-
-    Raises `EvalstoreError` when there are no candidates.
-    """
-    if case.recorded:
-        return not models or RECORDED in models
-    if candidates:
-        return True
-    if RECORDED in models:
-        return False
-    raise EvalstoreError(
-        "no candidates",
-        hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
-    )
-
-
 # --- the cells that did not pass when they last ran, among many, in little memory
 
 
 def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearray:
     """Return 1 for each cell that did not pass in the newest run that has it, and 0 for the others.
 
-    Rows are paired by their values, else by their label. Raises `NothingSelectedError` when there
-    are none.
+    An answered case without an evaluation has not failed. Rows are paired by their values, else by
+    their label. Raises `NothingSelectedError` when there are none.
     """
     failed = bytearray(len(cells))
     places = cells.places(project.reading.nodes)
     for number, was in find_newest(project, ((number, (it, it.prompts)) for number, it in places)):
-        failed[number] = _has_failed(was)
+        lacks = was.evaluation is not None or len(was.sessions) < was.required_answers
+        failed[number] = lacks if was.verdict is None else was.verdict != "pass"
     if cells and not any(failed):
         is_any = project.store.find_run_before()
         words = "nothing failed when it last ran" if is_any else "no runs yet"
         raise NothingSelectedError(f"nothing is selected: {words}", hint=hint)
     return failed
-
-
-def _has_failed(result: Result) -> bool:
-    """Return whether a result has failed; an answered case without an evaluation has not."""
-    if result.verdict is None:
-        return result.evaluation is not None or len(result.sessions) < result.required_answers
-    return result.verdict != "pass"
 
 
 def measure_extent(project: Project, selection: SelectionOptions) -> Extent | None:
@@ -425,11 +422,19 @@ class SettledRecorder:
     def note_results(self, file: str, cases: str, results: str) -> None:
         """Note the node of the results of the next part, whose last cell has been added.
 
-        The part is left out if something is missing.
+        The part is left out if something is missing, or if more models may judge a result.
         """
         if self._waiting and self._waiting[0][:2] == (file, cases):
             part = self._waiting.popleft()
-            if not any(map(_is_open, part.results)):
+            if not any(
+                result.pending
+                or (
+                    not result.cell.judges
+                    and "models" in result.cell.case.judged_by
+                    and result.cell.case.evaluation
+                )
+                for result in part.results
+            ):
                 self._finished.append(_sum_up(part, self._contexts[file], results))
 
     def count(self, sessions: int, votes: int) -> None:
@@ -456,14 +461,6 @@ class SettledRecorder:
         parts = {part.key: part for part in (*self._settled, *self._finished)}
         extent = after if grown == self._stored else before
         SettledCache(store.file or (), extent, parts).write(path)
-
-
-def _is_open(result: CellResult) -> bool:
-    """Return whether a result lacks something, or may be judged by more models."""
-    cell = result.cell
-    if result.verdict is None and result.pending:
-        return True
-    return not cell.judges and "models" in cell.case.judged_by and bool(cell.case.evaluation)
 
 
 def _sum_up(part: _Part, context: str, results: str) -> SettledPart:

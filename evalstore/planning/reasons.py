@@ -42,7 +42,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
 from evalstore.core.results import Failure, Vote
 from evalstore.core.runs import RunCandidate
-from evalstore.core.values import RECORDED, Case, Json, Question
+from evalstore.core.values import RECORDED, Json, Question
 from evalstore.planning.cells import Cell, FirstCase, Judge
 from evalstore.planning.earlier_results import EarlierCases, KnownCase, takes_part
 from evalstore.planning.failed_work import failed_judgements, failed_questions
@@ -95,27 +95,6 @@ class Reason(NamedTuple):
         return self._replace(text=f"{self.text}; {remark}")
 
 
-def describe_prompt_change(
-    find: Find,
-    replaced: str | None,
-    prompt: str | None,
-    relative: str | None = None,
-    name: str | None = None,
-) -> Reason:
-    """Return why a case with other system prompts is shown with this one of its prompts.
-
-    `replaced` is the one in its place that the case no longer has; without it, the prompt is new,
-    and no edit of another one. `name` is that of the prompt.
-    """
-    if prompt is None:
-        return Reason("without a system prompt now", relative=relative)
-    if replaced is None:
-        return Reason(NEW_PROMPT, relative=relative)
-    differences = differ_prompts(find("prompt", replaced) or {}, find("prompt", prompt) or {})
-    subject = f"system prompt {name} changed" if name else "system prompt changed"
-    return reason_of(differences, subject, relative)
-
-
 def describe_evaluator_change(
     find: Find, was: Json, now: Json, id: str = "", name: Name = nowhere
 ) -> Reason:
@@ -125,9 +104,15 @@ def describe_evaluator_change(
     """
     judge = f"judge {id}"
     if was.get("model") != now.get("model"):
-        models = [find("model", each.get("model") or "") or {} for each in (was, now)]
-        code = id or str(models[1].get("code") or now.get("model", "")[:8])
-        return (_other_model(*models) or Reason(f"new judge {code}"))._replace(of=judge)
+        old, new = (find("model", each.get("model") or "") or {} for each in (was, now))
+        is_same = old and all(old.get(name) == new.get(name) for name in ("provider", "code"))
+        edits = [
+            replace(it, subject=f"judge {it.subject}".replace(f"judge {CODE_CHANGED}", _CODE, 1))
+            for it in (differ_models(old, new) if is_same else ())
+        ]
+        code = id or str(new.get("code") or now.get("model", "")[:8])
+        reason = reason_of(edits, "judge") if edits else Reason(f"new judge {code}")
+        return reason._replace(of=judge)
     if was.get("prompt") != now.get("prompt"):
         ids = [each.get("prompt") or "" for each in (was, now)]
         former, present = (name("prompt", each) for each in ids)
@@ -141,17 +126,6 @@ def describe_evaluator_change(
         return Reason("evalstore now reads replies of judges differently", of=judge)
     old, new = (each.get("temperature") for each in (was, now))
     return reason_of([number_change("judge temperature", old, new)])._replace(of=judge)
-
-
-def _other_model(was: Json, now: Json) -> Reason | None:
-    """Return what changed of the model of an evaluator; None for another model."""
-    if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
-        return None
-    differences = [
-        replace(each, subject=f"judge {each.subject}".replace(f"judge {CODE_CHANGED}", _CODE, 1))
-        for each in differ_models(was, now)
-    ]
-    return reason_of(differences, "judge") if differences else None
 
 
 def reason_of(edits: list[Difference], subject: str = "", relative: str | None = None) -> Reason:
@@ -308,25 +282,21 @@ class JudgementReasons:
         return [vote for vote in others if told[vote.evaluation] == now]
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
-        """Return the difference from the nearest answered relative; None if they are equal."""
-        cell = judgement.cell
-        for known in self._relatives(judgement):
-            name = self._earlier.project.name_of_version
-            found = differ_cases(known.case, cell.case, self._find, name)
+        """Return the difference from the nearest answered relative; None if they are equal.
+
+        That is the case in the newest run with an answer of the candidate.
+        """
+        cell, name = judgement.cell, self._earlier.project.name_of_version
+        for known in self._earlier.find(cell):
+            answering = (RECORDED, *(candidate.id for candidate in known.run.candidates))
+            if cell.candidate.id not in answering or cell.prompt not in known.case.prompts:
+                continue
+            was = known.case._replace(prompts=cell.case.prompts)
+            found = differ_cases(was, cell.case, self._find, name)
             differences = self._earlier.with_true_names(found, known, cell.file)
             if differences:
                 return reason_of(differences, "case changed")
         return None
-
-    def _relatives(self, judgement: PlannedJudgement) -> Iterator[KnownCase]:
-        """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
-        cell = judgement.cell
-        for known in self._earlier.find(cell):
-            ids = [candidate.id for candidate in known.run.candidates]
-            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
-                known.case
-            ):
-                yield known._replace(case=known.case._replace(prompts=cell.case.prompts))
 
     def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
         """Return the case in the newest run with the candidate in which something was different.
@@ -514,7 +484,13 @@ class QuestionReasons:
         """Return the first difference from a relative; None when there is none."""
         case = known.case
         model = known.run.find_candidate(cell.candidate.id)
-        relative = self._relative(cell, case, model)
+        relative = None
+        if model:
+            prompt = cell.prompt if cell.prompt in case.prompts else case.prompts[0]
+            temperature = model.temperature if case.temperature is None else case.temperature
+            relative = hashing.question_id(
+                Question(case.tests[0], prompt, model.model, temperature, case.seed)
+            )
         if cell.case.tests[number] not in case.tests:
             old = _at(case.tests, number)
             if len(case.tests) > 1 and old in cell.case.tests:
@@ -527,7 +503,7 @@ class QuestionReasons:
             )
             differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
-        if cell.prompt not in self._earlier.prompts_of(case):
+        if cell.prompt not in case.prompts:
             replaced = former_prompts(case.prompts, cell.case.prompts).get(cell.prompt)
             name = self._earlier.project.name_of_version
             former, present = (name("prompt", id) if id else None for id in (replaced, cell.prompt))
@@ -539,8 +515,13 @@ class QuestionReasons:
                 if changes and changes.uses_another("system prompt", present):
                     text = replaced_by("system prompt", present, changes).subject
                     return Reason(text, relative=relative)
-            edited = None if former else present
-            return describe_prompt_change(self._find, replaced, cell.prompt, relative, edited)
+            if cell.prompt is None:
+                return Reason("without a system prompt now", relative=relative)
+            if replaced is None:
+                return Reason(NEW_PROMPT, relative=relative)
+            texts = (self._find("prompt", id) or {} for id in (replaced, cell.prompt))
+            named = f"system prompt {present}" if present and not former else "system prompt"
+            return reason_of(differ_prompts(*texts), f"{named} changed", relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
@@ -574,19 +555,10 @@ class QuestionReasons:
         if model is None:  # a new candidate is asked everything
             return judging if cell.case.recorded else ()
         is_test = cell.case.tests[number] not in old.tests
-        is_prompt = cell.prompt not in self._earlier.prompts_of(old)
+        is_prompt = cell.prompt not in old.prompts
         prompt = ("system prompt",) if is_test and is_prompt else ()
         changes = (reason.cause for reason in self._model_changes(cell, model))
         return (*prompt, *judging, *(each for each in changes if each != first.cause))
-
-    def _relative(self, cell: Cell, case: Case, model: RunCandidate | None) -> str | None:
-        if model is None:
-            return None
-        prompt = cell.prompt if cell.prompt in self._earlier.prompts_of(case) else case.prompts[0]
-        temperature = model.temperature if case.temperature is None else case.temperature
-        return hashing.question_id(
-            Question(case.tests[0], prompt, model.model, temperature, case.seed)
-        )
 
 
 def _at(ids: Sequence[V], number: int) -> V:

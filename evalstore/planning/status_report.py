@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import Comparison, Pair, sort_pair
-from evalstore.comparison.pair_groups import PairGroup
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, FileProblem, Problem
@@ -28,7 +26,6 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import Plan, PlanItem
 from evalstore.planning.project import Project, Untrusted
 from evalstore.planning.results import CellResult, as_result, compute_results
-from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
@@ -494,33 +491,11 @@ def find_stored_outcomes(
 
 def has_edited_rows(workspace: WorkspaceFolder, comparison: Comparison) -> bool:
     """Return whether some rows of a file are new, others are gone, and no field names its rows."""
-    new, gone = comparison.new, comparison.gone
-    files = _files_besides(new, gone) & _files_besides(gone, new)
+    new, gone = (
+        {digest: file for file, digest in each.rows()} for each in (comparison.new, comparison.gone)
+    )
+    files = {new[it] for it in new.keys() - gone} & {gone[it] for it in gone.keys() - new}
     return any(lacks_row_id(workspace, file) for file in sorted(files))
-
-
-def _files_besides(pairs: PairGroup, others: PairGroup) -> set[str]:
-    """Return the test files of those of the pairs whose rows are not those of the others."""
-    known = {digest for _, digest in others.rows()}
-    return {file for file, digest in pairs.rows() if digest not in known}
-
-
-def had_other_rows(project: Project, files: Iterable[str], run: Run, before: Run) -> bool:
-    """Return whether a row of one of these files is gone since a run, and no field names its rows.
-
-    Then a row that is new may be an edited one.
-    """
-    store = project.store
-    was, now = (read_tree(each.snapshot, store.load_nodes) for each in (before, run))
-    for file in sorted({*files} & was.keys() & now.keys()):
-        if was[file] != now[file] and lacks_row_id(project.workspace, file):
-            both = store.load_case_files([was[file], now[file]])
-            pairs = PairedCases(both[was[file]], both[now[file]])
-            for _ in pairs:
-                pass
-            if next(pairs.gone(), None):
-                return True
-    return False
 
 
 def lacks_row_id(workspace: WorkspaceFolder, file: str) -> bool:

@@ -21,7 +21,6 @@ from evalstore.runs.run import open_scope, run
 from evalstore.runs.run_preview import most_cost
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.status.status import KindReasons, WorkReasons, describe_scope
-from evalstore.runs.status.status_text import row_id_hint
 from evalstore.store import Store
 from evalstore.store.results import iterate_cases
 
@@ -60,8 +59,6 @@ class RunEnd:
     repeated: tuple[tuple[Result, Result], ...]
     """The results that were judged again: pairs of the previous and the new result."""
     failures: tuple[CallFailures, ...]
-    row_id_hint: str = ""
-    """That an edited row counts as a new one, where the run may have met such rows."""
 
 
 ALL = RunRequest("run pending work")
@@ -180,7 +177,6 @@ def carry_out_request(
         report=report,
         repeated=pairs,
         failures=tuple(group_failures(location, report.failures)),
-        row_id_hint="" if request.before else row_id_hint(planned.status),
     )
 
 

@@ -54,7 +54,7 @@ from evalstore.planning.planner import (
 from evalstore.planning.project import Project
 from evalstore.planning.results import find_feedback
 from evalstore.planning.settled_parts import SettledParts, find_settled
-from evalstore.planning.status_report import CostLimit, Status, had_other_rows
+from evalstore.planning.status_report import CostLimit, Status
 from evalstore.results.edits.edited_sources import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
@@ -235,9 +235,6 @@ def _compare(
         decisions = (result.decision for result in shown)
         report.totals.feedback |= find_feedback(project.store, decisions)
         report.changes = changes
-        if changes and (new := {it.file for it in changes.new[:MOST_SHOWN]}):
-            last = project.store.load_run(changes.last)
-            changes.may_be_edited = had_other_rows(project, new, recorded, last)
     except StoreError as problem:
         if options.fail_on == "regression":
             raise

@@ -289,7 +289,13 @@ def read_model(
         raise FileProblem(f"the id '{id}' is reserved for recorded answers", fields.line("id"))
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
-    provider = provider or _provider_of_kind(name, fields, providers)
+    if provider is None and not (name == RECORDED or is_known_provider(name)):
+        raise UnknownProviderProblem(
+            f"unknown provider '{name}'",
+            fields.line("provider"),
+            hint=suggest(name, providers, "providers"),
+        )
+    provider = provider or ProviderFile(name, name, key_variable=SERVICES.get(name))
     responses = fields.value("responses")
     if provider.type == "scripted" and responses is None:
         raise FileProblem(
@@ -341,21 +347,6 @@ def bare_model(id: str) -> Model | None:
     if not slash or not code or kind == "scripted" or not is_known_provider(kind):
         return None
     return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
-
-
-def _provider_of_kind(
-    kind: str, fields: Fields, providers: Mapping[str, ProviderFile]
-) -> ProviderFile:
-    """Create a provider without a file, by its kind; raises `FileProblem` for an unknown one."""
-    if kind == RECORDED:
-        return ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
-    if not is_known_provider(kind):
-        raise UnknownProviderProblem(
-            f"unknown provider '{kind}'",
-            fields.line("provider"),
-            hint=suggest(kind, providers, "providers"),
-        )
-    return ProviderFile(kind, kind, key_variable=SERVICES.get(kind))
 
 
 def _capabilities(fields: Fields) -> dict[str, bool]:

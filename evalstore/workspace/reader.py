@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -239,17 +240,12 @@ class _Reader:
             id = file.id or default_id(path, folder)
             first = seen.setdefault(id, path)
             if first != path:
-                taken = f"the id '{id}' is taken by '{first}'"
-                reading.problems.append(Problem(path, taken, self._line_of_id(path)))
-
-    def _line_of_id(self, path: str) -> int:
-        try:
-            document = split_frontmatter(normalise(self._workspace.read_bytes(path, LARGEST_TEXT)))[
-                0
-            ]
-        except FileProblem:
-            return 1
-        return document.line("id") if document else 1
+                taken, line = f"the id '{id}' is taken by '{first}'", 1
+                with suppress(FileProblem):
+                    text = normalise(self._workspace.read_bytes(path, LARGEST_TEXT))
+                    document = split_frontmatter(text)[0]
+                    line = document.line("id") if document else 1
+                reading.problems.append(Problem(path, taken, line))
 
     def _find_known(self, path: str, digest: str, depends: dict[str, Any]) -> KnownRows | None:
         """Return the rows of a test file as they were if nothing but its data differs.
@@ -528,36 +524,23 @@ def read_sources(workspace: WorkspaceFolder, reading: Reading) -> RunSources:
     """
     tests: dict[str, Mapping[str, str]] = {}
     left = MOST_DIGESTS
-    known = [path for path in reading.nodes if reading.depends.get(path)]
-    has_data = {path for path in known if any(map(_is_data, reading.depends[path]))}
+    known = {path: reading.depends[path] for path in reading.nodes if reading.depends.get(path)}
+    has_data = {
+        path for path, names in known.items() if any(it.startswith("dataset:") for it in names)
+    }
     for path in sorted(known, key=lambda path: path not in has_data):
-        used = [*_iterate_used(reading.depends[path])]
+        used: dict[str, str] = {}
+        for dependency, ids in known[path].items():
+            kind, _, name = dependency.partition(":")
+            if kind in _KINDS and ids is not None:
+                joined = ids if isinstance(ids, str) else hashing.hash_bytes("".join(ids).encode())
+                used[_key(workspace, path, kind, name)] = joined[:_DIGITS]
         left -= 1 + len(used)
         if left < 0:
             return RunSources(tests, is_cut=True)
         if used:
-            tests[path] = {
-                SOURCE_TEST: _shorten(reading.digests[path]),
-                **{_key(workspace, path, kind, name): digest for kind, name, digest in used},
-            }
+            tests[path] = {SOURCE_TEST: reading.digests[path][:_DIGITS], **used}
     return RunSources(tests, is_cut=not reading.nodes.keys() <= reading.digests.keys())
-
-
-def _is_data(dependency: str) -> bool:
-    return dependency.startswith("dataset:")
-
-
-def _iterate_used(depends: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the kind, the name and the digest of each file that a test file uses."""
-    for dependency, ids in depends.items():
-        kind, _, name = dependency.partition(":")
-        if kind in _KINDS and ids is not None:
-            joined = ids if isinstance(ids, str) else hashing.hash_bytes("".join(ids).encode())
-            yield kind, name, _shorten(joined)
-
-
-def _shorten(digest: str) -> str:
-    return digest[:_DIGITS]
 
 
 def _key(workspace: WorkspaceFolder, test: str, kind: str, name: str) -> str:

@@ -123,8 +123,6 @@ class VerdictChanges:
     more_results: int = 0
     """How many more results the run has than the run before, if both are of all cases, and others
     than new ones that do not pass."""
-    may_be_edited: bool = False
-    """Whether cases without an earlier verdict may be edited rows, which `rowId` would show."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
     causes: dict[str, GrowingResults] = field(default_factory=lambda: defaultdict(GrowingResults))

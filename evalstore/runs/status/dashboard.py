@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
@@ -68,33 +67,24 @@ def read_dashboard(location: Location) -> Dashboard:
             require_sound(project, SelectionOptions())
             broke = find_broken_now(project) if pending.broke else ()
             broken = find_broken_cases(location, workspace, broke, project)
-            now = _read_workspace(project, broken)
+            rate, words, verdicts = _read_workspace(project, broken)
     except UnwantedError:
         raise
     except EvalstoreError as problem:
         broken = find_broken_cases(location, workspace) if broken is None else broken
         return Dashboard(status=pending, broken=tuple(broken.values()), problem=problem)
     left = tuple(
-        case._replace(name=f"{case.name}{_UNDECIDED * (now.broken[cell] == 'undecided')}")
+        case._replace(name=f"{case.name}{_UNDECIDED * (verdicts[cell] == 'undecided')}")
         for cell, case in broken.items()
-        if now.broken.get(cell, "pass") != "pass"
+        if verdicts.get(cell, "pass") != "pass"
     )
-    verdicts: Counter[str] = sum(now.words.values(), Counter())
-    return Dashboard(now.rate, order_counts(verdicts), pending, left)
+    return Dashboard(rate, order_counts(words), pending, left)
 
 
-class _Workspace(NamedTuple):
-    """The verdicts of the workspace as they are now."""
-
-    rate: Rate
-    words: Mapping[str, Counter[str]]
-    """The verdicts by file."""
-    broken: Mapping[CellKey, Verdict | None]
-    """The verdicts on the cells that broke, if these are left."""
-
-
-def _read_workspace(project: Project, broken: Collection[CellKey]) -> _Workspace:
-    """Compute the verdicts of the workspace, and those on the cells that broke."""
+def _read_workspace(
+    project: Project, broken: Collection[CellKey]
+) -> tuple[Rate, Counter[str], Mapping[CellKey, Verdict | None]]:
+    """Return the pass rate and the verdicts of the workspace, and those on cells that broke."""
     rows, words = Clusters(), dict[str, Counter[str]]()
     left: dict[CellKey, Verdict | None] = {}
     files = {file for file, *_ in broken}
@@ -115,7 +105,7 @@ def _read_workspace(project: Project, broken: Collection[CellKey]) -> _Workspace
         for _, verdict, count in part.words:
             if verdict:
                 words.setdefault(path, Counter())[verdict] += count
-    return _Workspace(rate_of_words(words.values(), rows), words, left)
+    return rate_of_words(words.values(), rows), sum(words.values(), Counter()), left
 
 
 def _without(broken: Collection[CellKey], project: Project) -> SettledParts:

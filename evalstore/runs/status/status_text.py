@@ -137,13 +137,6 @@ def settled_text(change: FileChange) -> str:
     return text
 
 
-def results_text(*counts: tuple[int, str]) -> str:
-    """Return what became of how many results: `2 results fixed, 1 broke`."""
-    listed = [(count, word) for count, word in counts if count]
-    first = [f"{plural(count, 'result')} {word}" for count, word in listed[:1]]
-    return ", ".join([*first, *(f"{count:,} {word}" for count, word in listed[1:])])
-
-
 def reason_text(item: FileChange | OtherReason | PlanItem) -> str:
     """Return a reason, and what else was edited: `…; also changed: instructions, checks`."""
     return item.reason + (f"; also changed: {', '.join(item.also)}" if item.also else "")
@@ -461,11 +454,13 @@ def unrecorded_text(status: Status) -> str:
 
 def outcome_text(status: Status) -> str:
     """Return how many results have another verdict without a call, if any."""
-    listed = results_text(
+    counts = (
         *((status.broke, "broke"), (status.fixed, "fixed"), (status.undecided, "now undecided")),
         (status.decided, "no longer undecided"),
     )
-    return f"Since the last run, without new calls: {listed}" if listed else ""
+    (first, word), *others = [each for each in counts if each[0]] or [(0, "")]
+    listed = [f"{plural(first, 'result')} {word}", *(f"{n:,} {word}" for n, word in others)]
+    return f"Since the last run, without new calls: {', '.join(listed)}" if first else ""
 
 
 def lost_labels_text(lost: Sequence[tuple[str, str]]) -> str:

@@ -17,7 +17,6 @@ from evalstore.files.processes.application import Application
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.providers.base_urls import host_of, normalise_host
-from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.settings.remotes import read_url
 from evalstore.workspace.trust import AllowedPath, AllowedPaths, Grant, Trusted, TrustList, digest
@@ -250,25 +249,22 @@ def refuse_programs(location: Location, names: Iterable[str]) -> None:
         for path in (model.application.files if model.application else ())
     }
     own = [name for name in names if (location.directory / name).resolve() in models]
-    checks = _files_of_checks(workspace) if own else set()
-    for name in own:
-        if (place := (location.directory / name).resolve()) not in checks:
-            raise EvalstoreError(
-                f"'{name}' is part of the application '{models[place]}', trusted as a whole",
-                hint=f"evalstore trust {models[place]}",
-            )
-
-
-def _files_of_checks(workspace: WorkspaceFolder) -> set[Path]:
-    """Return the Python files that checks run."""
+    if not own:
+        return
     reading = read_workspace(workspace)
-    return {
+    checks = {
         (workspace.root / reading.references.locate(name.partition(":")[2], test)).resolve()
         for test, file in reading.files.items()
         for ids in [{CodeFile.read(text).id for text in file.runs}]
         for name, id in reading.depends.get(test, {}).items()
         if id in ids
     }
+    for name in own:
+        if (place := (location.directory / name).resolve()) not in checks:
+            raise EvalstoreError(
+                f"'{name}' is part of the application '{models[place]}', trusted as a whole",
+                hint=f"evalstore trust {models[place]}",
+            )
 
 
 def find_applications(

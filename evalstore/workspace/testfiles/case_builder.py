@@ -130,7 +130,9 @@ class CaseBuilder:
             options=test.options,
         )
         self._described = hashing.describe_test(self._bare)
-        self._needs = _needs_of_test(self._bare)
+        calls_tools = tools or not {"_has_tools", "_tools_only"}.isdisjoint(test.tags)
+        self._needs = (*["structured"] * bool(schema), *["tools"] * bool(calls_tools))
+        """The capabilities that a test needs, apart from those of its messages."""
         self._tags = tuple(sorted(test.tags))
         self._implied = implied_checks(self._bare)
         self.has_groups = self._checks is not None and self._checks.has_group
@@ -370,16 +372,6 @@ _JUDGED_BY = {
 """By whether there are checks and judging models; shared by all cases to save memory."""
 
 
-def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
-    """Return the capabilities that a test needs, apart from those of its messages."""
-    needs = []
-    if version.schema:
-        needs.append("structured")
-    if version.tools or {"_has_tools", "_tools_only"} & set(version.special_tags):
-        needs.append("tools")
-    return tuple(needs)
-
-
 def _need_of_type(media_type: str) -> str:
     if media_type == "application/pdf":
         return "pdf"
@@ -524,15 +516,14 @@ class _CheckTemplate:
         return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
-        """Read the check with the values of a row, in canonical form."""
+        """Read the check with the values of a row, in canonical form.
+
+        The ids of schemas, files and prompts are replaced with their versions.
+        """
         written = self._definition
         if self._texts:
             written = fill_in(written, _values_of(self._texts, row))
         check = read_check(written, self._line)
-        return self._name_versions(check, project)
-
-    def _name_versions(self, check: dict[str, Json], project: FillContext) -> dict[str, Json]:
-        """Replace the ids of schemas, files and prompts in a check with their versions."""
         if isinstance(check.get("schema"), str):
             check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:

@@ -39,10 +39,6 @@ def shows_question(content: Json) -> bool:
     return any(name in text for text in texts for name in _OF_QUESTION)
 
 
-def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
-    raise spec.problem("path", "no data files here")
-
-
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """The definitions that test files refer to by id, with the ids of the current versions."""
@@ -53,7 +49,7 @@ class Definitions:
     schemas: Mapping[str, str]
     read_file: Callable[[str, str], tuple[FileVersion, str]]
     """From a mentioned path and the test file's path to the file and its id."""
-    open_data: Callable[[DatasetSpec, str], tuple[Dataset, str]] = _no_data
+    open_data: Callable[[DatasetSpec, str], tuple[Dataset, str]]
     """From a dataset and the test file's path to its rows and the digest of its file."""
     silent: frozenset[str] = frozenset()
     """Ids of judge prompt versions that do not show the instructions."""

@@ -76,7 +76,12 @@ def doubtful_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
     for line in lines:
         role, rest = _role_of(line)
         if role and not (in_words and _match(line)):
-            hint = _hint_of_role(role, rest, in_words=in_words)
+            hint = "tools are not executed, so there are no messages of tools"
+            if role != "tool":
+                begun = "conversation" if role == "run" else "message"
+                heading = role.capitalize() if in_words else _EMOJI[role]
+                hint = f"to begin a {begun}, write '# {heading}{rest}'"
+            hint += "; write '##' if the line is part of the text"
             found.setdefault(line.text.strip(), _warning(line, hint))
     return list(found.values())
 
@@ -125,16 +130,6 @@ def misspelt_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
             message = f"'{line.text.strip()}' does not begin a message"
             problems.append(FileProblem(message, line.number, hint=f"did you mean '{meant}'?"))
     return problems
-
-
-def _hint_of_role(role: str, rest: str, *, in_words: bool) -> str:
-    """Return what to write in the place of a heading that is none."""
-    text = "write '##' if the line is part of the text"
-    if role == "tool":
-        return f"tools are not executed, so there are no messages of tools; {text}"
-    heading = role.capitalize() if in_words else _EMOJI[role]
-    begun = "conversation" if role == "run" else "message"
-    return f"to begin a {begun}, write '# {heading}{rest}'; {text}"
 
 
 def headings_of_prompt(lines: Sequence[SourceLine], *, evaluator: bool) -> list[FileProblem]:

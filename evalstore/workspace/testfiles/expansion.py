@@ -68,12 +68,21 @@ def expand_test(
     result = ExpandedFile(sink=sink)
     if not test.readable:
         return result
-    try:
-        data = _open_data(test, library, result)
-    except FileProblem as problem:
-        result.problems += problem.all_at(test.path)
-        return result
-    _find_missing_packages(test, result)
+    data: Dataset | None = None
+    if test.dataset:
+        try:
+            data, digest = library.open_data(test.dataset, test.path)
+        except FileProblem as problem:
+            result.problems += problem.all_at(test.path)
+            return result
+        result.dependencies[f"dataset:{test.dataset.path}"] = digest
+        result.dependencies[COLUMNS] = [*data.columns, *map(list, data.aliases.items())]
+    for entry in test.checks.entries if test.checks else ():
+        for kind, package in packages_of(entry.definition):
+            installed = result.dependencies[f"package:{package}"] = is_installed(package)
+            if not installed:
+                message = f"the check '{kind}' needs the package '{package}', which is missing"
+                result.report(test.path, message, entry.line, hint=INSTALL)
     prompts = _resolve_prompts(test, library, result)
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
     requested_schemas = (test.schema,) if test.schema else ()
@@ -83,7 +92,10 @@ def expand_test(
     drafter = CaseBuilder(test, data, tools, schemas[0] if schemas else None, prompts)
     result.problems += drafter.filler.problems
     if result.has_failed():
-        result.problems = _data_problems(test, data) or result.problems
+        try:  # unreadable data may also be why names are not defined
+            deque(data or (), maxlen=0)
+        except FileProblem as problem:
+            result.problems = problem.all_at(test.path)
         return result
     project = FillContext(
         test.path, library, result, has_instructions=test.instructions is not None
@@ -230,16 +242,6 @@ def _tell(done: int, total: int = 0) -> None:
         note_reached("rows", done, total)
 
 
-def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
-    """Report checks that need a package which is not installed."""
-    for entry in test.checks.entries if test.checks else ():
-        for kind, package in packages_of(entry.definition):
-            installed = result.dependencies[f"package:{package}"] = is_installed(package)
-            if not installed:
-                message = f"the check '{kind}' needs the package '{package}', which is missing"
-                result.report(test.path, message, entry.line, hint=INSTALL)
-
-
 def _draft(
     rows: Iterable[_Row], drafter: CaseBuilder, data: Dataset | None, project: FillContext
 ) -> Iterator[CaseDraft]:
@@ -267,24 +269,6 @@ def _in_rows(problem: Problem, places: list[str]) -> Problem:
     if not first:
         return problem
     return replace(problem, message=f"{problem.message} ({first}{others})")
-
-
-def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Dataset | None:
-    if test.dataset is None:
-        return None
-    data, digest = library.open_data(test.dataset, test.path)
-    result.dependencies[f"dataset:{test.dataset.path}"] = digest
-    result.dependencies[COLUMNS] = [*data.columns, *map(list, data.aliases.items())]
-    return data
-
-
-def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
-    """Return the problems of unreadable data, which may also be why names are not defined."""
-    try:
-        deque(data or (), maxlen=0)
-    except FileProblem as problem:
-        return problem.all_at(test.path)
-    return []
 
 
 _Row = tuple[RowValues, DatasetRow | None]

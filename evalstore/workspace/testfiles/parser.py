@@ -439,7 +439,17 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         collector.attempt(test.checks.require_criteria, None)
     implies_checks = test.schema or not {"_json_mode", "_tools_only"}.isdisjoint(test.tags)
     if test.runs and not test.is_cut and not implies_checks:
-        collector.problems.append(_missing_evaluation(lines, test.runs[0]))
+        opened = next((fence.opened for fence in fences(lines) if not fence.closed), None)
+        turns = test.runs[0].turns
+        problem = FileProblem(
+            "nothing says how to judge the answer",
+            turns[-1].section.first if turns else lines[0].number if lines else 1,
+            hint="write a line '---' and the instructions for the judge below it",
+        )
+        if opened is not None:
+            message = "this code block is never closed, so no '---' ends the messages"
+            problem = FileProblem(message, opened)
+        collector.problems.append(problem)
     if separator and runs and runs[-1].turns:
         collector.problems += rules_of_last_message(above, separator, runs[-1].turns[-1])
     return test, collector
@@ -511,28 +521,19 @@ def _conversations(
 ) -> tuple[RepeatedConversation, ...]:
     """Read the conversations of the body, or of the field `messages`."""
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
-    if fields.value("messages") is not None:
-        return _from_field(fields.document, above, repetitions)
-    try:
-        return read_runs(with_emoji(above) if has_words else above, first, repetitions)
-    except FileProblem as problem:
-        problem.others = (*problem.others, *misspelt_headings(above))
-        raise
-
-
-def _from_field(
-    document: Document | None, above: list[SourceLine], repetitions: int | None
-) -> tuple[RepeatedConversation, ...]:
-    """Read the conversation of the field `messages`, which replaces the body."""
-    assert document is not None
-    for line in above:
-        if line.text.strip(SPACE):
+    if fields.document and fields.value("messages") is not None:
+        if line := next((line for line in above if line.text.strip(SPACE)), None):
             raise FileProblem(
                 "'messages' replaces the text above '---', which must be empty",
                 line.number,
                 hint="remove one of them, or write a line '---' above how it is judged",
             )
-    return (read_messages_field(document.at("messages"), repetitions),)
+        return (read_messages_field(fields.document.at("messages"), repetitions),)
+    try:
+        return read_runs(with_emoji(above) if has_words else above, first, repetitions)
+    except FileProblem as problem:
+        problem.others = (*problem.others, *misspelt_headings(above))
+        raise
 
 
 def _text(fields: Fields, name: str) -> Section | None:
@@ -554,20 +555,6 @@ def _answer(fields: Fields) -> Section | tuple[Section, ...] | None:
 
 def _section(text: str, line: int) -> Section:
     return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
-
-
-def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> FileProblem:
-    """Return the problem that explains why no line `---` ends the messages."""
-    for fence in fences(lines):
-        if not fence.closed:
-            return FileProblem(
-                "this code block is never closed, so no '---' ends the messages", fence.opened
-            )
-    return FileProblem(
-        "nothing says how to judge the answer",
-        run.turns[-1].section.first if run.turns else lines[0].number if lines else 1,
-        hint="write a line '---' and the instructions for the judge below it",
-    )
 
 
 def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:

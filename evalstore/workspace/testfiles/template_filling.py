@@ -282,28 +282,21 @@ class TemplateSet:
             )
         elif name in self.known or name in self.data:
             self._use(name)
-            if name == ITEM and ITEM in self._columns and ITEM not in self.known:
-                self._warn_of_row(line)
-        elif name not in later:
-            self._report_undefined(name, line, later)
-
-    def _warn_of_row(self, line: int) -> None:
-        """Warn once of the name of the row when a column of the dataset has it, too."""
-        if ITEM not in self._reserved:
-            self._reserved.add(ITEM)
-            message = f"'{ITEM}' is the whole row here, and the dataset also has a column '{ITEM}'"
-            hint = f"write '{{{{ {ITEM}.{ITEM} }}}}' for the column"
-            self._report(message, line, severity="warning", hint=hint)
-
-    def _report_undefined(self, name: str, line: int, later: Collection[str]) -> None:
-        """Report an undefined name, unless it is a runtime name of a prompt."""
-        if self.runtime and name in RUNTIME_NAMES:
-            return
-        words, hint = f"'{name}' is not defined", self._hint(name, later)
-        if name in self._answers:
-            words = f"'{name}' is an answer, so it can only be mentioned below '---'"
-            hint = "in the messages the candidate sees its answers where it gave them"
-        self._report(words, line, hint=hint, fragment=name)
+            is_told = name in self.known or name in self._reserved
+            if name == ITEM and name in self._columns and not is_told:
+                self._reserved.add(name)
+                self._report(
+                    f"'{name}' is the whole row here, and the dataset also has a column '{name}'",
+                    line,
+                    severity="warning",
+                    hint=f"write '{{{{ {name}.{name} }}}}' for the column",
+                )
+        elif name not in later and not (self.runtime and name in RUNTIME_NAMES):
+            words, hint = f"'{name}' is not defined", self._hint(name, later)
+            if name in self._answers:
+                words = f"'{name}' is an answer, so it can only be mentioned below '---'"
+                hint = "in the messages the candidate sees its answers where it gave them"
+            self._report(words, line, hint=hint, fragment=name)
 
     def _hint(self, name: str, later: Collection[str]) -> str:
         """Return a hint for an unknown name."""
@@ -658,8 +651,13 @@ def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, 
     turns = [(turn, filler.compile(turn.section)) for turn in prompt.turns]
     filler.finish(prompt.line_of)
     result.problems += filler.problems
-    if prompt.is_evaluator:
-        _require_runtime_names(prompt, [template for _, template in turns], result)
+    used = {name for _, template in turns for name in template.names}
+    for name in REQUIRED_NAMES if prompt.is_evaluator else ():
+        # Another evaluator prompt may be for tests without instructions.
+        if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
+            message = f"the judge prompt never uses '{name}'"
+            hint = f"write `{{{{{name}}}}}` where it belongs"
+            result.report(prompt.path, message, prompt.turns[0].section.first, hint=hint)
     if any(problem.severity == "error" for problem in result.problems):
         return (), result
     special = tuple(tag for tag in prompt.tags if tag.startswith("_"))
@@ -680,18 +678,3 @@ def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, 
     if any(problem.severity == "error" for problem in result.problems):
         return (), result
     return tuple(dict.fromkeys(ids)), result
-
-
-def _require_runtime_names(
-    prompt: PromptFile, templates: list[Template], result: ExpandedFile
-) -> None:
-    used = {name for template in templates for name in template.names}
-    for name in REQUIRED_NAMES:
-        # Another evaluator prompt may be for tests without instructions.
-        if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
-            result.report(
-                prompt.path,
-                f"the judge prompt never uses '{name}'",
-                prompt.turns[0].section.first,
-                hint=f"write `{{{{{name}}}}}` where it belongs",
-            )

@@ -166,7 +166,9 @@ def test_another_prompt_of_the_same_name_is_another_evaluation() -> None:
     text = test_file(evaluation=block(CHOICE))
     actual = []
     for version in ("1" * 32, "2" * 32):
-        prompts = Definitions({}, {"fact": (version,)}, {}, {}, library().read_file)
+        prompts = Definitions(
+            {}, {"fact": (version,)}, {}, {}, library().read_file, library().open_data
+        )
         file = expanded(text, prompts).file
         assert file
         actual.append(file.cases[0])

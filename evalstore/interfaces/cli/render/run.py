@@ -30,7 +30,7 @@ from evalstore.runs.run_text import (
     summary_text,
     verdict_line,
 )
-from evalstore.runs.status.status_text import ROW_ID_HINT, skipped_text
+from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
     from evalstore.results.log.failures import CallFailures
@@ -201,8 +201,6 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.line(f"    {place}  {model}".rstrip())
     if listed.failed_before > len(listed.before) > 0:
         output.line(f"    … {listed.failed_before - len(listed.before):,} more")
-    if report.changes and report.changes.may_be_edited and listed.entries:
-        output.talk(f"({ROW_ID_HINT})")
     if listed.entries or listed.rest:
         output.line()
     first = next(

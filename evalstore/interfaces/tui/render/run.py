@@ -248,8 +248,6 @@ def result_lines(end: RunEnd) -> Iterator[StyledLine]:
             run = f"  (run {changes.since[:8]}, {when(changes.started)})"
             since = StyledSpan(run, "faint")
         yield line._replace(spans=(*line.spans, since))
-    if end.row_id_hint:
-        yield from text_lines(f"({end.row_id_hint})", "faint")
     yield from stop_lines(report)
     yield from _repeat_lines(end)
     for failure in end.failures:

@@ -466,26 +466,3 @@ def test_messages_of_a_wrong_shape_are_reported_with_their_row(
     assert "error: tests/t.md:3: " in output
     assert message in output
     assert "(tests/data/q.jsonl:1)" in output
-
-
-@pytest.mark.parametrize(
-    ("field", "edited", "is_told"),
-    [
-        ("", "How are you", True),
-        ("rowId: n\n", "How are you", False),
-        ("", "How is it", False),
-    ],
-)
-def test_a_run_says_that_a_new_failure_may_be_an_edited_row(
-    echo: Echo, evalstore: Evalstore, field: str, edited: str, is_told: bool
-) -> None:
-    checks = "~~~checks\n- contains: no\n~~~\n"
-    test = f"---\ndataset: q.csv\n{field}---\n# 👤\n\n{{{{q}}}}\n\n---\n\n{checks}"
-    rows = "n,q\n1,How is it\n2,What is that\n"
-    tree(Path.cwd(), {"tests/q.md": test, "tests/q.csv": rows})
-    evalstore("run", "-q")
-    new = "3,Who is here\n" if edited == "How is it" else ""
-    tree(Path.cwd(), {"tests/q.csv": rows.replace("How is it", edited) + new})
-    ran = evalstore("run")
-    assert ("  (new)\n" in ran.stdout) is (not field)
-    assert ("(an edited row counts as a new one, unless" in ran.stderr) is is_told

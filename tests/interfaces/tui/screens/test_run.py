@@ -755,7 +755,7 @@ def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
 def test_that_an_edited_row_counts_as_a_new_one_is_said_wherever_it_is_met(
     workspace: Path,
 ) -> None:
-    """The plan, the end of the run, the pending work and the comparison say it."""
+    """The plan, the pending work and the comparison say it."""
     edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Bern]")
     hint = "(an edited row counts as a new one, unless the field 'rowId' of its file names it)"
 
@@ -769,9 +769,7 @@ def test_that_an_edited_row_counts_as_a_new_one_is_said_wherever_it_is_met(
         assert hint in screen(pilot)
         await press(pilot, "R")
         assert f"1 row removed from tests/weather.md\n{hint}" in body(pilot)
-        await press(pilot, "enter")
-        assert hint in body(pilot)
-        await press(pilot, "escape", "escape", "down", "d")
+        await press(pilot, "enter", "escape", "escape", "down", "d")
         assert hint in screen(pilot)
 
     drive(scenario)
