@@ -51,7 +51,7 @@ def statistics(setting: Setting) -> Iterator[Figure]:
             comparison = compare(_side(shape, source), _side(shape, source))
             alarms += comparison.change().is_significant
             pooled += mcnemar(len(comparison.broke), len(comparison.fixed)) < 0.05
-            interval = comparison.rates()[0].interval
+            interval = comparison.rates[0].interval
             misses += not (interval and interval[0] <= truth <= interval[1])
         percent = 100 / setting.draws
         yield figure(

@@ -121,11 +121,6 @@ class Comparison:
         listed = (both for both in numbers if now(both[1]) == "undecided" != was(both[0]))
         return PairGroup(self.sides, listed)
 
-    @property
-    def pairs(self) -> PairGroup:
-        """Return pairs judged on both sides."""
-        return PairGroup(self.sides, self._judged())
-
     def _judged(self) -> Iterator[Numbers]:
         for group in (self.broke, self.fixed, self.changed, self.same_answer, self.unchanged):
             yield from group.judged()
@@ -147,21 +142,18 @@ class Comparison:
         was, now = self.sides.was.attempts, self.sides.now.attempts
         return ((was[old], now[new]) for old, new in self._judged())
 
-    def rates(self) -> tuple[Rate, Rate]:
-        """Return the pass rates of both sides over the pairs that are judged on both."""
-        return self._rates
-
     @property
     def rates_text(self) -> str:
         """Return the pass rates of both sides, or counts if verdicts have chosen the cases."""
-        was, now = self.rates()
+        was, now = self.rates
         if self.by_verdict:
             counts = (f"{rate.passed:,} of {rate.judged:,}" for rate in (was, now))
             return f"passed {' -> '.join(counts)}"
         return f"pass rate {was.text} -> {now.text}"
 
     @cached_property
-    def _rates(self) -> tuple[Rate, Rate]:
+    def rates(self) -> tuple[Rate, Rate]:
+        """Return the pass rates of both sides over the pairs that are judged on both."""
         was, now = self.sides.was, self.sides.now
         rates = (
             _rate(was, (old for old, _ in self._judged()), self.equal),

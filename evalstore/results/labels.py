@@ -41,37 +41,20 @@ from evalstore.results.names import (
 )
 from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.store import Store
-from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.events import RUNS_SEARCHED, Label
 from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve
 from evalstore.workspace.git.status import name_of_user
 
 
 @dataclass(frozen=True, slots=True)
-class PersonLabel:
-    """The label of a person on an answer."""
-
-    id: str
-    """The id of the judgement."""
-    person: str
-    verdict: Word
-    """The verdict; `none` if the label is removed."""
-    note: str
-    at: int
-    """Microseconds since 1970, UTC."""
-    sessions: tuple[str, ...]
-    evaluation: str
-    """The id of the evaluation version."""
-
-
-@dataclass(frozen=True, slots=True)
 class LabelIndex:
     """An index of all labels by the results to which they belong."""
 
-    by_place: Mapping[tuple[str, str], Sequence[PersonLabel]] = field(default_factory=dict)
+    by_place: Mapping[tuple[str, str], Sequence[Label]] = field(default_factory=dict)
     """The labels by evaluation version and first session, oldest first."""
 
-    def of(self, result: Result) -> list[PersonLabel]:
+    def of(self, result: Result) -> list[Label]:
         """Return the labels on a result under its evaluation version.
 
         These are the labels that count in its verdict, and the last later label of each person. A
@@ -102,19 +85,19 @@ class LabelIndex:
             )
         ]
 
-    def current(self, result: Result, session: str | None = None) -> list[PersonLabel]:
+    def current(self, result: Result, session: str | None = None) -> list[Label]:
         """Return the last label of each person, if not removed, on each attempt or on one."""
         last = {(label.person, label.sessions): label for label in self.of(result)}
         given = (label for label in last.values() if label.verdict != "none")
         return [label for label in given if session in (None, *label.sessions)]
 
-    def last(self) -> list[PersonLabel]:
+    def last(self) -> list[Label]:
         """Return the last label of each person on each answer, without those that were removed."""
         given = chain.from_iterable(self.by_place.values())
         last = {(label.person, label.evaluation, label.sessions): label for label in given}
         return [label for label in last.values() if label.verdict != "none"]
 
-    def later(self, result: Result) -> list[PersonLabel]:
+    def later(self, result: Result) -> list[Label]:
         """Return the labels that were added after the run and do not count in its verdict."""
         return [label for label in self.of(result) if label.id not in result.evaluations]
 
@@ -141,15 +124,9 @@ class LabelIndex:
 
 def read_labels(store: Store) -> LabelIndex:
     """Read all labels in the store."""
-    labels_of: dict[tuple[str, str], list[PersonLabel]] = {}
+    labels_of: dict[tuple[str, str], list[Label]] = {}
     for label in store.find_labels():
-        evaluation = label.evaluation
-        said = evaluation.verdict, evaluation.feedback
-        subject = evaluation.sessions, evaluation.evaluation
-        place = evaluation.evaluation, evaluation.sessions[0]
-        labels_of.setdefault(place, []).append(
-            PersonLabel(label.id, label.person, *said, label.at, *subject)
-        )
+        labels_of.setdefault((label.evaluation, label.sessions[0]), []).append(label)
     return LabelIndex(labels_of)
 
 

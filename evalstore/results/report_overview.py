@@ -28,7 +28,7 @@ from evalstore.core.display import (
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
-from evalstore.results.compare.change_causes import LABELS, OLDER_ANSWERS
+from evalstore.results.compare.change_causes import OLDER_ANSWERS
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.flips.broken_results import EarlierBreak, by_title
 from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged
@@ -36,7 +36,7 @@ from evalstore.results.stats.stats import Stats
 
 _RECORDED = "“Best” leaves out recorded answers: no candidate gave them"
 _MOST_NAMED = 2
-"""The most candidates, or people, that the sentence names for a change."""
+"""The most candidates that the sentence names for a change."""
 
 
 class Shift(NamedTuple):
@@ -141,7 +141,7 @@ def make_overview(
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
     changed = _changes_text(diff, breaks)
-    told = _causes_text(diff, quote) if diff else ""
+    told = _causes_text(diff) if diff else ""
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
@@ -326,21 +326,13 @@ def _shift_text(name: str, shift: Shift, so_far: str) -> str:
     return f"{name} {shift.verb}{so_far}{text}{causes}"
 
 
-def labels_text(diff: Diff, quote: Callable[[str], str] = str) -> str:
-    """Return whose labels changed verdicts: `labels of Ada, Eve`; of many, `people's labels`."""
-    people = diff.label_people
-    named = f"labels of {', '.join(map(quote, people))}"
-    return named if 0 < len(people) <= _MOST_NAMED else LABELS
-
-
-def _causes_text(diff: Diff, quote: Callable[[str], str]) -> str:
+def _causes_text(diff: Diff) -> str:
     """Return `edits of tests changed 10 results, judges changed 2`; empty without one."""
     texts: list[str] = []
     for cause, count in diff.count_causes().most_common():
-        who = labels_text(diff, quote) if cause == LABELS else cause
         number = f"{count:,}" if texts else plural(count, "result")
         told = f"{number} changed because older answers count now"
-        texts.append(told if cause == OLDER_ANSWERS else f"{who} changed {number}")
+        texts.append(told if cause == OLDER_ANSWERS else f"{cause} changed {number}")
     return ", ".join(texts)
 
 

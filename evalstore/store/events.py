@@ -11,7 +11,7 @@ from evalstore.core import batches, deserialize, hashing
 from evalstore.core.deserialize import restore_failure
 from evalstore.core.results import ComparedSession, Evaluation, Failure, Sample, Session
 from evalstore.core.runs import Run, describe_run, restore_run
-from evalstore.core.values import Json
+from evalstore.core.values import Json, Word
 from evalstore.store.contents import (
     as_bytes,
     as_count,
@@ -158,13 +158,19 @@ def describe_failures(failures: Iterable[Failure]) -> dict[str, str]:
 
 
 class Label(NamedTuple):
-    """The verdict of a person on an answer."""
+    """The label of a person on an answer."""
 
     at: int
     """Microseconds since 1970, UTC."""
     id: str
+    """The id of the judgement."""
     person: str
-    evaluation: Evaluation
+    verdict: Word
+    """The verdict; `none` if the label is removed."""
+    note: str
+    sessions: tuple[str, ...]
+    evaluation: str
+    """The id of the evaluation version."""
 
 
 class LeaseChange(NamedTuple):
@@ -297,16 +303,14 @@ class SessionQueries(NodeQueries):
         if not names:
             return []
         statement = "SELECT id, evaluator, started, content FROM evaluations WHERE evaluator IN"
-        return sorted(
-            Label(
-                as_time(started, "evaluations", id),
-                id,
-                names[as_digits(person)],
-                deserialize.restore_evaluation_result(decode_content("evaluations", id, content)),
-            )
-            for bytes_, person, started, content in self._select_each(statement, names)
-            for id in (as_digits(bytes_),)
-        )
+        labels = []
+        for bytes_, by, started, content in self._select_each(statement, names):
+            id, person = as_digits(bytes_), names[as_digits(by)]
+            stored = decode_content("evaluations", id, content)
+            said = deserialize.restore_evaluation_result(stored)
+            subject = said.verdict, said.feedback, said.sessions, said.evaluation
+            labels.append(Label(as_time(started, "evaluations", id), id, person, *subject))
+        return sorted(labels)
 
     def count_labels(self) -> tuple[int, int]:
         """Return how many labels there are, and when the newest was given; 0 without any."""

@@ -155,7 +155,7 @@ def test_rates_and_the_p_value_are_about_pairs_judged_on_both_sides() -> None:
     now = [result("fail" if n < 6 else "pass", row=str(n), key=str(n)) for n in range(9)]
     now += [result(None, row="9", key="9"), result("fail", row="new", key="new")]
     comparison = compare(was, now)
-    before, after = comparison.rates()
+    before, after = comparison.rates
     assert (before.passed, before.judged, after.passed, after.judged) == (9, 9, 3, 9)
     change = comparison.change()
     assert (change.pairs, change.files, change.unit, change.moved) == (9, 1, "row", 6)
@@ -294,8 +294,8 @@ def test_candidates_and_prompts_that_answer_the_same_questions_are_not_more_ques
     comparison = compare(was, now)
     assert len(comparison.broke) == 24
     assert comparison.change().p == pytest.approx(0.03125)
-    half = compare(was, [*was[:12], *now[12:]]).rates()[1]
-    alone = compare(was[::4], [*was[:12:4], *now[12::4]]).rates()[1]
+    half = compare(was, [*was[:12], *now[12:]]).rates[1]
+    alone = compare(was[::4], [*was[:12:4], *now[12::4]]).rates[1]
     assert (half.judged, alone.judged) == (24, 6)
     assert (half.low, half.high) == pytest.approx((0.170424, 0.829576), abs=1e-6)
     assert half.effective == pytest.approx(5)

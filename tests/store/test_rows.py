@@ -360,7 +360,7 @@ def test_results_of_which_rows_are_missing_are_never_fewer(other: Store, stateme
     found = [case for batch in iterate_entries(other, {"a.md": root}) for _, case in batch]
     assert tuple(found) == file.cases
     for read in (
-        lambda: other.count_results(root),
+        lambda: [*other.find_result_leaves(root)],
         lambda: other.find_equal_leaves({"a.md": (root, root)}),
         lambda: load_whole(other, root, content),
         lambda: RowResults(other).find({"a.md": root}, {"a.md": ["row 5"]}),

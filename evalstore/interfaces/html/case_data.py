@@ -30,9 +30,10 @@ from evalstore.results.answer.answer_text import (
 )
 from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.answer.verdict_explanation import find_failing_answer
-from evalstore.results.labels import PersonLabel, read_labels
+from evalstore.results.labels import read_labels
 from evalstore.results.value_text import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
+from evalstore.store.events import Label
 from evalstore.store.trees.tree_nodes import read_tree
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class CaseData:
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
         self._reader, self._history = reader, history
-        self._labels: dict[str, list[PersonLabel]] = {}
+        self._labels: dict[str, list[Label]] = {}
         """The labels on each answer by its session, also those that no longer count."""
         for label in read_labels(reader.store).last():
             self._labels.setdefault(label.sessions[0], []).append(label)
@@ -690,7 +691,7 @@ class CaseHistory:
         """Who gave each label."""
         if run is None:
             return
-        labels = (each for each in store.find_labels() if each.evaluation.verdict != "none")
+        labels = (each for each in store.find_labels() if each.verdict != "none")
         self._labels = {each.id: safe(each.person) for each in labels}
         leaves = read_tree(run.results, store.load_nodes)
         earlier = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results.answer.answer import TurnView
     from evalstore.results.answer.case_answers import SessionView
-    from evalstore.results.labels import LabelIndex, PersonLabel
+    from evalstore.results.labels import LabelIndex
+    from evalstore.store.events import Label
 
 MOST_ANSWERS = 500
 """The most answers that are offered; others are labelled from the page of their case."""
@@ -278,7 +279,7 @@ class LabelPages:
             labels = chain((label for _, label in mine), former)
             answers = reader.answers({id for label in labels for id in label.sessions})
 
-        def texts_of(label: PersonLabel) -> tuple[str, ...]:
+        def texts_of(label: Label) -> tuple[str, ...]:
             words = " … ".join(answers.get(id, "") for id in label.sessions)
             return label.verdict, one_line_of(words), one_line_of(label.note, _LONGEST_NOTE)
 
@@ -303,7 +304,7 @@ class LabelPages:
             lost.append((name, here, *texts_of(label)))
         return [about for _, about in sorted(listed, key=itemgetter(0))], lost, own, rule
 
-    def own(self, session: str, place: str, person: str) -> PersonLabel | None:
+    def own(self, session: str, place: str, person: str) -> Label | None:
         """Return the label of a person on an answer."""
         return _by_person(stored_labels(self._location), self._find(session, place)).get(person)
 
@@ -380,7 +381,7 @@ class LabelPages:
             script=Drawing(read_script("label.js")),
         )
 
-    def _find_former(self, labels: LabelIndex, person: str, only: str) -> list[PersonLabel]:
+    def _find_former(self, labels: LabelIndex, person: str, only: str) -> list[Label]:
         """Return the labels of a person that no longer count; with words, those on answers here."""
         here = {each.sessions for each in self._offered(only, person)}
         return [
@@ -498,7 +499,7 @@ def _shown(name: re.Match[str]) -> str:
     return f"{2 * (name[1] or '')}[{_VALUES[name[2]]}]"  # a line of its own ends a list
 
 
-def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:
+def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, Label]:
     return {label.person: label for label in labels.current(answer.result, answer.session)}
 
 

@@ -51,7 +51,6 @@ from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
-from evalstore.results.report_overview import labels_text
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
 from evalstore.results.stats.stats import sum_spent
@@ -474,6 +473,6 @@ def _read_workspace(location: Location) -> tuple[TrendRun, str]:
     if diff := compared.diff:
         now = with_changes(now, diff)
         if labels := diff.count_causes()[LABELS]:
-            changed = f"{labels_text(diff)} changed {plural(labels, 'result')}"
+            changed = f"{LABELS} changed {plural(labels, 'result')}"
     texts = [f"{pending:,} pending: {price}" * bool(pending), changed, lost]
     return now, " · ".join(filter(None, texts))

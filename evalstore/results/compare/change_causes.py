@@ -38,7 +38,6 @@ from evalstore.results.judgement_changes import (
     NO_LONGER,
     judging_causes,
     label_cause,
-    people_of,
 )
 from evalstore.store import Store
 
@@ -135,12 +134,6 @@ class PairReasons:
             return LAPSED if by_label.endswith(NO_LONGER) else BACK
         is_same = (was.evaluation, was.tests) == (now.evaluation, now.tests)
         return JUDGES if is_same else EDITS
-
-    def people(self, pair: Pair) -> list[str]:
-        """Return whose labels changed the verdict of a pair."""
-        if self.other_cause(pair) != LABELS or not (pair.was and pair.now):
-            return []
-        return people_of(self.judgements.get((pair.was.evaluations, pair.now.evaluations), ()))
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""

@@ -78,7 +78,7 @@ class Side:
     left_out: frozenset[str] = frozenset()
     """Candidates of the settings that lack what all of the cases need."""
     named: frozenset[str] = frozenset()
-    """Candidates of a run that only `-m` named."""
+    """The candidates of a run that `-m` named."""
     earlier: Mapping[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
     earlier_runs: Mapping[str, Run] = field(default_factory=dict)

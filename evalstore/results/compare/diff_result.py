@@ -158,15 +158,9 @@ class Diff:
         return causes
 
     @property
-    def label_people(self) -> list[str]:
-        """Return whose labels changed verdicts."""
-        pairs = chain(self.broke, self.fixed, self.comparison.changed)
-        return sorted({*chain.from_iterable(map(self.reasons.people, pairs))})
-
-    @property
     def rates(self) -> tuple[Rate, Rate]:
         """Return the pass rates of both sides over the cases that are judged on both."""
-        return self.comparison.rates()
+        return self.comparison.rates
 
     @property
     def change(self) -> RateChange:
@@ -325,7 +319,7 @@ class Diff:
         return block(
             line(strong(f"{names[0]} → {names[1]}"), *self.notes),
             line(", ".join([*counts, f"{comparison.unchanged_count:,} unchanged"])),
-            line(f"{rates}{p}" if comparison.rates()[0].judged else ""),
+            line(f"{rates}{p}" if comparison.rates[0].judged else ""),
             table(header, rows, sum(map(len, listed.values()))),
         )
 
@@ -444,7 +438,7 @@ def summary_lines(
         yield from text_lines(
             f"{plural_is(pending, 'result')} pending for both candidates", "pending"
         )
-    if not comparison.rates()[0].judged:
+    if not comparison.rates[0].judged:
         yield from text_lines("no result is judged on both sides", "pending")
         return
     change = comparison.change()

@@ -459,31 +459,23 @@ class NewerRun(NamedTuple):
     """What it has for the case that is shown, if that differs from what is shown."""
 
 
-def find_newer_run(location: Location, run: str) -> NewerRun | None:
-    """Return the newest run, unless it is this one."""
+def find_newer(location: Location, run: str, result: Result | None = None) -> NewerRun | None:
+    """Return the newest later run, or with a result the newest that has its case.
+
+    None if there is none, or if the result is the same there.
+    """
     with open_store(location) as store:
-        newest = next(_later_runs(store, run), None)
-    return NewerRun(newest.id, is_partial(newest)) if newest else None
-
-
-def find_newer_result(location: Location, run: str, result: Result) -> NewerRun | None:
-    """Return the newest later run that has the case; None if its result there is the same."""
-    with open_store(location) as store:
-        prompts: Sequence[str | None] = ()
-        for later in _later_runs(store, run):
-            if not prompts:
-                own = _find_same_cell(store, store.load_run(run), result, (result.prompt,))
-                prompts = own[1].prompts if own else (result.prompt,)
-            other = _find_same_cell(store, later, result, prompts)
-            if other is not None:
-                same = _what_counts(other[0]) == _what_counts(result)
-                return None if same else NewerRun(later.id, is_partial(later), other[0])
-    return None
-
-
-def _later_runs(store: Store, run: str) -> Iterator[Run]:
-    """Yield the runs after a run, the newest first."""
-    return takewhile(lambda other: other.id != run, store.find_recent_runs(limit=_LATER_RUNS))
+        runs = store.find_recent_runs(limit=_LATER_RUNS)
+        later = [*takewhile(lambda other: other.id != run, runs)]
+        if later and result:
+            own = _find_same_cell(store, store.load_run(run), result, (result.prompt,))
+            prompts = own[1].prompts if own else (result.prompt,)
+            found = ((it, _find_same_cell(store, it, result, prompts)) for it in later)
+            newest, other = next((both for both in found if both[1]), (None, None))
+            if newest is None or other is None or _what_counts(other[0]) == _what_counts(result):
+                return None
+            return NewerRun(newest.id, is_partial(newest), other[0])
+        return NewerRun(later[0].id, is_partial(later[0])) if later else None
 
 
 def _find_same_cell(

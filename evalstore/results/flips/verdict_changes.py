@@ -143,6 +143,12 @@ class VerdictChanges:
         return bool(flips or changed or self.pending or self.more_results)
 
     @property
+    def has_other_verdicts(self) -> bool:
+        """Return whether a result has another verdict than before, or a first one."""
+        judged = self.broke or self.fixed or self.other_verdicts or self.first_judged
+        return bool(judged or self.pending)
+
+    @property
     def outcome(self) -> Outcome:
         """Return how many results changed, and which without an edit."""
         counts, changed = (len(self.broke), len(self.fixed), len(self.undecided)), 0

@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import dropwhile, pairwise
+from itertools import chain, dropwhile, pairwise
 from typing import NamedTuple
 
 from evalstore.comparison.version_diff import Difference, Name
 from evalstore.core import clock
-from evalstore.core.batches import SMALL_SIZE
 from evalstore.core.clock import iso, read_moment
 from evalstore.core.display import clip, short
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -34,7 +33,7 @@ from evalstore.results.judgement_changes import ParticipantHistory
 from evalstore.results.names import PromptNames, prompts_of
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
-from evalstore.store.results import SourcesReader
+from evalstore.store.results import SourcesReader, iterate_entries, results_of
 from evalstore.store.revisions import (
     RunInProgressError,
     RunTag,
@@ -45,7 +44,7 @@ from evalstore.store.revisions import (
     require_name,
     resolve_run,
 )
-from evalstore.store.rows.row_queries import VerdictCounts, VerdictOfRow
+from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import (
@@ -320,21 +319,21 @@ def find_logged_changes(
         seen = seen[first:]
     is_row = find_row is not None
     versions = list(_group(seen, files, removed, is_row=is_row))
-    rows = {
-        leaf: labels if is_row else None
-        for version in versions
-        for leaf, labels in version.rows.items()
-    }
-    history = VerdictHistory(store, rows)
+    rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
     if is_row:
+        results = results_of(store, file, rows).items()
+        counts = {leaf: Counter((it.model, it.verdict) for it in of) for leaf, of in results}
         for version in versions:
             if files[version.node].cases:
-                version.results = [each for each in version.results if history.counts(each[1])]
+                version.results = [each for each in version.results if counts[each[1]]]
+    else:
+        counts = count_leaves(store, rows)
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
-    has_labels, last = bool(store.find_labels()), ""
+    recent = RecentRuns(store, seen[-1][0], store.count_runs()) if seen else None
+    last, pending = "", 0
     changes: list[LogEntry] = []
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
@@ -346,8 +345,8 @@ def find_logged_changes(
         for number, (run, leaf) in enumerate(version.results):
             now: Counter[str] = Counter()
             models: set[str] = set()
-            for (model, word), count in history.counts(leaf).items():
-                now[word] += count
+            for (model, verdict), count in counts[leaf].items():
+                now[verdict or PENDING] += count
                 models.add(model)
             edited = () if number else differences
             late = models - judged
@@ -358,13 +357,13 @@ def find_logged_changes(
                     for it in sorted(late & participants.models)
                 )
             judged |= models
-            former = history.step(leaf)
             part = ComparedPart(version.path, version.rows[leaf])
             compared = None
-            if last not in ("", leaf) and (has_labels or former):
-                compared = find_verdict_changes(store, folder, run, None, part)
+            if last not in ("", leaf):
+                compared = find_verdict_changes(store, folder, run, recent, part)
                 edited += tuple(map(Difference, sorted(compared.labels if compared else ())))
-            last = leaf
+            is_judged = now[PENDING] < pending and _are_judged(store, last, leaf, part.rows)
+            last, pending = leaf, now[PENDING]
             if now:
                 found = participants.step(
                     run,
@@ -374,7 +373,8 @@ def find_logged_changes(
                     with_evaluators=traits.judged_by_models,
                 )
                 edited += tuple(edit for _, edit in found)
-            if not number or edited or former:
+            has_others = compared is not None and compared.has_other_verdicts
+            if not number or edited or late or is_judged or has_others:
                 no_edit = ""
                 if not edited:
                     joined = ", ".join(clip(name, 40) for name in sorted(late))
@@ -382,7 +382,7 @@ def find_logged_changes(
                     reasons = (
                         ", ".join(sorted(filter(None, causes))),
                         f"first results of {joined}" * bool(late),
-                        "pending results, now judged" * (PENDING in former),
+                        "pending results, now judged" * is_judged,
                     )
                     no_edit = next(filter(None, reasons), "other results")
                 entry = LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part)
@@ -532,74 +532,28 @@ def _find_edits(
         yield tuple(differences or [Difference("no change in content")])
 
 
-# --- compares the verdicts that runs have of a test file, reading only parts that differ
+def _are_judged(store: Store, was: str, now: str, rows: Collection[str]) -> bool:
+    """Return whether pending results of a leaf have a verdict in another one, of some or all rows.
+
+    Results of other rows have other verdicts, too, but do not tell of these.
+    """
+    old, new = (chain.from_iterable(iterate_entries(store, {"": it})) for it in (was, now))
+    pending = {it.cell for it, _ in old if it.is_missing and (not rows or it.row in rows)}
+    return any(it.verdict and it.cell in pending for it, _ in new)
 
 
 PENDING = "pending"
 
 
-class VerdictHistory:
-    """Knows the last verdict on each case of a file, leaf by leaf, from the oldest one on."""
-
-    def __init__(self, store: Store, rows: Mapping[str, Collection[str] | None]) -> None:
-        """`rows` are the leaves, each with the labels of the row that counts; None: all rows."""
-        self._store, self._rows = store, rows
-        levels = store.find_levels(rows)
-        self._parts = {
-            leaf: [leaf]
-            if levels.get(leaf) == 0
-            else [part.id for part in store.find_result_leaves(leaf)]
-            for leaf in rows
-        }
-        whole = (leaf for leaf, labels in rows.items() if labels is None)
-        self._counts: Mapping[str, VerdictCounts] = store.count_by_candidate(
-            {part for leaf in whole for part in self._parts[leaf]}
-        )
-        """The counts of each part."""
-        self._results: dict[str, list[VerdictOfRow]] = {}
-        """The results of short leaves that were read together."""
-        self._last: dict[int, str] = {}
-        """The last verdict on each case in the leaves that were added, by the hash of its place."""
-        self._newest: Sequence[str] = ()
-        """The parts of the leaf that was added last."""
-
-    def counts(self, leaf: str) -> Counter[tuple[str, str]]:
-        """Return how many results a leaf has by candidate and verdict."""
-        parts, total = self._parts[leaf], Counter[tuple[str, str]]()
-        if self._rows[leaf] is not None:
-            total.update((model, word) for (_, _, model), word in self._words(leaf, parts))
-            return total
-        for part in parts:
-            for (model, verdict), count in self._counts.get(part, {}).items():
-                total[model, verdict or PENDING] += count
-        return total
-
-    def step(self, leaf: str) -> set[str | None]:
-        """Go on to the next leaf.
-
-        Returns the last verdicts before on cases that have another one in it, or a first.
-        """
-        parts = sorted({*self._parts[leaf]} - {*self._newest})  # no other verdict can differ
-        fresh = {hash(place): word for place, word in self._words(leaf, parts)}
-        former = {was for place, word in fresh.items() if (was := self._last.get(place)) != word}
-        self._last |= fresh
-        self._newest = self._parts[leaf]
-        return former
-
-    def _words(self, leaf: str, parts: Iterable[str]) -> Iterator[tuple[tuple[str, int, str], str]]:
-        """Yield the verdicts in parts of a leaf, with their rows, system prompts and candidates."""
-        labels = self._rows[leaf]
-        found: Iterable[VerdictOfRow] = (it for _, it in self._store.find_verdicts(parts))
-        if [*parts] == [leaf]:
-            if leaf not in self._results:  # with those that come next
-                order = [*self._rows]
-                start = order.index(leaf)
-                self._results = {it: [] for it in order[start : start + SMALL_SIZE]}
-                for part, result in self._store.find_verdicts(self._results):
-                    self._results[part].append(result)
-            found = self._results[leaf]
-        for row, prompt, model, verdict in found:
-            if labels is None:
-                yield (row, prompt, model), verdict or PENDING
-            elif row in labels:
-                yield ("", prompt, model), verdict or PENDING
+def count_leaves(store: Store, leaves: Collection[str]) -> dict[str, VerdictCounts]:
+    """Return how many results each of these leaves of files has, by candidate and verdict."""
+    levels = store.find_levels(leaves)
+    parts = {
+        leaf: [leaf] if levels.get(leaf) == 0 else [it.id for it in store.find_result_leaves(leaf)]
+        for leaf in leaves
+    }
+    counts = store.count_by_candidate({*chain.from_iterable(parts.values())})
+    return {
+        leaf: sum((counts[part] for part in of if part in counts), VerdictCounts())
+        for leaf, of in parts.items()
+    }

@@ -21,7 +21,7 @@ from evalstore.results.compare.diff_result import Diff
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.log.log import LogEntry, add_outcomes
+from evalstore.results.log.log import LogEntry, add_outcomes, count_leaves
 from evalstore.results.stats.stats import Stats
 from evalstore.store import Store
 from evalstore.store.rows.row_queries import VerdictCounts
@@ -305,9 +305,7 @@ def count_rates(store: Store, runs: Sequence[Run]) -> list[Rates]:
         if sum(map(Counter.total, known.values())) > _MOST_RESULTS:
             break
         unknown = {node for node in entries.values() if node not in known}
-        whole = {node for node, level in store.find_levels(unknown).items() if not level}
-        known |= store.count_by_candidate(whole)
-        known |= {node: store.count_results(node) for node in unknown - whole}
+        known |= count_leaves(store, unknown)
         counts: VerdictCounts = Counter()
         for node in entries.values():
             counts.update(known.get(node, ()))

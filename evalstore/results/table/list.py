@@ -38,9 +38,9 @@ from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
 from evalstore.results.answer.judgements import OTHER_VERSION, TOGETHER
-from evalstore.results.labels import PersonLabel, read_labels
+from evalstore.results.labels import read_labels
 from evalstore.results.names import label_prompts, name_prompts_of_cases, prompt_label
-from evalstore.store.events import RUNS_SEARCHED
+from evalstore.store.events import RUNS_SEARCHED, Label
 from evalstore.store.results import SessionResults
 from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test
@@ -248,7 +248,7 @@ def _labels(project: Project, selection: SelectionOptions, full: bool) -> Listin
 
 def _describe_uncounted(
     project: Project,
-    labels: Iterable[PersonLabel],
+    labels: Iterable[Label],
     evaluations: Mapping[str, Collection[str | None]],
 ) -> Iterator[dict[str, Json]]:
     """Yield labels that do not count in the workspace, each with its place in a run, and why.

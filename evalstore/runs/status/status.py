@@ -58,10 +58,11 @@ from evalstore.results.judgement_changes import (
     find_current_edits,
     find_runs_since,
 )
-from evalstore.results.labels import NewLabels, PersonLabel, read_labels
+from evalstore.results.labels import NewLabels, read_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again, find_unread_remotes
 from evalstore.store.driver import note_reached
+from evalstore.store.events import Label
 from evalstore.store.results import RowResults, read_cells
 from evalstore.store.shared_runs import find_runs_in_progress
 from evalstore.store.trees.tree_nodes import RowIndex, read_tree
@@ -286,7 +287,7 @@ def find_lost_labels(project: Project) -> list[tuple[str, str]]:
     others. What the newest runs left out was judged by the run before them.
     """
     store = project.store
-    labels: dict[str, list[PersonLabel]] = {}
+    labels: dict[str, list[Label]] = {}
     for label in read_labels(store).last():
         labels.setdefault(label.sessions[0], []).append(label)
     if not labels:

@@ -65,8 +65,6 @@ OF_RUNS = """WITH RECURSIVE
 
 VerdictCounts = Counter[tuple[str, Verdict | None]]
 """How many results there are by candidate and verdict; None stands for a result without one."""
-VerdictOfRow = tuple[str, int, str, Verdict | None]
-"""The row of a result, the number of its system prompt, its candidate and its verdict."""
 
 
 class ResultLeaf(NamedTuple):
@@ -157,11 +155,6 @@ class RowQueries(NodeQueries):
         if [leaf.id for leaf in found] != listed:
             raise damaged("nodes", node, "not all nodes below it have rows")
         return found
-
-    def count_results(self, node: str) -> VerdictCounts:
-        """Return how many results are in and below a node of the results of a file."""
-        leaves = self.count_by_candidate(leaf.id for leaf in self.find_result_leaves(node))
-        return sum(leaves.values(), Counter())
 
     def find_most_urgent(self, tree: str, most: int) -> tuple[list[tuple[str, str, int]], int]:
         """Return the most urgent results of a tree of results, and how many it has in all.
@@ -262,15 +255,6 @@ class RowQueries(NodeQueries):
         for leaf, model, verdict, count in rows:
             counts.setdefault(as_digits(leaf), Counter())[model, VERDICT_OF.get(verdict)] = count
         return counts
-
-    def find_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictOfRow]]:
-        """Yield each result in nodes, with its node."""
-        statement = (
-            "SELECT r.leaf, coalesce(c.row, ''), r.prompt, r.model, r.verdict "
-            f"{_OF_LEAVES} WHERE r.leaf IN"
-        )
-        for leaf, row, prompt, model, verdict in self._select_each(statement, leaves):
-            yield as_digits(leaf), (row, prompt, model, VERDICT_OF.get(verdict))
 
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
         """Yield of each of these nodes how many of its cases have how many results."""

@@ -199,7 +199,7 @@ def test_two_candidates_of_a_run_are_compared(workspace: Workspace) -> None:
 
     diff = workspace.diff_models("scripted/parrot", "scripted/other", run="@")
     assert diff.models == ("scripted/parrot", "scripted/other")
-    assert len(diff.comparison.pairs) == 2
+    assert diff.rates[0].judged == 2
 
 
 def test_two_system_prompts_of_a_run_can_be_compared(workspace: Workspace) -> None:
@@ -214,7 +214,7 @@ def test_two_system_prompts_of_a_run_can_be_compared(workspace: Workspace) -> No
 
     diff = workspace.diff_prompts("brief", "kind", models=["scripted/parrot"])
     assert diff.names == ("brief", "kind")
-    assert len(diff.comparison.pairs) == 2
+    assert diff.rates[0].judged == 2
 
 
 def test_a_label_decides_and_can_be_taken_back(workspace: Workspace) -> None:

@@ -62,7 +62,7 @@ def test_results_that_two_runs_have_in_common_are_counted_and_not_read(tmp_path:
     few, many = (diff(place, "@~1", "@", lists_unchanged=listed) for listed in (False, True))
     assert len(few.comparison.sides.now) == len(many.comparison.sides.now) - 2 * FILES
     assert (len(few.comparison.unchanged), len(many.comparison.unchanged)) == (0, 2 * FILES)
-    assert few.comparison.rates() == many.comparison.rates()
+    assert few.comparison.rates == many.comparison.rates
     assert few.comparison.change() == many.comparison.change()
     assert few.document() == many.document()
 

@@ -30,10 +30,11 @@ from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines
-from evalstore.results.labels import LabelIndex, PersonLabel
+from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import CaseRow, Cases
 from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.runs.status.status_text import edit_lines
+from evalstore.store.events import Label
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
@@ -170,9 +171,9 @@ def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:
         yield StyledSpan(f" {spark_words(words)}", "faint")
 
 
-def _label_lines(labels: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:
+def _label_lines(labels: Sequence[Label], result: Result) -> Iterator[StyledLine]:
     """Yield the labels of people; the same label of several answers once."""
-    alike: dict[tuple[str, str, str, bool], list[PersonLabel]] = {}
+    alike: dict[tuple[str, str, str, bool], list[Label]] = {}
     for label in labels:
         is_later = label.id not in result.evaluations
         alike.setdefault((label.person, label.verdict, label.note, is_later), []).append(label)

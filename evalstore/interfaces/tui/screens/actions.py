@@ -543,11 +543,9 @@ class DatedPage(CaseActionsPage):
         location = self.source.location
 
         def read() -> NewerRun | None:
-            from evalstore.results.flips.result_history import find_newer_result, find_newer_run
+            from evalstore.results.flips.result_history import find_newer
 
-            if result is None:
-                return find_newer_run(location, run)
-            return find_newer_result(location, run, result)
+            return find_newer(location, run, result)
 
         self.fetch(read, self._show_newer, group="newer")
 

@@ -299,7 +299,7 @@ def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any
     actual = []
     for entry, other in (stores, stores[::-1]):
         with closing(Store.open(entry)) as into, closing(Store.open(other)) as of:
-            new = {label.id: label.evaluation for label in of.find_labels()}
+            new = of.find_evaluations(label.id for label in of.find_labels())
             people = of.load_all("evaluator").items()
             into.ensure_versions({id: ("evaluator", canonical_json(item)) for id, item in people})
             for _ in range(2):

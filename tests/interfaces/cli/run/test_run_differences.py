@@ -12,7 +12,7 @@ from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
-from evalstore.results.flips.result_history import find_newer_result
+from evalstore.results.flips.result_history import find_newer
 from evalstore.results.flips.verdict_changes import Outcome, RunDifferences, read_run_differences
 from evalstore.results.log.log import log
 from evalstore.store import Store
@@ -111,9 +111,9 @@ def test_a_newer_result_is_found_by_reading_one_file_of_each_run(
         return nodes
 
     monkeypatch.setattr(Store, "load_nodes", note)
-    found = find_newer_result(location, first.id, result)
+    found = find_newer(location, first.id, result)
     assert found
     assert found.result
     assert (found.is_partial, found.result.verdict) == (False, "fail")
     assert len(loaded) == 4  # a root and a leaf of each run
-    assert find_newer_result(location, found.run, found.result) is None
+    assert find_newer(location, found.run, found.result) is None
