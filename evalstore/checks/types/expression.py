@@ -485,32 +485,40 @@ def is_cheap_expression(source: str, size: int) -> bool:
     Each comprehension may do all that is in it for each element, and `join`, `replace` and `strip`
     may repeat one value for each character of another.
     """
-    nodes, power, factor = _growth(source)
-    longest = (size + len(source)) * factor
+    nodes, power, added, repeated = _growth(source)
+    longest = (size + len(source)) * added + repeated
     return bool(nodes * longest**power <= _MOST_STEPS)
 
 
 @lru_cache(maxsize=256)
-def _growth(source: str) -> tuple[int, int, int]:
-    """Return the number of nodes, by which power of the size the work grows, and a factor.
+def _growth(source: str) -> tuple[int, int, int, int]:
+    """Return the number of nodes, and by which power of the longest value the work grows.
 
-    The factor is how much longer than all values a text can be that `+` and `*` make.
+    The others are how many times as long as all values a text can be that `+` makes, and the most
+    characters of all texts that `*` makes.
     """
     nodes = [*ast.walk(read_expression(source))]
     loops = sum(isinstance(node, ast.comprehension) for node in nodes)
-    repeats = sum(isinstance(node, ast.Mult) for node in nodes)
     methods = [
         node.func.attr
         for node in nodes
         if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute)
     ]
     products = sum(name in ("join", "replace", "strip") for name in methods)
-    factor = 1 + sum(isinstance(node, ast.Add) for node in nodes)
-    if products:
-        for node in nodes:
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-                factor *= _LONGEST_RESULT
-    return len(nodes), 1 + products + loops * (1 + repeats), factor
+    added, repeats = 1, 0
+    for node in nodes:
+        if isinstance(node, ast.BinOp):
+            numbers = _is_number(node.left) + _is_number(node.right)
+            added += isinstance(node.op, ast.Add) and not numbers
+            repeats += isinstance(node.op, ast.Mult) and numbers < 2
+    return len(nodes), 1 + products + loops, added, repeats * _LONGEST_RESULT
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Return whether a node can only be a number."""
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, str)
+    return isinstance(node, ast.Call) and _called(node) in ("len", "count", "round", "int", "float")
 
 
 KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}

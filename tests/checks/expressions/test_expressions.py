@@ -234,15 +234,24 @@ def test_what_may_take_long_is_computed_with_limits(source: str) -> None:
         "len(answer.split()) * 2 < 80 and 'plum' in answer",
         "all(len(word) < 9 for word in answer.split())",
         "any(word.lower() in answer for word in words)",
+        "all(len(word) * 2 + 1 < 30 for word in words)",
     ],
 )
 def test_what_is_usual_needs_no_limits(source: str) -> None:
     assert is_cheap_check(read_check({"expr": source}), 2_000, {})
 
 
-def test_repeated_texts_that_are_replaced_need_limits() -> None:
-    check = read_check({"expr": "('a' * 100000).replace('a', 'b' * 100000) == answer"})
-    assert not is_cheap_check(check, 10, {})
+@pytest.mark.parametrize(
+    "source",
+    [
+        "('a' * 100000).replace('a', 'b' * 100000) == answer",
+        "sum(1 for x in 'a' * 4000000) == 1",
+        f"len([{'4000000 * answer, ' * 100}]) == 1",
+        f"len([{'(answer * 2000000).split(word), ' * 40}]) == 1",
+    ],
+)
+def test_many_repeated_texts_need_limits(source: str) -> None:
+    assert not is_cheap_check(read_check({"expr": source}), 10, {})
 
 
 @pytest.mark.parametrize(
