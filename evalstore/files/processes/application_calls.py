@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from contextlib import suppress
 
 from evalstore.core.values import Json
 from evalstore.files.processes.application import PYTHON, Application
-from evalstore.files.processes.pool import AT_ONCE, PROGRAM, Child
+from evalstore.files.processes.pool import AT_ONCE, PROGRAM, Child, signal_name
 
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """The environment variables that every application gets."""
@@ -146,7 +145,7 @@ class ApplicationCalls:
                 setup = {"path": path, "function": function, "longest": self._longest}
                 reply = self._ask(child, setup)
                 if "error" in reply:
-                    raise self._error(reply, stops=not reply["transient"])
+                    raise self._error(reply, stops=not reply.get("transient"))
             began = time.monotonic()
             reply = self._ask(child, request)
             is_fit = True  # also after an exception of the function
@@ -182,13 +181,13 @@ class ApplicationCalls:
         raise ApplicationError(words)
 
     def _error(self, reply: Json, *, stops: bool = False) -> ApplicationError:
-        path, line = self._application.arguments[0], reply["line"]
+        path, line = self._application.arguments[0], reply.get("line")
         place = path if line is None else f"{path}:{line}"
         hint = " (files of the workspace that it needs belong into 'uses')"
         return ApplicationError(
-            f"{place}: {reply['error']}{hint if reply['missing'] else ''}",
-            retry=reply["transient"],
-            timeout=reply["timeout"],
+            f"{place}: {reply['error']}{hint if reply.get('missing') else ''}",
+            retry=bool(reply.get("transient")),
+            timeout=bool(reply.get("timeout")),
             stops=stops,
         )
 
@@ -223,8 +222,7 @@ def _how(status: int | None) -> str:
     if status is None:
         return " by closing its output"
     if status < 0:
-        known = -status in {*signal.Signals}
-        return f" by {signal.Signals(-status).name if known else f'signal {-status}'}"
+        return f" by {signal_name(-status)}"
     return f" with status {status}"
 
 

@@ -182,6 +182,11 @@ class Child:
         self._folder.cleanup()
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal, if it has one."""
+    return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"
+
+
 _ENDED = "the run has ended"
 
 
@@ -352,7 +357,7 @@ class _Worker:
             )
             return _not_run(self._code.path, words)
         if code is not None and code < 0:
-            return CodeError(f"{self._code.path} was ended by {signal.Signals(-code).name}")
+            return CodeError(f"{self._code.path} was ended by {signal_name(-code)}")
         return CodeError(f"{self._code.path} ended its process instead of returning a verdict")
 
     def _end(self) -> None:

@@ -64,6 +64,9 @@ def counts(given):
 def ends(given):
     os._exit(3)
 
+def ended(given):
+    os.kill(os.getpid(), 40)
+
 def sees(given):
     return {"pass": True, "feedback": repr(sorted(os.environ.items()))}
 
@@ -182,6 +185,7 @@ def test_one_process_makes_many_judgements(workers: Workers) -> None:
     ("name", "message"),
     [
         ("ends", "ended its process instead of returning a verdict"),
+        ("ended", "was ended by signal 40"),
         ("loops", "took longer than 0.3 seconds, and was stopped|used more processor time"),
         ("scribbles", "wrote to the output of its result"),
     ],
