@@ -51,59 +51,14 @@ def completes(find: Callable[[Any, str], Iterable[str]]) -> Complete:
 
 @completes
 def places(ctx: Any, incomplete: str) -> Iterable[str]:
-    """Complete test files; after `::`, the rows of the file.
-
-    After `ls checks`, types of checks; with `check --schema`, the kinds of files that have one.
-    """
+    """Complete test files; after `::`, the rows of the file."""
     from evalstore.planning.selection import split_case
 
-    if ctx.params.get("kind") == "checks":
-        from evalstore.checks.parser import known_kinds
-
-        return sorted(known_kinds())
-    if ctx.params.get("schema"):
-        from evalstore.workspace.schemas import TITLES
-
-        return TITLES
     path, typed = split_case(incomplete)
     rows = _rows(ctx, "cases")
     if typed is None:
         return dict.fromkeys(row["file"] for row in rows)
     return [f"{path}::{row['row']}" for row in rows if row["file"] == path and row["row"]]
-
-
-@completes
-def answers(ctx: Any, incomplete: str) -> Iterable[str]:
-    """Complete test files; after `::`, rows, each also with its system prompt if it has several."""
-    from evalstore.planning.selection import split_case
-    from evalstore.results.table.list import names_of_rows
-
-    path, typed = split_case(incomplete)
-    if typed is None:
-        return places(ctx, incomplete)
-    listed = names_of_rows(_location(ctx), path)
-    rows = [f"{path}::{row}" for row, _ in listed if row]
-    prompts = [
-        f"{path}::{row}::({name})" if row else f"{path}::({name})"
-        for row, names in listed
-        if typed.startswith(row)
-        for name in names
-    ]
-    return [*rows, *prompts]
-
-
-@completes
-def prompts(ctx: Any, _incomplete: str) -> Iterable[str]:
-    """Complete names of system prompts."""
-    from evalstore.results.table.list import prompt_names
-
-    return prompt_names(_location(ctx))
-
-
-@completes
-def compared(ctx: Any, incomplete: str) -> Iterable[str]:
-    """Complete what `--vs` compares: system prompts after `--prompt`, else models."""
-    return prompts(ctx, incomplete) if ctx.params.get("prompt") else models(ctx, incomplete)
 
 
 @completes
@@ -119,22 +74,10 @@ def tags(ctx: Any, _incomplete: str) -> Iterable[str]:
 
 
 @completes
-def runs(ctx: Any, incomplete: str) -> Iterable[str]:
-    """Complete runs: `@`, `@~1`, `@work`, the ids of the newest, and the runs of remotes."""
-    remote, slash, _ = incomplete.partition("/")
-    if slash:
-        from evalstore.planning.open_project import open_workspace
-        from evalstore.remotes.index_cache import find_known_runs
-
-        ids = find_known_runs(open_workspace(_location(ctx)), remote)[:_MOST_RUN_IDS]
-        return [f"{remote}/{name}" for name in ("@", "@~1", *(id[:8] for id in ids))]
-    newest = [f"{name}/@" for name in remotes(ctx, "")]
-    return ["@", "@~1", "@work", *_newest_runs(ctx, ""), *newest]
-
-
-@completes
-def _newest_runs(ctx: Any, _incomplete: str) -> Iterable[str]:
-    return [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
+def runs(ctx: Any, _incomplete: str) -> Iterable[str]:
+    """Complete runs: `@`, `@~1`, `@work`, the ids of the newest, and the last of each remote."""
+    newest = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
+    return ["@", "@~1", "@work", *newest, *(f"{name}/@" for name in remotes(ctx, ""))]
 
 
 @completes
@@ -144,18 +87,9 @@ def stored_runs(ctx: Any, incomplete: str) -> Iterable[str]:
 
 
 @completes
-def revisions_and_answers(ctx: Any, incomplete: str) -> Iterable[str]:
+def runs_and_places(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete runs, test files, and after `::` the rows of a file."""
-    return [*runs(ctx, incomplete), *answers(ctx, incomplete)]
-
-
-@completes
-def joinable_runs(ctx: Any, _incomplete: str) -> Iterable[str]:
-    """Complete runs in progress: `@`, and their ids."""
-    from evalstore.results.table.list import runs_in_progress
-
-    ids = [id[:8] for id in runs_in_progress(_location(ctx))]
-    return ["@", *ids] if ids else []
+    return [*runs(ctx, incomplete), *places(ctx, incomplete)]
 
 
 @completes
@@ -174,14 +108,6 @@ def trusted_files(ctx: Any, _incomplete: str) -> Iterable[str]:
 
 
 @completes
-def themes(_ctx: Any, _incomplete: str) -> Iterable[str]:
-    """Complete colour themes of the browser."""
-    from evalstore.interfaces.tui.appearance import theme_names
-
-    return theme_names()
-
-
-@completes
 def import_formats(_ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete the formats of `import`, with those of plug-ins."""
     from evalstore.exchange.importers.base import format_names
@@ -195,17 +121,6 @@ def remotes(ctx: Any, _incomplete: str) -> Iterable[str]:
     from evalstore.exchange.sync.remotes import list_remotes
 
     return [remote.name for remote in list_remotes(_location(ctx))]
-
-
-@completes
-def groups(_ctx: Any, incomplete: str) -> Iterable[str]:
-    """Complete the dimensions of statistics; after a comma, the remaining ones."""
-    from evalstore.results.stats.stats import DIMENSIONS
-
-    before, comma, _ = incomplete.rpartition(",")
-    names = [name for name in DIMENSIONS if name not in before.split(",")]
-    names += [] if comma else ["judge"]
-    return [f"{before}{comma}{name}" for name in names]
 
 
 def _rows(ctx: Any, kind: str) -> Sequence[dict[str, Any]]:

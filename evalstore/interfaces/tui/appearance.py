@@ -41,11 +41,6 @@ def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) 
     )
 
 
-def theme_names() -> list[str]:
-    """Return the names of all colour themes."""
-    return [*BUILTIN_THEMES]
-
-
 def find_problems(
     file: str, shared: BrowserSettings, own: BrowserSettings | None = None
 ) -> Iterator[Problem]:

@@ -39,7 +39,7 @@ from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
 from evalstore.results.answer.judgements import OTHER_VERSION, TOGETHER
 from evalstore.results.labels import read_labels
-from evalstore.results.names import label_prompts, name_prompts_of_cases, prompt_label
+from evalstore.results.names import label_prompts, prompt_label
 from evalstore.store.events import RUNS_SEARCHED, Label
 from evalstore.store.results import SessionResults
 from evalstore.workspace.model_files import Model, bare_model
@@ -440,35 +440,3 @@ def describe_price(price: Price) -> dict[str, Json]:
         "call": price.per_call,
         "hour": price.per_hour,
     }
-
-
-# --- the names in a workspace that a shell offers, and that need more than a list of `ls`
-
-
-def prompt_names(location: Location) -> list[str]:
-    """Return the names of the system prompts of cases that have several.
-
-    Raises `EvalstoreError`.
-    """
-    with open_project(location) as project:
-        cases = [case for file in files_of(project.reading).values() for case in file.cases]
-        named = name_prompts_of_cases(project, (case for case in cases if len(case.prompts) > 1))
-    return list(dict.fromkeys(name for names in named.values() for name in names.values()))
-
-
-def names_of_rows(location: Location, path: str) -> list[tuple[str, list[str]]]:
-    """Return the rows of a test file, each with the names of its system prompts if it has several.
-
-    Raises `EvalstoreError`.
-    """
-    with open_project(location) as project:
-        file = files_of(project.reading).get(path)
-        cases = file.cases if file else ()
-        named = name_prompts_of_cases(project, (case for case in cases if len(case.prompts) > 1))
-    return [(case.row, [*named.get(case.prompts, {}).values()]) for case in cases]
-
-
-def runs_in_progress(location: Location) -> list[str]:
-    """Return the ids of the runs in progress, the newest first; raises `EvalstoreError`."""
-    with open_store(location) as store:
-        return [run.id for run in store.find_shared_runs() if not run.error]

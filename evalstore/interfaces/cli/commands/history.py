@@ -42,12 +42,11 @@ def diff(
         option(
             "--vs ID",
             "Compare --model, or --prompt, with this one in the same run.",
-            options.compared,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
-        option("--prompt NAME", "With --vs: the system prompt that is compared.", options.prompts),
+        option("--prompt NAME", "With --vs: the system prompt that is compared."),
     ] = None,
     since: Annotated[
         str | None,
@@ -223,7 +222,7 @@ def show(
         argument(
             "REV",
             "@, @~1, @work, an id, REV:path, or FILE::ROW.",
-            options.revisions_and_answers,
+            options.runs_and_places,
         ),
     ] = "@",
     model: Annotated[
@@ -239,7 +238,6 @@ def show(
         option(
             "--prompt NAME",
             "With a file or a row: the system prompt, if there are several.",
-            options.prompts,
         ),
     ] = None,
 ) -> Lists:

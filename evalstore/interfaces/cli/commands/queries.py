@@ -328,7 +328,6 @@ def stats(
             "--by LIST",
             "Group by model, prompt, tag, file (comma-separated), or by judge alone.  "
             "[default: model]",
-            options.groups,
             show_default=False,
         ),
     ] = None,

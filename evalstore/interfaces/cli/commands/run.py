@@ -122,7 +122,6 @@ MODE: options.Table = {
         join=option(
             "--join RUN",
             "Join a run in progress ('@': the newest). Needs keys and --store, but no workspace.",
-            options.joinable_runs,
         ),
         until_eof=option("--until-eof", "With --join: end with the standard input.", hidden=True),
     ),
@@ -375,7 +374,7 @@ def label(
         argument(
             "CASE",
             "PATH::row, PATH, FILE [row] as printed, or an answer's id.",
-            options.answers,
+            options.places,
         ),
     ],
     verdict: Annotated[
@@ -396,7 +395,7 @@ def label(
     ] = None,
     prompt: Annotated[
         str | None,
-        option("--prompt NAME", "The system prompt, if the case has several.", options.prompts),
+        option("--prompt NAME", "The system prompt, if the case has several."),
     ] = None,
     every: Annotated[bool, option("--all", "Label every case that CASE names.")] = False,
     person: Annotated[

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
@@ -209,16 +209,6 @@ _ACTIONS = {
 }
 
 
-@options.completes
-def _complete(ctx: Any, _incomplete: str) -> Iterable[str]:
-    """Complete the actions, and after one the name of a remote."""
-    action, *others = ctx.params.get("words") or [None]
-    if action is None:
-        return _ACTIONS
-    takes_name = action in ("remove", "show", "gc") and not others
-    return options.remotes(ctx, "") if takes_name else []
-
-
 @app.command()
 def remote(
     words: Annotated[
@@ -226,7 +216,6 @@ def remote(
         argument(
             "[ACTION] [NAME] [ADDRESS]",
             "list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
-            _complete,
         ),
     ] = None,
     dry_run: Annotated[

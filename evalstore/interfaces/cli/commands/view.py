@@ -41,9 +41,7 @@ Revision = Annotated[
         envvar="EVALSTORE_VIEW_REVISION",
     ),
 ]
-Theme = Annotated[
-    str | None, option("--theme NAME", "Colour theme (overrides the settings).", options.themes)
-]
+Theme = Annotated[str | None, option("--theme NAME", "Colour theme (overrides the settings).")]
 Key = Annotated[
     list[str] | None,
     option("--key ID=KEYS", "Rebind an action: history.compare=D,f4 (repeatable)."),
