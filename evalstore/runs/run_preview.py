@@ -38,8 +38,6 @@ class PlanTotals:
     """Answers to take from files."""
     waiting: int = 0
     """Answers of applications that are not trusted."""
-    reused: int = 0
-    """Stored answers that count."""
     judgements: int = 0
     by_checks: int = 0
     """The part of the judgements that calls no model."""
@@ -64,7 +62,6 @@ class PlanTotals:
         self.asks += plan.ask_count
         self.recorded += plan.recorded_count
         self.waiting += sum(ask.count for ask in plan.waiting_asks)
-        self.reused += plan.reused
         self.judgements += plan.judge_count
         self.by_checks += count_by_checks(plan)
         self.may_judge_less = self.may_judge_less or may_judge_less(plan)

@@ -86,31 +86,22 @@ class FileWatcher:
         It also waits until no more files change, because an editor may save a file in two steps.
         """
         changed: set[str] = set()
-        while not changed:
-            now = self._look_after_a_pause()
-            while now != (self._files, self._mentioned):
-                changed |= _differences(self._files, now[0])
-                changed |= _differences(self._mentioned, now[1])
-                self._files, self._mentioned = now
-                now = self._look_after_a_pause()
+        latest: set[str] = set()
+        while latest or not changed:
+            time.sleep(max(_PAUSE, _IDLE * self._took))
+            began = time.monotonic()
+            latest = self.poll()
+            self._took = time.monotonic() - began
+            changed |= latest
         return sorted(os.path.relpath(name, self._root) for name in changed)
 
     def poll(self) -> set[str]:
         """Return the paths of the files that have changed since the last poll."""
-        files, mentioned = self._look(), self._look_at_mentioned()
+        files = self._look()
+        mentioned = {name: see_mentioned(name) for name in self._mentioned}
         changed = _differences(self._files, files) | _differences(self._mentioned, mentioned)
         self._files, self._mentioned = files, mentioned
         return changed
-
-    def _look_at_mentioned(self) -> dict[str, Seen]:
-        return {name: see_mentioned(name) for name in self._mentioned}
-
-    def _look_after_a_pause(self) -> tuple[dict[str, Stamp], dict[str, Seen]]:
-        time.sleep(max(_PAUSE, _IDLE * self._took))
-        began = time.monotonic()
-        stamps = self._look(), self._look_at_mentioned()
-        self._took = time.monotonic() - began
-        return stamps
 
     def _look(self) -> dict[str, Stamp]:
         stamps = {name: see(name)[1:] for name in self._single}
@@ -214,7 +205,6 @@ class Watch:
         self._location, self._selection, self._options = location, selection, options
         self._root = workspace.root
         self._file_watcher = FileWatcher(workspace)
-        self._max_time = options.max_time
         self._seen: object = None
         self._reported: object = None
         self.report: RunReport | None = None
@@ -242,8 +232,6 @@ class Watch:
             overrides=self._location.overrides,
         )
         self._file_watcher.follow(workspace)
-        if self._options.max_time is None:
-            self._max_time = workspace.settings.max_time
         with open_project(self._location, create=True, workspace=workspace) as project:
             self._file_watcher.follow_mentioned(project.reading.references.looked)
             require_sound(project, self._selection, hint=GO_ON)
@@ -269,8 +257,7 @@ class Watch:
         """Return whether the last run stopped because the rest of `max_cost` was spent."""
         if self.report is None or self.report.status != "over budget":
             return False
-        out_of_time = self._max_time is not None and self.report.seconds >= self._max_time
-        return self._options.max_cost is not None and not out_of_time
+        return self._options.max_cost is not None and not self.report.time_is_up
 
 
 def _refuse(selection: SelectionOptions) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import os
 import re
 import shlex
@@ -130,8 +129,8 @@ def _rows(ctx: Any, kind: str) -> Sequence[dict[str, Any]]:
 
 
 def _location(ctx: Any) -> Location:
-    """Locate the workspace and the store that the command line or the environment names."""
-    named = {**ctx.find_root().params, **_shared_options()}
+    """Locate the workspace and the store that the words before the command, or variables, name."""
+    named = ctx.find_root().params
     paths = {
         name: os.path.expanduser(named[name])  # noqa: PTH111 - a shell does not expand these words
         for name in ("directory", "config", "store")
@@ -140,21 +139,6 @@ def _location(ctx: Any) -> Location:
     directory = Path(paths.get("directory", "")).absolute()
     config = paths.get("config")
     return Location(directory, directory / config if config else None, paths.get("store"))
-
-
-_SHARED = {"-C": "directory", "-c": "config", "--config": "config", "--store": "store"}
-"""The options that name a workspace or a store, and their parameters."""
-
-
-def _shared_options() -> dict[str, str]:
-    """Read the shared options after the command, of which a shell knows only the words."""
-    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    with suppress(ValueError):
-        words = shlex.split(line)
-        pairs = [word.split("=", 1) for word in words if word.startswith("--") and "=" in word]
-        pairs += [[option, value] for option, value in itertools.pairwise(words)]
-        return {_SHARED[option]: value for option, value in pairs if option in _SHARED}
-    return {}
 
 
 MODELS = "Models"

@@ -33,14 +33,24 @@ _KNOWN_PREFIXES = ("AI_TESTER_", "MAX_", "EVALSTORE_")
 
 
 class KeyNotAllowedError(EvalstoreError):
-    """A variable of the user's environment would be sent to a host that is not allowed."""
+    """Variables of the user's environment would be sent to hosts that are not allowed."""
 
-    def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
-        """`provider` is the code of the provider."""
-        super().__init__(message, hint=hint)
-        self.variable = variable
-        self.host = host
-        self.provider = provider
+    def __init__(self, wanted: Sequence[tuple[str, str, str]]) -> None:
+        """`wanted` are variables and hosts, each with the code of the provider that wants it."""
+        requests = "; ".join(_request(*each) for each in wanted)
+        commands = "; ".join(f"evalstore trust env {name} {host}" for name, host, _ in wanted)
+        pairs = ",".join(f"{name}={host}" for name, host, _ in wanted)
+        hosts = "that host" if len(wanted) == 1 else "those hosts"
+        super().__init__(
+            f"{requests}, which you have not allowed",
+            hint=f"if you trust {hosts}: {commands}; in CI set EVALSTORE_ALLOW_ENV={pairs}",
+        )
+        self.wanted = wanted
+
+
+def _request(variable: str, host: str, provider: str) -> str:
+    wants = f"the provider '{provider}' of this workspace wants {variable} of your environment"
+    return f"{wants} to be sent to {host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,18 +231,10 @@ class KeyAccess:
         """Raise `KeyNotAllowedError` unless a variable may be sent to a host; the user is asked."""
         if self._allows(variable, host):
             return
-        request = f"the provider '{provider.code}' of this workspace wants {variable} of your"
-        if self._agrees(f"{request} environment to be sent to {host}, from now on"):
+        if self._agrees(f"{_request(variable, host, provider.code)}, from now on"):
             self._trusted().grant(Grant(variable, host, now()))
             return
-        raise KeyNotAllowedError(
-            f"{request} environment to be sent to {host}, which you have not allowed",
-            hint=f"if you trust that host: evalstore trust env {variable} {host}; "
-            f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
-            variable=variable,
-            host=host,
-            provider=provider.code,
-        )
+        raise KeyNotAllowedError([(variable, host, provider.code)])
 
     def _trusted(self) -> TrustList:
         if self._trust_list is None:
@@ -345,27 +347,13 @@ def _join_names(words: Sequence[str]) -> str:
 
 def find_refusal(keys: KeyAccess, models: Iterable[Model]) -> KeyNotAllowedError | None:
     """Return an error about the refused keys of these models, whose hint allows all of them."""
-    found: dict[tuple[str, str], KeyNotAllowedError] = {}
+    found: dict[tuple[str, str], tuple[str, str, str]] = {}
     for model in models:
         try:
             keys.find(model.provider)
         except KeyNotAllowedError as error:
-            found.setdefault((error.variable, error.host), error)
+            [wanted] = error.wanted
+            found.setdefault(wanted[:2], wanted)
         except EvalstoreError:  # opening the provider reports the error
             continue
-    refused = [*found.values()]
-    if len(refused) <= 1:
-        return refused[0] if refused else None
-    listed = ", ".join(
-        f"{error.variable} to {error.host} (provider '{error.provider}')" for error in refused
-    )
-    commands = "; ".join(f"evalstore trust env {error.variable} {error.host}" for error in refused)
-    pairs = ",".join(f"{error.variable}={error.host}" for error in refused)
-    return KeyNotAllowedError(
-        f"this workspace wants variables of your environment to be sent to hosts that you have "
-        f"not allowed: {listed}",
-        hint=f"if you trust those hosts: {commands}; in CI set EVALSTORE_ALLOW_ENV={pairs}",
-        variable=refused[0].variable,
-        host=refused[0].host,
-        provider=refused[0].provider,
-    )
+    return KeyNotAllowedError([*found.values()]) if found else None

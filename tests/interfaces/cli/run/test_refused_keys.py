@@ -13,14 +13,12 @@ if TYPE_CHECKING:
 
     from tests.interfaces.cli.conftest import Evalstore
 
-FIRST = (
-    "the provider 'a' of this workspace wants A_KEY of your environment to be sent to a.example, "
-    "which you have not allowed"
+ONE = (
+    "the provider '{0}' of this workspace wants {1}_KEY of your environment to be sent to "
+    "{0}.example"
 )
-BOTH = (
-    "this workspace wants variables of your environment to be sent to hosts that you have not "
-    "allowed: A_KEY to a.example (provider 'a'), B_KEY to b.example (provider 'b')"
-)
+FIRST = f"{ONE.format('a', 'A')}, which you have not allowed"
+BOTH = f"{ONE.format('a', 'A')}; {ONE.format('b', 'B')}, which you have not allowed"
 HINT = (
     "if you trust those hosts: evalstore trust env A_KEY a.example; evalstore trust env B_KEY "
     "b.example; in CI set EVALSTORE_ALLOW_ENV=A_KEY=a.example,B_KEY=b.example"
