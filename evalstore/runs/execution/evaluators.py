@@ -68,8 +68,7 @@ from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.results import told_to_judges
 from evalstore.providers.base import SCRIPTED
-from evalstore.runs.execution.candidates import build_conversation, build_parts
-from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.candidates import ContentCache, build_conversation, build_parts
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.workspace.model_files import provider_options

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
@@ -28,20 +28,19 @@ from evalstore.core.hashing import subject_of
 from evalstore.core.results import Failure, Session, Vote
 from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
-from evalstore.runs.execution.candidates import CandidateCaller
-from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.candidates import CandidateCaller, ContentCache
 from evalstore.runs.execution.evaluators import Allows, CodeChecks, EvaluatorCaller
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.limits.budget import SharedBudget
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
-from evalstore.runs.execution.limits.retry_policy import ModelKey
 from evalstore.runs.execution.model_calls import (
     CallFailed,
     Endpoint,
     LeaseLostError,
     Limits,
     ModelCaller,
+    ModelKey,
     RunEnvironment,
 )
 from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, is_halted_by
@@ -68,25 +67,6 @@ T = TypeVar("T")
 
 StopsAt = Callable[["Cell", "Plan", "ExecutionCounts"], bool]
 """Whether the verdict on a cell of a plan ends the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunEndpoints:
-    """The models that a run may call: candidates by display id, judges by evaluator id."""
-
-    candidates: Mapping[str, Endpoint]
-    judges: Mapping[str, Endpoint]
-
-    def all(self) -> tuple[Endpoint, ...]:
-        """Return all endpoints; several may share a provider or an account."""
-        return (*self.candidates.values(), *self.judges.values())
-
-    def account_of(self, item: Item) -> str:
-        """Return the name of the account that an item's calls are counted for."""
-        if isinstance(item, PlannedAsk):
-            return self.candidates[item.cell.candidate.id].account.name
-        assert item.judge is not None
-        return self.judges[item.judge.evaluator].account.name
 
 
 class Job(NamedTuple):
@@ -133,7 +113,9 @@ class Executor:
         files for which `allows` is true. `shared` is the run of which this is one runner.
         """
         self.environment, self.stops_at = environment, stops_at
-        self.endpoints = RunEndpoints(candidates, judges)
+        self.answering, self.judging = candidates, judges
+        self._endpoints = (*candidates.values(), *judges.values())
+        self.accounts = {end.account.name: end.account for end in self._endpoints}
         self.sharing = WorkSharing(store, environment, is_expected=shared is not None)
         self.accounting = Accounting(store, environment, self.sharing.runner)
         self.writer, self.outcome = self.accounting.writer, self.accounting.outcome
@@ -181,13 +163,13 @@ class Executor:
             budget = SharedBudget(self._share, limit, self.sharing.find_stopped)
         caller = ModelCaller(limits, self.environment, self._is_ours, budget)
         is_limited = budget is not None or limits.max_cost is not None
-        accounts = (caller.rate_limiter(end.account) for end in self.endpoints.all())
+        accounts = map(caller.rate_limiter, self.accounts.values())
         if is_limited or any(account.tokens_per_minute < math.inf for account in accounts):
             answering = [
                 (hashing.identify(hashing.describe_model(end.version))[0], end.key)
-                for end in self.endpoints.candidates.values()
+                for end in self.answering.values()
             ]
-            judging = [(id, end.key) for id, end in self.endpoints.judges.items()]
+            judging = [(id, end.key) for id, end in self.judging.items()]
             # Of one that answers and judges, the larger numbers count.
             sizes: dict[ModelKey, OutputTokens] = {}
             for kind, makers in (("session", answering), ("judgement", judging)):
@@ -202,9 +184,8 @@ class Executor:
 
     async def __aenter__(self) -> Self:
         """Start the background tasks."""
-        accounts = {end.account.name: end.account for end in self.endpoints.all()}
         limiters = [
-            (account.place, self.calls.rate_limiter(account)) for account in accounts.values()
+            (account.place, self.calls.rate_limiter(account)) for account in self.accounts.values()
         ]
         if limited := [placed for placed in limiters if placed[1].is_limited]:
             await self.sharing.presence.share_accounts(limited)
@@ -238,7 +219,7 @@ class Executor:
                     asyncio.to_thread(self.sharing.release_all, stays=self._records)
                 )
             finally:
-                providers = {id(each.provider): each.provider for each in self.endpoints.all()}
+                providers = {id(each.provider): each.provider for each in self._endpoints}
                 for provider in providers.values():
                     await provider.close()
 
@@ -369,6 +350,13 @@ class Executor:
         await self.writer.flush()
         return await run_in_thread(partial(self.sharing.leases.has, lease_key_of(job.item)))
 
+    def account_of(self, item: Item) -> str:
+        """Return the name of the account that an item's calls are counted for."""
+        if isinstance(item, PlannedAsk):
+            return self.answering[item.cell.candidate.id].account.name
+        assert item.judge is not None
+        return self.judging[item.judge.evaluator].account.name
+
     @property
     def is_halted(self) -> bool:
         """Return whether the run is halted."""
@@ -441,7 +429,6 @@ class PlanExecution:
         self._checking: asyncio.Task[None] | None = None
         """The task that does what needs no call; None before the plan is begun."""
         self._take = _item_source(run, self._progress)
-        accounts = {end.account.name: end.account for end in run.endpoints.all()}
         self._queues = {
             name: AccountQueue(
                 run.calls.rate_limiter(account),
@@ -449,7 +436,7 @@ class PlanExecution:
                 partial(self._fetch, name),
                 self._finish_if_done,
             )
-            for name, account in accounts.items()
+            for name, account in run.accounts.items()
         }
 
     # --- the loop
@@ -583,7 +570,7 @@ class PlanExecution:
 
     def _put(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self._queues[self._run.endpoints.account_of(job.item)].put([job])
+            self._queues[self._run.account_of(job.item)].put([job])
 
     def _put_unclaimed(self, judgements: Iterable[PlannedJudgement], session: Session) -> None:
         """Queue judgements of a new answer; no other run has it yet, so leases are taken later."""
@@ -591,7 +578,7 @@ class PlanExecution:
             key = lease_key_of(judgement)
             self._writer.take_lease(key)
             self._progress.begin(key, judgement.count)
-            queue = self._queues[self._run.endpoints.account_of(judgement)]
+            queue = self._queues[self._run.account_of(judgement)]
             kept = session if queue.backlog < batches.SMALL_SIZE else None
             sleeps = self._sharing.presence.count_sleeps()
             queue.put([Job(judgement, sleeps, kept)] * judgement.count)
@@ -624,7 +611,7 @@ class PlanExecution:
         try:
             session = await self._run.candidates.ask(ask, newest)
         except CallFailed as failed:
-            model = self._run.endpoints.candidates[ask.cell.candidate.id].model.id
+            model = self._run.answering[ask.cell.candidate.id].model.id
             self._progress.fail(question)
             self._accounting.add_failure(failed, question=question, model=model)
             await self._finish_call(question)
@@ -743,7 +730,7 @@ def _item_source(
     run: Executor, progress: PlanProgress
 ) -> Callable[[str, int], Awaitable[list[Item]]]:
     """Return a function that takes up to so many items of an account, and none at the end."""
-    planned = group_by_account(progress.plan, run.endpoints.account_of)
+    planned = group_by_account(progress.plan, run.account_of)
     if run.sharing.store.is_remote:
         return WorkSource(run, progress, planned).take
     part = run.sharing.starting_place()
@@ -763,9 +750,7 @@ class WorkSource:
     ) -> None:
         """`planned` are the items by account."""
         self._sharing, self._progress, self._is_halted = run.sharing, progress, run.calls.is_halted
-        places = {end.account.name: end.account.place for end in run.endpoints.all()}
-        self._place_of = places.__getitem__
-        """Returns the name of an account on all machines."""
+        self._accounts = run.accounts
         self._left = {
             account: {lease_key_of(item): item for item in items}
             for account, items in planned.items()
@@ -790,7 +775,7 @@ class WorkSource:
         delay = _FIRST_LOOK
         while left and not self._is_halted():
             await self._offer()
-            place = self._place_of(account)
+            place = self._accounts[account].place
             keys = await run_in_thread(partial(self._rows.take, place, count))
             taken = [left.pop(key) for key in keys if key in left]
             items = list(self._progress.take_open(taken))
@@ -819,7 +804,7 @@ class WorkSource:
             ]
             self._failed = await asyncio.to_thread(self._sharing.store.find_failed, questions)
             offered = [
-                OfferedItem(key, self._place_of(account))
+                OfferedItem(key, self._accounts[account].place)
                 for account, items in self._left.items()
                 for key in items
             ]
@@ -1041,7 +1026,7 @@ class JudgementQueue:
                 subject=subject,
                 evaluation=cell.case.evaluation,
                 evaluator=judge.evaluator,
-                model=self._run.endpoints.judges[judge.evaluator].model.id,
+                model=self._run.judging[judge.evaluator].model.id,
             )
         except NotRunError as error:
             self._progress.fail(lease_key_of(judgement))

@@ -16,7 +16,7 @@ from evalstore.core.values import Reply, Request, Usage
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from evalstore.providers.base import ProviderError
-from evalstore.runs.execution.limits import retry_policy
+from evalstore.runs.execution import model_calls
 from tests.builders import tree
 
 SETTINGS = """\
@@ -94,7 +94,7 @@ Evalstore = Callable[..., Ran]
 @pytest.fixture(autouse=True)
 def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have failed calls tried again at once: a command that retries takes a second otherwise."""
-    monkeypatch.setattr(retry_policy, "_FIRST_DELAY", 0.001)
+    monkeypatch.setattr(model_calls, "_FIRST_DELAY", 0.001)
 
 
 @pytest.fixture

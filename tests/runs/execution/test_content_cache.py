@@ -7,7 +7,7 @@ import pytest
 from evalstore.core import batches, hashing
 from evalstore.core.results import Session
 from evalstore.core.values import EvaluationVersion, Question, Reply, Text
-from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.candidates import ContentCache
 from evalstore.store import Store
 
 

@@ -28,8 +28,7 @@ from evalstore.core.values import (
     ToolCall,
     ToolVersion,
 )
-from evalstore.runs.execution.candidates import build_request
-from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.candidates import ContentCache, build_request
 from evalstore.runs.execution.evaluators import JudgePrompt
 from evalstore.store import Store
 

@@ -1,1 +1,1 @@
-"""Limits on calls: rates, budgets, sizes and retries."""
+"""Limits on calls: rates and budgets."""

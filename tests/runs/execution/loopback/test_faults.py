@@ -17,7 +17,7 @@ import pytest
 from evalstore.providers import errors, openai_compatible
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
-from evalstore.runs.execution.limits import retry_policy
+from evalstore.runs.execution import model_calls
 from evalstore.runs.execution.model_calls import RunEnvironment
 from tests import endpoint
 from tests.runs.execution.loopback.conftest import Place, Ran
@@ -78,7 +78,7 @@ STOPPING = {
 def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small answer is too large, and the next try follows soon."""
     monkeypatch.setattr(errors, "MAX_ANSWER", 1_000_000)
-    monkeypatch.setattr(retry_policy, "_FIRST_DELAY", 0.01)
+    monkeypatch.setattr(model_calls, "_FIRST_DELAY", 0.01)
 
 
 @pytest.fixture(autouse=True)
