@@ -236,7 +236,6 @@ class DaskRunners(_Runners):
         self._said.update(known)
         try:
             self._connect()
-            self._client.subscribe_topic(_topic(run), lambda event: self._show(str(event[1])))
             workers = [*self._client.scheduler_info(n_workers=-1)["workers"]]
             count = self._count or len(workers) or 1
             for number in range(count):
@@ -350,9 +349,8 @@ def take_part(address: str, run: str, keys_folder: str | None) -> dict[str, str]
     location = Location(
         Path.cwd(), store=store, keys_folder=Path(keys_folder) if keys_folder else None
     )
-    listener = _TaskListener(_topic(run))
     try:
-        join_run(location, run, RunOptions(), listener)
+        join_run(location, run, RunOptions(), ProgressListener())
     except RevisionError:
         return None  # it is over
     except EvalstoreError as error:
@@ -369,24 +367,6 @@ def find_secrets(address: str, known: str) -> str:
             if str(read_address(known)) == address:
                 return known
     return address
-
-
-class _TaskListener(ProgressListener):
-    """Sends messages for the user to the program that has begun the run."""
-
-    def __init__(self, topic: str) -> None:
-        self._topic = topic
-
-    def note(self, message: str) -> None:
-        """Send a message."""
-        from distributed import get_worker
-
-        with suppress(Exception):  # it is only a message
-            get_worker().log_event(self._topic, message)
-
-
-def _topic(run: str) -> str:
-    return f"evalstore-{run}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -470,8 +470,6 @@ _WORD = re.compile(r"(?:\"evalstore [^\"\n]*\"|'evalstore [^'\n]*'|\S)+")
 """Matches a word, or a command in quotation marks with what is attached to it."""
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 """Matches what begins or ends a style."""
-_PIECE = re.compile(r"(?:\x1b\[[0-9;]*m|[\x00-\u10ff])+|.")
-"""Matches a part of a word that is never broken: a wide letter, or narrow ones in a row."""
 
 
 def shown_columns(text: str) -> int:
@@ -480,10 +478,10 @@ def shown_columns(text: str) -> int:
 
 
 def wrap_sentence(text: str, columns: int) -> list[str]:
-    """Return a sentence wrapped between words; a command in quotation marks is never broken.
+    """Return a sentence wrapped between words; a command in quotation marks counts as one.
 
-    Neither is a path, or another word of narrow letters. All lines have the indent of the first.
-    Several blanks between words of a line, as in a value that is quoted, remain.
+    A longer word is not broken. All lines have the indent of the first. Several blanks between
+    words of a line, as in a value that is quoted, remain.
     """
     indent = " " * (len(text) - len(text.lstrip(" ")))
     lines: list[str] = []
@@ -494,20 +492,8 @@ def wrap_sentence(text: str, columns: int) -> list[str]:
         if lines and shown_columns(f"{lines[-1]}{joined}") <= columns:
             lines[-1] += joined
             continue
-        is_whole = word.isascii() or "/" in word or word.startswith(('"', "'"))
-        parts = [word] if is_whole else _break(word, columns - len(indent))
-        lines += [indent + part for part in parts]
+        lines.append(indent + word)
     return lines
-
-
-def _break(word: str, columns: int) -> list[str]:
-    """Return a word in pieces that fit a line, broken between wide letters."""
-    parts = [""]
-    for piece in _PIECE.findall(word):
-        if parts[-1] and shown_columns(parts[-1] + piece) > columns:
-            parts.append("")
-        parts[-1] += piece
-    return parts
 
 
 # --- adapts the commands in hints to the folder of `-C`, so that they work where they are typed

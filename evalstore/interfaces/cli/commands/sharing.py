@@ -89,10 +89,10 @@ def push(
         )
 
     def show() -> None:
-        print_sentence(push_line(report))
+        output.line(push_line(report))
         if presumes := getattr(report, "presumes", ()):  # of a bundle
             runs = output.plural(len(presumes), "earlier run")
-            print_sentence(f"it needs {runs} in the store that pulls it")
+            output.line(f"it needs {runs} in the store that pulls it")
         tell_of_excluded(report.excluded_runs)
 
     return CommandOutput(report, show)
@@ -139,7 +139,7 @@ def pull(
             report = operation(here(), remote, dry_run=dry_run, listener=listener)
 
     def show() -> None:
-        print_sentence(pull_line(report))
+        output.line(pull_line(report))
         warn_of_left_out(report)
 
     return CommandOutput(report, show)
@@ -168,7 +168,7 @@ def clone(
         pulled = report.pulled
         source, name = output.safe(pulled.address), output.safe(report.workspace)
         size = bytes_text(pulled.bytes_received)
-        print_sentence(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
+        output.line(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
         place = "bundle" if pulled.remote == BUNDLE else "remote"
         output.talk(f"the tests are not in a {place}: they come from your repository, with git")
         warn_of_rows_left(pulled)
@@ -304,13 +304,13 @@ def _print_remotes(listed: Sequence[Remote]) -> None:
 
 
 def _print_report(report: RemoteReport) -> None:
-    print_sentence(f"remote   {report.name}: {output.safe(report.address)}")
-    print_sentence(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
-    print_sentence(f"to pull  {counts_text(report.to_pull)}")
+    output.line(f"remote   {report.name}: {output.safe(report.address)}")
+    output.line(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
+    output.line(f"to pull  {counts_text(report.to_pull)}")
     to_push = counts_text(report.to_push)
     if report.uncounted:
         to_push = f"at most {to_push}, with excluded tests: {output.safe(report.uncounted)}"
-    print_sentence(f"to push  {to_push}")
+    output.line(f"to push  {to_push}")
     if report.uncounted:
         output.talk('("evalstore push -n" says what to do)')
     tell_of_excluded(report.excluded_runs)
@@ -335,36 +335,30 @@ def _print_report(report: RemoteReport) -> None:
 
 def print_collected(report: GarbageReport) -> None:
     """Print what was compacted and deleted, and what is deleted later."""
-    collected, is_planned = report.collected, report.dry_run
+    collected = report.collected
+    compacted, deleted = "compacted", "deleted"
+    if report.dry_run:
+        compacted, deleted = "would compact", "would delete"
     place = f"{report.remote} ({output.safe(report.address)})"
     if collected.replaced.indexes:
-        verb = "would compact" if is_planned else "compacted"
-        pushes = output.plural(collected.replaced.indexes, "push")
-        size = bytes_text(collected.replaced.size)
-        text = f"{verb} {pushes} with {_packs(collected.replaced)} in {place}: {size}"
-        if collected.written.indexes:
-            size = bytes_text(collected.written.size) if collected.written.size else "there already"
-            text += f" -> {_packs(collected.written)}, {size}"
-        print_sentence(text)
+        was, now = collected.replaced, collected.written
+        pushes, packs = output.plural(was.indexes, "push"), output.plural(was.packs, "pack")
+        text = f"{compacted} {pushes} with {packs} in {place}: {bytes_text(was.size)}"
+        if now.indexes:
+            text += f" -> {output.plural(now.packs, 'pack')}, {bytes_text(now.size)}"
+        output.line(text)
     if collected.deleted:
-        verb = "would delete" if is_planned else "deleted"
-        print_sentence(f"{verb} {_counts(collected.deleted)} in {place}")
+        output.line(f"{deleted} {_counts(collected.deleted)} in {place}")
     if not collected.replaced and not collected.deleted:
-        print_sentence(f"nothing to compact or delete in {place}")
+        output.line(f"nothing to compact or delete in {place}")
     if collected.waiting:
-        is_one = collected.waiting.indexes + collected.waiting.packs == 1
-        verb, them, were = ("is", "it", "it was") if is_one else ("are", "them", "they were")
-        print_sentence(
-            f"{_counts(collected.waiting)} {verb} no longer needed; 'evalstore remote gc' deletes "
-            f"{them} {report.grace} after {were} replaced"
+        output.line(
+            f"no longer needed: {_counts(collected.waiting)}; 'evalstore remote gc' deletes each "
+            f"{report.grace} after it was replaced"
         )
     if collected.others:
         pushes = output.plural(collected.others, "push")
         output.talk(f"{pushes} can be compacted only by those who have signed them")
-
-
-def _packs(counts: FileCounts) -> str:
-    return output.plural(counts.packs, "pack")
 
 
 def _counts(counts: FileCounts) -> str:
@@ -417,13 +411,6 @@ def tell_of_excluded(runs: int) -> None:
     if runs:
         stay, they = ("stays", "it") if runs == 1 else ("stay", "they")
         output.talk(f"{output.plural(runs, 'run')} {stay} here: {they} may show excluded tests")
-
-
-def print_sentence(text: str) -> None:
-    """Print a text, wrapped in a terminal, in which long addresses are broken, too."""
-    columns = output.table_width()
-    for line in output.wrap(text, columns) if columns else (text,):
-        output.line(line)
 
 
 def warn_of_left_out(report: PullReport) -> None:

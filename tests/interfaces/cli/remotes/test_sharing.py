@@ -444,8 +444,8 @@ def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
         for options in (("--dry-run",), (), ("origin",))
     )
     waiting = (
-        "4 index files and 4 packs (<size>) are no longer needed; 'evalstore remote gc' deletes "
-        "them 14d after they were replaced"
+        "no longer needed: 4 index files and 4 packs (<size>); 'evalstore remote gc' deletes each "
+        "14d after it was replaced"
     )
     assert planned == ["would compact 4 pushes with 4 packs in origin (shared): <size>"]
     assert done == [
