@@ -255,7 +255,7 @@ OFFERED = [
     ("evalstore trust t", ["tests/warm.py"]),
     ("evalstore import p", ["promptfoo"]),
     ("evalstore ls sc", ["schemas"]),
-    ("evalstore trust ", ["tests/warm.py"]),
+    ("evalstore trust t", ["tests/warm.py"]),
     ("evalstore doctor -m scripted/o", ["scripted/one"]),
 ]
 
