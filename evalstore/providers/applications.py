@@ -64,9 +64,7 @@ class ApplicationProvider:
         if self._application.kind != PYTHON:
             answer = read_output(answer)
         has_form = "response_format" in document["options"]
-        return self._without_secrets(decode_answer(answer, seconds, has_form=has_form))
-
-    def _without_secrets(self, reply: Reply) -> Reply:
+        reply = decode_answer(answer, seconds, has_form=has_form)
         for secret in self._secrets:
             reply = redact(reply, secret)
         return reply

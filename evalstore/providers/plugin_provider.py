@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,9 +76,15 @@ class PluggedProvider:
         return ProviderError("malformed", words)
 
     def _instance(self, code: str) -> Any:
+        """Return the instance for a model, created with what its class accepts."""
         if code not in self._instances:
-            arguments = {"provider": self._kind, "model": code}
-            self._instances[code] = _construct(self._class, arguments)
+            try:
+                known = inspect.signature(self._class).parameters
+            except ValueError:
+                known = {}
+            given = {"provider": self._kind, "model": code}
+            accepted = {name: value for name, value in given.items() if name in known}
+            self._instances[code] = self._class(**accepted)
         return self._instances[code]
 
     def _execute(self, request: Request, prompt: str) -> Any:
@@ -96,15 +102,6 @@ class PluggedProvider:
         """Close the providers; services have nothing to close."""
         for instance in self._instances.values() if hasattr(self._class, "ask") else ():
             await instance.close()
-
-
-def _construct(factory: Callable[..., Any], arguments: Mapping[str, str]) -> Any:
-    """Return an instance, created with those of the arguments that its class accepts."""
-    try:
-        known = inspect.signature(factory).parameters
-    except ValueError:
-        known = inspect.signature(lambda: None).parameters
-    return factory(**{name: value for name, value in arguments.items() if name in known})
 
 
 def _as_prompt(request: Request) -> str:

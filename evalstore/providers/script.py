@@ -280,24 +280,18 @@ def as_reply(entry: ScriptEntry, request: Request) -> Reply:
         if len(text) > limit:
             text, finish_reason = text[:limit], "length"
     calls = "".join(call.name + json.dumps(call.arguments) for call in entry.tool_calls)
+    sent = "".join(message.text for message in request.messages)
+    estimate = Usage(count_tokens(sent), count_tokens(f"{text or ''}{calls}"))
     return Reply(
         text=text,
         tool_calls=entry.tool_calls,
         finish_reason=entry.finish_reason or finish_reason,
-        usage=entry.usage or estimate_usage(request, f"{text or ''}{calls}"),
+        usage=entry.usage or estimate,
         resolved_model=entry.model or request.code,
         latency=entry.latency,
     )
 
 
-def estimate_usage(request: Request, answer: str) -> Usage:
-    """Return tokens by the length of the texts; equal requests have equal costs."""
-    return Usage(
-        input_tokens=count_tokens("".join(message.text for message in request.messages)),
-        output_tokens=count_tokens(answer),
-    )
-
-
 def count_tokens(text: str) -> int:
-    """Return about how many tokens a text has."""
+    """Return about how many tokens a text has, so that equal requests have equal costs."""
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN

@@ -21,6 +21,7 @@ from evalstore.planning.results import compute_results
 from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.executor import Executor
+from evalstore.runs.execution.key_access import find_refusal, require_set
 from evalstore.runs.execution.model_calls import Limits, RunEnvironment
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_preview import PlanTotals, most_cost
@@ -55,7 +56,9 @@ def carry_out_plans(
     agrees = listener.agrees
     providers = ProviderPool(folder, project.reading, lambda question: bool(agrees(question)))
     models = {id: project.find_model(id, "models") for id in survey.models}
-    providers.require_keys(models.values())
+    if refused := find_refusal(providers.keys, models.values()):
+        raise refused
+    require_set(models.values(), providers.environment)
     executor = Executor(
         project.store,
         {

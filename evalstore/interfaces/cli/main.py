@@ -75,6 +75,7 @@ GLOBAL: Table = {
 }
 
 
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress", "--show-completion")
 
@@ -212,7 +213,7 @@ def _run(argv: Sequence[str] | None) -> int:
         output.to_stderr("interrupted")
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
-        if isinstance(error, UnicodeEncodeError) and not all(map(_is_utf8, arguments)):
+        if isinstance(error, UnicodeEncodeError) and _NOT_UTF8.search("".join(arguments)):
             output.failure(EvalstoreError("an argument is not UTF-8"))
             return USAGE
         lacking = explain_resources(error)
@@ -222,14 +223,6 @@ def _run(argv: Sequence[str] | None) -> int:
         output.to_stderr(describe_bug(error) + "this is a bug in evalstore")
         return BUG
     return OK
-
-
-def _is_utf8(argument: str) -> bool:
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # --- the completion scripts of shells

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from evalstore.core.clock import today
@@ -14,11 +14,9 @@ from evalstore.providers import Provider, open_provider
 from evalstore.runs.execution.key_access import (
     KeyAccess,
     find_missing_key,
-    find_refusal,
     find_variables,
     named_variables,
     read_environment,
-    require_set,
 )
 from evalstore.runs.execution.limits.rate_limiter import Account
 from evalstore.runs.execution.model_calls import Endpoint
@@ -42,15 +40,6 @@ class ProviderPool:
         self.keys = KeyAccess(self.environment, agrees)
         self._currencies = reading.currencies
         self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
-
-    def require_keys(self, models: Collection[Model]) -> None:
-        """Raise an error with all keys that may not be sent to their hosts, or that are not set.
-
-        The former is a `KeyNotAllowedError`. A key that may not be needed does not count.
-        """
-        if refused := find_refusal(self.keys, models):
-            raise refused
-        require_set(models, self.environment)
 
     def endpoint(self, model: Model, part: Part, temperature: float | None) -> Endpoint:
         """Return the endpoint of a model; raises `EvalstoreError` when it cannot be called."""

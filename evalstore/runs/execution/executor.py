@@ -45,7 +45,7 @@ from evalstore.runs.execution.model_calls import (
 )
 from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, is_halted_by
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-from evalstore.runs.execution.writer import Writer, run_in_thread
+from evalstore.runs.execution.writer import run_in_thread
 from evalstore.store import Store
 from evalstore.store.costs import OutputTokens
 from evalstore.store.driver import PATIENCE_SECONDS
@@ -465,7 +465,10 @@ class PlanExecution:
                     raise queue.error
         finally:
             await self._stop({finished, sharing, checking})
-            await _store_finished(self._writer, writing)
+            stored = asyncio.ensure_future(self._writer.flush())
+            first = asyncio.wait({stored, writing}, return_when=asyncio.FIRST_COMPLETED)
+            await wait_uninterrupted(first)
+            stored.cancel()
 
     async def _stop(self, tasks: set[asyncio.Task[Any]]) -> None:
         """Cancel these tasks and those of the queues."""
@@ -619,7 +622,8 @@ class PlanExecution:
             if ask.count == 1 and self._run.has_slept_since(job):
                 # The answer is paid, so it is kept, but does not replace that of the other run.
                 started = max(self._run.environment.now(), newest + 1)
-                self._accounting.add_surplus_session(session._replace(started=started))
+                self._writer.put_session(session._replace(started=started))
+                self._accounting.outcome.asked += 1
                 await self._claim_again(job)
                 return
             try:
@@ -697,13 +701,6 @@ class PlanExecution:
         for key in granted:
             self._writer.release_lease(key)
         await self._queue(judgements)
-
-
-async def _store_finished(writer: Writer, writing: asyncio.Task[None]) -> None:
-    """Store what is finished, even when the waiting task is cancelled; ends if `writing` ends."""
-    stored = asyncio.ensure_future(writer.flush())
-    await wait_uninterrupted(asyncio.wait({stored, writing}, return_when=asyncio.FIRST_COMPLETED))
-    stored.cancel()
 
 
 async def wait_uninterrupted(work: Awaitable[T]) -> T:

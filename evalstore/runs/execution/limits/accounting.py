@@ -34,11 +34,6 @@ class Accounting:
         self.writer = Writer(store, runner, offers=store.is_remote)
         self._environment = environment
 
-    def add_surplus_session(self, session: Session) -> None:
-        """Store a paid answer to a question that another run may have answered."""
-        self.writer.put_session(session)
-        self.outcome.asked += 1
-
     def add_session(self, question: str, session: Session) -> str:
         """Store an answer to a question; returns the session's id."""
         id = self.writer.put_session(session)
