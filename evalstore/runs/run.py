@@ -356,12 +356,14 @@ def decide(
         report.exit_code = USAGE
 
 
-def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool:
-    """Return whether a test file has a threshold of its own, and enough of its cases pass."""
-    threshold = project.reading.files[file].threshold
-    words = totals.files[file]
+def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool | None:
+    """Return whether enough cases of a test file pass for its own threshold.
+
+    None if it has none, or nothing of it is judged.
+    """
+    threshold, words = project.reading.files[file].threshold, totals.files[file]
     judged = words.total() - words["pending"] - words[None]
-    return threshold is not None and bool(judged) and words["pass"] / judged >= threshold
+    return words["pass"] / judged >= threshold if threshold is not None and judged else None
 
 
 def _is_failing(
@@ -384,10 +386,9 @@ def _is_failing(
     if options.fail_on == "regression":
         return bool(report.regressions)
     for file, words in report.totals.files.items():
-        judged = words.total() - words["pending"] - words[None]
-        threshold = project.reading.files[file].threshold
-        if threshold is not None and judged and options.fail_on == "failure":
-            if words["pass"] / judged < threshold:
+        reached = reaches_threshold(project, report.totals, file)
+        if reached is not None and options.fail_on == "failure":
+            if not reached:
                 return True
         elif any(words[word] > covered.get(file, {}).get(word, 0) for word in bad):
             return True

@@ -196,23 +196,19 @@ class Plans:
         """Whether these are all batches."""
 
     def take(self) -> Iterator[Plan]:
-        """Yield the plans to carry out."""
-        if self._only is not None:
-            yield self._only
-            return
-        if self._is_done:
-            return
-        cells = batches(self._scope.cells)
-        for batch in islice(cells, self._done, None):
-            yield plan_cells(self._project, self._scope, batch, priced=True)
+        """Return the plans to carry out."""
+        return iter(()) if self._is_done else self._make(self._done)
 
     def _once(self) -> Iterator[Plan]:
-        """Yield the plans before any is carried out; a question of several is only in the first."""
+        """Return the plans before any is carried out; a question of several is in the first."""
+        return self._make(earlier=EarlierBatches(self.shared))
+
+    def _make(self, done: int = 0, earlier: EarlierBatches | None = None) -> Iterator[Plan]:
+        """Yield the plans, without the first ones that are done."""
         if self._only is not None:
             yield self._only
             return
-        earlier = EarlierBatches(self.shared)
-        for cells in batches(self._scope.cells):
+        for cells in islice(batches(self._scope.cells), done, None):
             yield plan_cells(self._project, self._scope, cells, priced=True, earlier=earlier)
 
     def survey(self, finish: Callable[[Plan], object]) -> PlanTotals:

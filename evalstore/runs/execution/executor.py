@@ -395,23 +395,17 @@ _TOLD_AFTER = 3.0
 
 async def _tell_of_outages(store: Store, tell: Callable[[str], None]) -> None:
     """Tell of each outage of some seconds, and of its end, until this is cancelled."""
-    is_told = False
-
-    def look() -> None:
-        nonlocal is_told
-        if not is_told and store.seconds_away >= _TOLD_AFTER:
-            is_told = True
-            tell(f"the store does not answer: waiting for it, for up to {PATIENCE_SECONDS:g} s")
-        elif is_told and not store.seconds_away:
-            is_told = False
-            tell("the store answers again")
-
-    try:
-        while True:
-            await asyncio.sleep(_OUTAGE_LOOK)
-            look()
-    finally:
-        look()
+    while True:
+        await asyncio.sleep(_OUTAGE_LOOK)
+        if store.seconds_away < _TOLD_AFTER:
+            continue
+        tell(f"the store does not answer: waiting for it, for up to {PATIENCE_SECONDS:g} s")
+        try:
+            while store.seconds_away:
+                await asyncio.sleep(_OUTAGE_LOOK)
+        finally:
+            if not store.seconds_away:
+                tell("the store answers again")
 
 
 # --- carries out one plan
