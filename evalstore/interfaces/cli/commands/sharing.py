@@ -89,10 +89,10 @@ def push(
         )
 
     def show() -> None:
-        output.line(push_line(report))
+        print_sentence(push_line(report))
         if presumes := getattr(report, "presumes", ()):  # of a bundle
             runs = output.plural(len(presumes), "earlier run")
-            output.line(f"it needs {runs} in the store that pulls it")
+            print_sentence(f"it needs {runs} in the store that pulls it")
         tell_of_excluded(report.excluded_runs)
 
     return CommandOutput(report, show)
@@ -139,7 +139,7 @@ def pull(
             report = operation(here(), remote, dry_run=dry_run, listener=listener)
 
     def show() -> None:
-        output.line(pull_line(report))
+        print_sentence(pull_line(report))
         warn_of_left_out(report)
 
     return CommandOutput(report, show)
@@ -168,7 +168,7 @@ def clone(
         pulled = report.pulled
         source, name = output.safe(pulled.address), output.safe(report.workspace)
         size = bytes_text(pulled.bytes_received)
-        output.line(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
+        print_sentence(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
         place = "bundle" if pulled.remote == BUNDLE else "remote"
         output.talk(f"the tests are not in a {place}: they come from your repository, with git")
         warn_of_rows_left(pulled)
@@ -304,13 +304,13 @@ def _print_remotes(listed: Sequence[Remote]) -> None:
 
 
 def _print_report(report: RemoteReport) -> None:
-    output.line(f"remote   {report.name}: {output.safe(report.address)}")
-    output.line(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
-    output.line(f"to pull  {counts_text(report.to_pull)}")
+    print_sentence(f"remote   {report.name}: {output.safe(report.address)}")
+    print_sentence(f"has      {counts_text(report.records)}, {bytes_text(report.size)}")
+    print_sentence(f"to pull  {counts_text(report.to_pull)}")
     to_push = counts_text(report.to_push)
     if report.uncounted:
         to_push = f"at most {to_push}, with excluded tests: {output.safe(report.uncounted)}"
-    output.line(f"to push  {to_push}")
+    print_sentence(f"to push  {to_push}")
     if report.uncounted:
         output.talk('("evalstore push -n" says what to do)')
     tell_of_excluded(report.excluded_runs)
@@ -346,13 +346,13 @@ def print_collected(report: GarbageReport) -> None:
         text = f"{compacted} {pushes} with {packs} in {place}: {bytes_text(was.size)}"
         if now.indexes:
             text += f" -> {output.plural(now.packs, 'pack')}, {bytes_text(now.size)}"
-        output.line(text)
+        print_sentence(text)
     if collected.deleted:
-        output.line(f"{deleted} {_counts(collected.deleted)} in {place}")
+        print_sentence(f"{deleted} {_counts(collected.deleted)} in {place}")
     if not collected.replaced and not collected.deleted:
-        output.line(f"nothing to compact or delete in {place}")
+        print_sentence(f"nothing to compact or delete in {place}")
     if collected.waiting:
-        output.line(
+        print_sentence(
             f"no longer needed: {_counts(collected.waiting)}; 'evalstore remote gc' deletes each "
             f"{report.grace} after it was replaced"
         )
@@ -411,6 +411,13 @@ def tell_of_excluded(runs: int) -> None:
     if runs:
         stay, they = ("stays", "it") if runs == 1 else ("stay", "they")
         output.talk(f"{output.plural(runs, 'run')} {stay} here: {they} may show excluded tests")
+
+
+def print_sentence(text: str) -> None:
+    """Print a text, wrapped in a terminal, in which long addresses are broken, too."""
+    columns = output.table_width()
+    for line in output.wrap(text, columns) if columns else (text,):
+        output.line(line)
 
 
 def warn_of_left_out(report: PullReport) -> None:
