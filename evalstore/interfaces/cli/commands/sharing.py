@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
@@ -190,23 +190,8 @@ _PUSHES = 10
 """The newest pushes that `remote show` lists."""
 
 
-class _Action(NamedTuple):
-    """An action of `remote`."""
-
-    usage: str
-    least: int
-    """Arguments."""
-    most: int
-    options: Sequence[str] = ()
-
-
-_ACTIONS = {
-    "list": _Action("", 0, 0),
-    "add": _Action("NAME ADDRESS", 2, 2),
-    "remove": _Action("NAME", 1, 1),
-    "show": _Action("[NAME]", 0, 1),
-    "gc": _Action("[NAME]", 0, 1, ("--dry-run", "--grace")),
-}
+_ACTIONS = {"list": "", "add": "NAME ADDRESS", "remove": "NAME", "show": "[NAME]", "gc": "[NAME]"}
+"""The actions of `remote` with their arguments; only `gc` has options."""
 
 
 @app.command()
@@ -282,17 +267,17 @@ def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Seque
         raise EvalstoreError(
             f"'remote' has no action '{name}'", hint=suggest(name, _ACTIONS, "actions")
         )
-    action = _ACTIONS[name]
-    if not action.least <= len(arguments) <= action.most:
+    usage = _ACTIONS[name]
+    least = sum(not word.startswith("[") for word in usage.split())
+    if not least <= len(arguments) <= len(usage.split()):
         raise EvalstoreError(
-            f"'remote {name}' takes {action.usage or 'no arguments'}",
-            hint=f"evalstore remote {name} {action.usage}".rstrip(),
+            f"'remote {name}' takes {usage or 'no arguments'}",
+            hint=f"evalstore remote {name} {usage}".rstrip(),
         )
-    for each in given:
-        if each not in action.options:
-            raise UnsuitedError(
-                f"'remote {name}' has no option '{each}'", hint="'evalstore remote gc' has it"
-            )
+    if given and name != "gc":
+        raise UnsuitedError(
+            f"'remote {name}' has no option '{given[0]}'", hint="'evalstore remote gc' has it"
+        )
     return name, arguments
 
 
