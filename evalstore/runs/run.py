@@ -139,10 +139,9 @@ def run(
     files have errors, before any call is made.
     """
     with open_project(location, create=True, keep=True) as project:
-        require_launchable(options)
+        launcher = make_launcher(project, location, options, listener)
         require_sound(project, selection, hint=GO_ON)
         selection = project.with_whole_names(selection)
-        launcher = make_launcher(project, location, options, listener)
         record_abandoned(project.store, location, listener.note)
         baseline = find_baseline(location, project, options, listener.note)
         warn_of_edited_scripts(project, selection)
@@ -569,8 +568,14 @@ _NEEDS_SCHEDULER = (
 )
 
 
-def require_launchable(options: RunOptions) -> None:
-    """Raise `EvalstoreError` for options that cannot be combined, or a missing package."""
+def make_launcher(
+    project: Project, location: Location, options: RunOptions, listener: ProgressListener
+) -> RunnerLauncher | None:
+    """Return what starts the runners of a run; None when its options ask for none.
+
+    Raises `EvalstoreError` for options that cannot be combined, a missing package, or a store that
+    the runners could not reach.
+    """
     if options.executor is None:
         for name, value in (("--workers", options.workers), ("--scheduler", options.scheduler)):
             if value is not None:
@@ -578,32 +583,21 @@ def require_launchable(options: RunOptions) -> None:
                     f"'{name}' needs '--executor'",
                     hint="add '--executor processes' (on this machine) or '--executor dask'",
                 )
-    elif options.executor == "processes" and options.scheduler is not None:
-        raise UnsuitedError("'--scheduler' needs '--executor dask'")
-    elif options.executor == "dask":
-        if options.scheduler is None:
-            raise EvalstoreError("'--executor dask' needs a scheduler", hint=_NEEDS_SCHEDULER)
-        if find_spec("distributed") is None:
-            raise EvalstoreError(
-                "'--executor dask' needs the package 'distributed'",
-                hint="install it with: pip install 'evalstore[dask]'",
-            )
-
-
-def make_launcher(
-    project: Project, location: Location, options: RunOptions, listener: ProgressListener
-) -> RunnerLauncher | None:
-    """Return what starts the runners of a run; None when its options ask for none.
-
-    Raises `EvalstoreError` for a store that they could not reach.
-    """
-    if options.executor is None:
         return None
     root, store = project.workspace.root, locate_store(project.workspace, location)
     if options.executor == "processes":
+        if options.scheduler is not None:
+            raise UnsuitedError("'--scheduler' needs '--executor dask'")
         from evalstore.runs.runners import RunnerProcesses
 
         return RunnerProcesses(root, location, store, options.workers, listener.note)
+    if options.scheduler is None:
+        raise EvalstoreError("'--executor dask' needs a scheduler", hint=_NEEDS_SCHEDULER)
+    if find_spec("distributed") is None:
+        raise EvalstoreError(
+            "'--executor dask' needs the package 'distributed'",
+            hint="install it with: pip install 'evalstore[dask]'",
+        )
     from evalstore.runs.runners import DaskRunners
 
     if not isinstance(store, DatabaseAddress):
@@ -611,5 +605,4 @@ def make_launcher(
             f"the store '{store}' is a file, which the workers of dask cannot share",
             hint="use a PostgreSQL database, or '--executor processes' on this machine",
         )
-    assert options.scheduler is not None
     return DaskRunners(root, store, options.scheduler, options.workers, listener.note)
