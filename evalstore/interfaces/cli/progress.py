@@ -6,7 +6,6 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 import typer
@@ -76,12 +75,7 @@ class CopyProgress(CopyListener):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._shown.stop()
 
     def start(self, records: int) -> None:
