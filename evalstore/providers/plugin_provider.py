@@ -12,6 +12,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -78,12 +79,11 @@ class PluggedProvider:
     def _instance(self, code: str) -> Any:
         """Return the instance for a model, created with what its class accepts."""
         if code not in self._instances:
-            try:
+            accepted: dict[str, str] = {}
+            with suppress(ValueError):  # nothing is known of a class of another language
                 known = inspect.signature(self._class).parameters
-            except ValueError:
-                known = {}
-            given = {"provider": self._kind, "model": code}
-            accepted = {name: value for name, value in given.items() if name in known}
+                given = {"provider": self._kind, "model": code}
+                accepted = {name: value for name, value in given.items() if name in known}
             self._instances[code] = self._class(**accepted)
         return self._instances[code]
 

@@ -146,7 +146,6 @@ class Executor:
         """Return what writes the share of this runner; None if the run is not shared."""
         if not self._shared:
             return None
-        self.sharing.repeats_failures = False
         runner = self.sharing.runner
         share = ShareWriter(self._store, self._shared, runner, self.outcome, self.halt)
         self.sharing.presence.on_beat = self._note_progress
@@ -810,7 +809,7 @@ class WorkSource:
             keys = list(islice(left, batches.SIZE))
             items = [left.pop(key) for key in keys]
             failed: Mapping[str, Failure] = {}
-            if not self._sharing.repeats_failures:
+            if self._sharing.is_expected:
                 failed = await asyncio.to_thread(self._sharing.store.find_failed, keys)
             earlier = self._failed or {}
             for item in items:

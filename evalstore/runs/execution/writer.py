@@ -65,9 +65,8 @@ _TRIES = 6
 class Writer:
     """Commits facts; those that cannot be committed are kept and tried again at the end."""
 
-    def __init__(self, store: Store, runner: str, *, offers: bool = False) -> None:
-        """`runner` is the id under which leases are taken; `offers` whether it offers work."""
-        self._offers = offers
+    def __init__(self, store: Store, runner: str) -> None:
+        """`runner` is the id under which leases are taken."""
         self.describe_counts: Callable[[], str] | None = None
         """Returns what this runner has done of a shared run, as JSON."""
         self.note_stored: Callable[[], None] = lambda: None
@@ -155,7 +154,7 @@ class Writer:
         self._taken_leases, self._released_leases = [], []
         try:
             counts = self.describe_counts() if self.describe_counts else None
-            change = LeaseChange(self._runner, taken, released, counts, self._offers)
+            change = LeaseChange(self._runner, taken, released, counts, self._store.is_remote)
             if any(batch) or taken or released:
                 await self._record(*batch, change, described)
             self.note_stored()

@@ -31,7 +31,7 @@ class Accounting:
 
     def __init__(self, store: Store, environment: RunEnvironment, runner: str) -> None:
         self.outcome = ExecutionCounts()
-        self.writer = Writer(store, runner, offers=store.is_remote)
+        self.writer = Writer(store, runner)
         self._environment = environment
 
     def add_session(self, question: str, session: Session) -> str:

@@ -93,8 +93,6 @@ class WorkSharing:
         self._warned_of_sharing = is_expected
         self._warned_of_stopped = False
         self.presence = RunnerPresence(self.leases, environment)
-        self.repeats_failures = True
-        """Whether this run tries what has failed for others; not if they carry out one run."""
         self._claim_lock = asyncio.Lock()
         self.open(Plan())
 
