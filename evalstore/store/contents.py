@@ -616,13 +616,6 @@ def as_time(value: Any, table: str, id: str = "") -> int:
     raise damaged(table, id, "a time in it is not valid")
 
 
-def as_count(value: Any, table: str, id: str = "") -> int | None:
-    """Return a whole number, or None; raises `StoreError` for another value."""
-    if value is None or value.__class__ is int:
-        return None if value is None else int(value)
-    raise damaged(table, id, "a number in it is not valid")
-
-
 def require_number(value: Any, table: str, id: str = "") -> float | None:
     """Return a finite number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
@@ -632,18 +625,12 @@ def require_number(value: Any, table: str, id: str = "") -> float | None:
     raise damaged(table, id, "a number in it is not valid")
 
 
-def require_text(value: Any, table: str, id: str = "") -> str:
-    """Return a text; raises `StoreError` for another value."""
-    if value.__class__ is str:
-        return str(value)
-    raise damaged(table, id, "a text in it is not valid")
-
-
-def as_blob(value: Any, table: str, id: str = "") -> bytes:
-    """Return bytes; raises `StoreError` for another value."""
-    if value.__class__ is bytes:
-        return bytes(value)
-    raise damaged(table, id, "bytes in it are not valid")
+def require_kind(value: Any, kind: type[T], table: str, id: str = "") -> T:
+    """Return a value of a class, and of no subclass; raises `StoreError` for another one."""
+    if value.__class__ is kind:
+        kept: T = value
+        return kept
+    raise damaged(table, id, "a value in it is not valid")
 
 
 def as_word(value: Any) -> Word:

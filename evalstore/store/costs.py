@@ -13,8 +13,8 @@ from evalstore.store.contents import (
     as_time,
     as_word,
     decode_content,
+    require_kind,
     require_number,
-    require_text,
 )
 from evalstore.store.database import Database
 from evalstore.store.driver import Dialect
@@ -205,7 +205,7 @@ def _read_feedback(id: str, text: Any, content: Any) -> str:
     """Return the feedback in the columns of `Dialect.feedback`; empty when there is none."""
     if content is not None:
         text = decode_content("evaluations", id, content).get("feedback")
-    return "" if text is None else require_text(text, "evaluations", id)
+    return "" if text is None else require_kind(text, str, "evaluations", id)
 
 
 def is_all_scripted(store: Store, run: Run) -> bool:

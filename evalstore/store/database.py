@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from evalstore.core.batches import in_batches
-from evalstore.core.errors import StoreError, StoreUnreachableError
+from evalstore.core.errors import StoreError
 from evalstore.store.contents import all_as_bytes, as_digits
 from evalstore.store.driver import (
     Connection,
@@ -28,21 +27,6 @@ from evalstore.store.sqlite.driver import SQLiteDriver
 BUSY_SECONDS = 10.0
 NO_LIMIT = 2**63 - 1
 """A number of rows that no table has."""
-T = TypeVar("T")
-P = ParamSpec("P")
-
-
-def again_when_lost(read: Callable[P, T]) -> Callable[P, T]:
-    """Call a function once more when it loses the connection in the middle of a snapshot."""
-
-    @wraps(read)
-    def read_again(*args: P.args, **named: P.kwargs) -> T:
-        try:
-            return read(*args, **named)
-        except StoreUnreachableError:
-            return read(*args, **named)
-
-    return read_again
 
 
 class Database:

@@ -14,17 +14,17 @@ from evalstore.core.runs import Run, describe_run, restore_run
 from evalstore.core.values import Json, Word
 from evalstore.store.contents import (
     as_bytes,
-    as_count,
     as_digits,
     as_time,
     decode_content,
     decode_row,
     missing,
     require,
+    require_kind,
     require_number,
 )
 from evalstore.store.costs import select_people
-from evalstore.store.database import NO_LIMIT, Database, append, ensure
+from evalstore.store.database import NO_LIMIT, append, ensure
 from evalstore.store.driver import Connection
 from evalstore.store.leases import delete_leases, delete_work, take_leases, write_counts
 from evalstore.store.records import make_rows
@@ -38,8 +38,64 @@ _LAST = (_END, b"\xff" * 16)
 """A time and an id after those of all runs."""
 
 
-class RunQueries(Database):
-    """The queries for runs."""
+def _run(id: Any, content: Any) -> Run:
+    return restore_run(*decode_row("runs", id, content))
+
+
+Place = tuple[str, str | None, str]
+"""Identifies a judgement by the ids of its subject, evaluation version and evaluator."""
+
+
+class LoggedFailure(NamedTuple):
+    """A failure with its id."""
+
+    id: str
+    failure: Failure
+
+
+def _logged(id: Any, text: Any) -> LoggedFailure:
+    digits = as_digits(id)
+    return LoggedFailure(digits, restore_failure(decode_content("failures", digits, text)))
+
+
+def describe_failures(failures: Iterable[Failure]) -> dict[str, str]:
+    """Return the contents of failures by id."""
+    return dict(hashing.identify(hashing.describe_failure(failure)) for failure in failures)
+
+
+class Label(NamedTuple):
+    """The label of a person on an answer."""
+
+    at: int
+    """Microseconds since 1970, UTC."""
+    id: str
+    """The id of the judgement."""
+    person: str
+    verdict: Word
+    """The verdict; `none` if the label is removed."""
+    note: str
+    sessions: tuple[str, ...]
+    evaluation: str
+    """The id of the evaluation version."""
+
+
+class LeaseChange(NamedTuple):
+    """Leases that a runner takes or releases in the transaction of its facts."""
+
+    runner: str
+    taken: Sequence[str] = ()
+    """Keys that no other runner can hold, because their subject is stored with these leases."""
+    released: Sequence[str] = ()
+    counts: str | None = None
+    """What the runner has done of a shared run, with these facts, as JSON."""
+    is_offered: bool = False
+    """Whether the released keys may be among the offered items, which are then deleted."""
+
+
+class EventQueries(NodeQueries):
+    """The queries for runs, failures, sessions and evaluations."""
+
+    # --- runs
 
     def record_run(self, run: Run) -> Run:
         """Append a run; returns it with its id."""
@@ -96,24 +152,7 @@ class RunQueries(Database):
         query = "SELECT count(*) FROM runs WHERE started >= ? AND started < ?"
         return int(self._select(query, (since, before))[0][0])
 
-
-def _run(id: Any, content: Any) -> Run:
-    return restore_run(*decode_row("runs", id, content))
-
-
-Place = tuple[str, str | None, str]
-"""Identifies a judgement by the ids of its subject, evaluation version and evaluator."""
-
-
-class LoggedFailure(NamedTuple):
-    """A failure with its id."""
-
-    id: str
-    failure: Failure
-
-
-class FailureQueries(Database):
-    """The queries for failures."""
+    # --- failures
 
     def find_failed(self, questions: Iterable[str]) -> dict[str, Failure]:
         """Return the newest failure of each of these questions that has one."""
@@ -146,48 +185,7 @@ class FailureQueries(Database):
         """Return how many failures there are."""
         return int(self._select("SELECT count(*) FROM failures")[0][0])
 
-
-def _logged(id: Any, text: Any) -> LoggedFailure:
-    digits = as_digits(id)
-    return LoggedFailure(digits, restore_failure(decode_content("failures", digits, text)))
-
-
-def describe_failures(failures: Iterable[Failure]) -> dict[str, str]:
-    """Return the contents of failures by id."""
-    return dict(hashing.identify(hashing.describe_failure(failure)) for failure in failures)
-
-
-class Label(NamedTuple):
-    """The label of a person on an answer."""
-
-    at: int
-    """Microseconds since 1970, UTC."""
-    id: str
-    """The id of the judgement."""
-    person: str
-    verdict: Word
-    """The verdict; `none` if the label is removed."""
-    note: str
-    sessions: tuple[str, ...]
-    evaluation: str
-    """The id of the evaluation version."""
-
-
-class LeaseChange(NamedTuple):
-    """Leases that a runner takes or releases in the transaction of its facts."""
-
-    runner: str
-    taken: Sequence[str] = ()
-    """Keys that no other runner can hold, because their subject is stored with these leases."""
-    released: Sequence[str] = ()
-    counts: str | None = None
-    """What the runner has done of a shared run, with these facts, as JSON."""
-    is_offered: bool = False
-    """Whether the released keys may be among the offered items, which are then deleted."""
-
-
-class SessionQueries(NodeQueries):
-    """The queries for sessions and evaluations."""
+    # --- sessions and evaluations
 
     def record(
         self,
@@ -235,7 +233,7 @@ class SessionQueries(NodeQueries):
             question, started, id, limit, usd = row
             session = as_digits(id)
             if limit is not None:
-                limit = as_count(limit, "sessions", session)
+                limit = require_kind(limit, int, "sessions", session)
             sample = Sample(as_time(started, "sessions", session), session, limit)
             by_question.setdefault(as_digits(question), []).append(sample)
             if usd is not None and costs is not None:

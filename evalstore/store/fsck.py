@@ -13,7 +13,6 @@ from evalstore.core.errors import ExcessiveError, NewerError, StoreError, StoreU
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import Json
 from evalstore.store.contents import all_as_bytes, as_bytes, kinds_of, not_readable
-from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.records import StoredRecord, check_record
 from evalstore.store.rows.row_tables import CASE_NAMES, OF_KINDS, ROW_TABLES, ROWS_OF
@@ -48,7 +47,6 @@ class Damage(NamedTuple):
     message: str
 
 
-@again_when_lost
 def check_store(store: Store) -> tuple[int, list[Damage]]:
     """Return the number of checked rows, and all problems."""
     check = Check(store)

@@ -3,8 +3,8 @@
 A runner takes a lease before it starts an item, and releases it in the transaction that stores the
 result. The leases of a dead runner are free. Whether one is alive does not depend on clocks, which
 jump and differ: on the same machine its process is checked, on others a counter that it increments
-every few seconds. A process that is stopped (by SIGSTOP, or Ctrl-Z) keeps its leases: its calls may
-have been answered, and it reads the answers when it continues.
+every few seconds. A process that is stopped (by SIGSTOP, or Ctrl-Z) counts as dead after two
+minutes: when it continues, it goes on as a new runner.
 
 The items of a batch are rows, too: the first runner offers them, and all of them take the next ones
 that are free. The leases decide who does an item; these rows only keep runners from asking for the
@@ -41,9 +41,7 @@ BEAT_SECONDS = 3.0
 SILENT_SECONDS = 15.0
 """A runner on another machine counts as dead after so long without a beat."""
 HUNG_SECONDS = 120.0
-"""A runner on this machine whose process hangs counts as dead after so long without a beat.
-
-A stopped process does not: it may continue."""
+"""A runner on this machine whose process hangs or is stopped counts as dead after so long."""
 
 _COLUMNS = ("runners.id", "place", "pid", "born")
 
@@ -95,8 +93,6 @@ class Leases:
         self._seen: dict[str, _SeenBeat] = {}
         self.others: dict[str, LeaseHolder] = {}
         """The live runners that held keys of the last `claim`, by id."""
-        self.stopped: dict[str, LeaseHolder] = {}
-        """Key -> its holder, where its process has been stopped for `HUNG_SECONDS`."""
 
     def claim(self, keys: Collection[str], *, wait: bool = True) -> set[str]:
         """Take leases on these keys; returns the keys that this run holds now.
@@ -104,19 +100,13 @@ class Leases:
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
         holders, self.others = self._store.write(partial(self._claim, keys), wait=wait)
-        taken = {key: runner for key, runner in holders.items() if runner != self.runner.id}
-        self.stopped = {
-            key: holder
-            for key, runner in taken.items()
-            if (holder := self.others.get(runner)) and self._silence(holder) >= HUNG_SECONDS
-        }
-        return set(keys) - taken.keys()
+        return set(keys) - {key for key, runner in holders.items() if runner != self.runner.id}
 
     def _claim(
         self, keys: Collection[str], connection: Connection
     ) -> tuple[dict[str, str], dict[str, LeaseHolder]]:
         """Take the free leases; returns the holder of each key, and the other live holders."""
-        self._note_contact()
+        self.note_contact()
         self.join(connection)
         if insert_free_leases(connection, self.runner.id, keys) == len(keys):
             return dict.fromkeys(keys, self.runner.id), {}
@@ -154,19 +144,6 @@ class Leases:
 
         return self._store.write(write)
 
-    def are_awaited(self, connection: Connection, runners: set[str]) -> bool:
-        """Return whether one of these runners goes on, or was found dead just now."""
-        return len(self._find_stopped(runners, connection)) < len(runners)
-
-    def find_stopped(self, runners: Collection[str]) -> list[LeaseHolder]:
-        """Return those of these runners whose process has been stopped for `HUNG_SECONDS`."""
-        return self._store.write(partial(self._find_stopped, set(runners)))
-
-    def _find_stopped(self, runners: set[str], connection: Connection) -> list[LeaseHolder]:
-        self._note_contact()
-        alive = self.remove_dead(connection, runners)
-        return [holder for holder in alive.values() if self._silence(holder) >= HUNG_SECONDS]
-
     def find_alive(self, runners: Collection[str]) -> dict[str, float]:
         """Return those of these runners that are not known to be dead, without this one.
 
@@ -175,15 +152,15 @@ class Leases:
         """
 
         def write(connection: Connection) -> dict[str, float]:
-            self._note_contact()
-            return dict(map(self._last_sign, self.remove_dead(connection, set(runners)).values()))
+            self.note_contact()
+            times = dict[str, float]()
+            for id, runner in self.remove_dead(connection, set(runners)).items():
+                times[id] = self._seen[id].since if self._seen[id].has_changed else -math.inf
+                if runner.place == self.runner.place:
+                    times[id] = self._monotonic()
+            return times
 
         return self._store.write(write)
-
-    def _last_sign(self, runner: LeaseHolder) -> tuple[str, float]:
-        seen = self._seen[runner.id]
-        changed = seen.since if seen.has_changed else -math.inf
-        return runner.id, self._monotonic() if runner.place == self.runner.place else changed
 
     def remove_dead(
         self, connection: Connection, runners: set[str] | None = None
@@ -217,7 +194,7 @@ class Leases:
         began = start_time(runner.pid)
         if not began or began != runner.born:
             return False
-        return silence < HUNG_SECONDS or is_stopped(runner.pid)
+        return silence < HUNG_SECONDS
 
     def _silence(self, runner: LeaseHolder) -> float:
         """Return for how many seconds the beat of a runner has not changed."""
@@ -241,7 +218,7 @@ class Leases:
         """Show that this runner is alive, and remove dead ones; returns False if it was removed."""
 
         def write(connection: Connection) -> bool:
-            self._note_contact()
+            self.note_contact()
             is_known = self._beat(connection)
             self.sharers = self._count_sharers(connection)
             return is_known
@@ -262,7 +239,7 @@ class Leases:
         """Return how many live runners use each account of this run, itself included."""
 
         def write(connection: Connection) -> dict[str, int]:
-            self._note_contact()
+            self.note_contact()
             self.join(connection)
             return self._count_sharers(connection)
 
@@ -282,7 +259,7 @@ class Leases:
                     counts[account] += 1
         return counts
 
-    def _note_contact(self) -> None:
+    def note_contact(self) -> None:
         """Note that the store is reached; after a long time without, others get their time anew.
 
         While this process slept, or the server was away, their beats could not be seen.
@@ -407,14 +384,6 @@ def start_time(pid: int) -> str:
     return "?"
 
 
-def is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped by a signal or a debugger; False when it is unknown."""
-    try:
-        return _stat(pid)[0] in "Tt"
-    except (OSError, IndexError):
-        return False
-
-
 def _stat(pid: int) -> list[str]:
     """Return the fields of `/proc/PID/stat` from the state on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -502,8 +471,7 @@ class WorkRows:
     def is_left(self, account: str) -> bool:
         """Return whether other runners still work on items of an account; frees those of dead ones.
 
-        Also true when items were freed just now. Runners whose process is stopped for long do not
-        count.
+        Also true when items were freed just now.
         """
         query = "SELECT DISTINCT runner FROM work WHERE batch = ? AND account = ?"
 
@@ -511,6 +479,8 @@ class WorkRows:
             rows = connection.execute(query, (self._batch, account)).fetchall()
             holders = {None if id is None else as_digits(id) for (id,) in rows}
             others = {id for id in holders if id is not None} - {self._leases.runner.id}
-            return self._leases.are_awaited(connection, others) or None in holders
+            self._leases.note_contact()
+            self._leases.remove_dead(connection, others)
+            return bool(others) or None in holders
 
         return self._store.write(write)

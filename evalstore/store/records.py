@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from evalstore.core import hashing
@@ -19,7 +18,6 @@ from evalstore.core.runs import restore_run
 from evalstore.core.values import FileVersion, Json
 from evalstore.store.contents import (
     ID_BYTES,
-    as_blob,
     as_bytes,
     as_digits,
     as_id,
@@ -28,6 +26,7 @@ from evalstore.store.contents import (
     decode_content,
     decode_row,
     not_readable,
+    require_kind,
     require_number,
     verify,
 )
@@ -179,7 +178,7 @@ def check_record(record: StoredRecord) -> CheckedRecord:
     row: dict[str, Any] = {"id": id, "content": record.content, "parsed": content}
     try:
         if kind == "file":
-            row["data"] = as_blob(record.data, table, id)
+            row["data"] = require_kind(record.data, bytes, table, id)
             version = FileVersion(content["mediaType"], row["data"])
             if hashing.describe_file(version) != content:
                 raise not_readable(table, id, content, "its bytes do not match its id")
@@ -216,7 +215,7 @@ class RecordQueries(Database):
         for bytes_, content, *rest in self._select_each(statement, ids):
             id = as_digits(bytes_)
             verify(table, id, content)
-            blob = as_blob(rest[0], table, id) if rest else None
+            blob = require_kind(rest[0], bytes, table, id) if rest else None
             records.append(StoredRecord(table, id, content, blob))
         return sorted(records, key=lambda record: record.id)
 
@@ -363,21 +362,13 @@ def find_missing(
     source: IdSource,
     target: IdSource,
     tables: Iterable[str] = COPIED_TABLES,
-    counts: dict[str, int] | None = None,
 ) -> dict[str, bytes]:
-    """Return the ids that the source has and the target lacks; tables without any are left out.
-
-    How many ids the source has is added to `counts`.
-    """
+    """Return the ids that the source has and the target lacks; tables without any are left out."""
     missing = {}
     for table in tables:
-        numbers = count()
-        ids = (id for id, _ in zip(source.iterate_ids(table), numbers, strict=False))
-        lacking = _find_lacking(ids, target.iterate_ids(table))
+        lacking = _find_lacking(source.iterate_ids(table), target.iterate_ids(table))
         if found := b"".join(as_id(id) for (id,) in lacking):
             missing[table] = found
-        if counts is not None:
-            counts[table] = next(numbers)
     return missing
 
 

@@ -22,18 +22,18 @@ from evalstore.core.values import FileVersion, Json
 from evalstore.files.atomic_write import temporary_file
 from evalstore.files.fields import suggest_beside
 from evalstore.store.contents import (
-    as_blob,
     as_bytes,
     as_digits,
     decode_content,
     decode_row,
     missing,
     require,
+    require_kind,
 )
 from evalstore.store.costs import CostQueries
-from evalstore.store.database import Database, append, ensure, select_each
+from evalstore.store.database import append, ensure, select_each
 from evalstore.store.driver import Connection, Extent, refuse_foreign
-from evalstore.store.events import FailureQueries, RunQueries, SessionQueries
+from evalstore.store.events import EventQueries
 from evalstore.store.location import StoreLocation
 from evalstore.store.records import RecordQueries
 from evalstore.store.rows.row_queries import RowQueries
@@ -56,11 +56,53 @@ from evalstore.store.sqlite.connection import (
     find_foreign,
 )
 from evalstore.store.sqlite.driver import SQLiteDriver, version_of
-from evalstore.store.trees.tree_nodes import NodeQueries
 
 
-class VersionQueries(NodeQueries):
-    """The queries for versions."""
+class Stored(NamedTuple):
+    """A content with its kind, as `show` prints it."""
+
+    kind: str
+    id: str
+    content: Json
+
+
+class Store(
+    EventQueries,
+    SharedRunQueries,
+    CostQueries,
+    RecordQueries,
+    RowQueries,
+):
+    """An open store."""
+
+    def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
+        """Return the kind and the id of everything whose id starts with these digits."""
+        matches: list[tuple[str, str]] = []
+        for name in TABLES:
+            query = f"SELECT id, content FROM {name} WHERE id BETWEEN ? AND ? LIMIT ?"
+            rows = self._select(query, (*_range(prefix), most))
+            contents = (decode_row(name, *row) for row in rows)
+            matches += [(content["kind"], id) for id, content in contents]
+        return sorted(matches, key=lambda match: match[1])
+
+    def load_any(self, kind: str, id: str) -> Stored:
+        """Return a content by its kind and full id; raises `StoreError` when it is missing."""
+        table = {**VERSIONS, **EVENTS}[kind].name
+        query = f"SELECT content FROM {table} WHERE id = ?"
+        for (text,) in self._select(query, (as_bytes(id),)):
+            return Stored(kind, id, decode_content(table, id, text, kind, shown=True))
+        raise missing(kind, id)
+
+    def find_questions(self, prefix: str, most: int = 20) -> list[str]:
+        """Return ids of questions that have a session or a failure and start with these digits."""
+        questions: set[str] = set()
+        for name in (SESSIONS.name, FAILURES.name):
+            query = f"SELECT DISTINCT question FROM {name} WHERE question BETWEEN ? AND ?"
+            rows = self._select(f"{query} LIMIT ?", (*_range(prefix), most))
+            questions |= {as_digits(id) for (id,) in rows}
+        return sorted(questions)[:most]
+
+    # --- versions
 
     def ensure_versions(
         self,
@@ -106,7 +148,9 @@ class VersionQueries(NodeQueries):
         for id in unique_ids:
             for text, data in self._select(query, (as_bytes(id),)):
                 content = decode_content("files", id, text)
-                files[id] = FileVersion(content["mediaType"], as_blob(data, "files", id))
+                files[id] = FileVersion(
+                    content["mediaType"], require_kind(data, bytes, "files", id)
+                )
         return require(files, unique_ids, "file")
 
     def load_all(self, kind: str) -> dict[str, Json]:
@@ -115,9 +159,7 @@ class VersionQueries(NodeQueries):
         rows = self._select(f"SELECT id, content FROM {table}")
         return dict(decode_row(table, *row) for row in rows)
 
-
-class GrowthQueries(Database):
-    """The queries for what is new in a store."""
+    # --- what is new
 
     def measure_extent(self) -> Extent | None:
         """Return how far the store reaches; None where its database cannot tell what is new."""
@@ -173,55 +215,6 @@ class GrowthQueries(Database):
             found = select_each(connection, statement, judged)
             questions |= {as_digits(question) for (question,) in found}
         return questions
-
-
-class Stored(NamedTuple):
-    """A content with its kind, as `show` prints it."""
-
-    kind: str
-    id: str
-    content: Json
-
-
-class Store(
-    VersionQueries,
-    SessionQueries,
-    RunQueries,
-    SharedRunQueries,
-    FailureQueries,
-    CostQueries,
-    GrowthQueries,
-    RecordQueries,
-    RowQueries,
-):
-    """An open store."""
-
-    def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
-        """Return the kind and the id of everything whose id starts with these digits."""
-        matches: list[tuple[str, str]] = []
-        for name in TABLES:
-            query = f"SELECT id, content FROM {name} WHERE id BETWEEN ? AND ? LIMIT ?"
-            rows = self._select(query, (*_range(prefix), most))
-            contents = (decode_row(name, *row) for row in rows)
-            matches += [(content["kind"], id) for id, content in contents]
-        return sorted(matches, key=lambda match: match[1])
-
-    def load_any(self, kind: str, id: str) -> Stored:
-        """Return a content by its kind and full id; raises `StoreError` when it is missing."""
-        table = {**VERSIONS, **EVENTS}[kind].name
-        query = f"SELECT content FROM {table} WHERE id = ?"
-        for (text,) in self._select(query, (as_bytes(id),)):
-            return Stored(kind, id, decode_content(table, id, text, kind, shown=True))
-        raise missing(kind, id)
-
-    def find_questions(self, prefix: str, most: int = 20) -> list[str]:
-        """Return ids of questions that have a session or a failure and start with these digits."""
-        questions: set[str] = set()
-        for name in (SESSIONS.name, FAILURES.name):
-            query = f"SELECT DISTINCT question FROM {name} WHERE question BETWEEN ? AND ?"
-            rows = self._select(f"{query} LIMIT ?", (*_range(prefix), most))
-            questions |= {as_digits(id) for (id,) in rows}
-        return sorted(questions)[:most]
 
 
 def _range(prefix: str) -> tuple[bytes | None, bytes | None]:

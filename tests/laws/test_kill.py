@@ -266,7 +266,7 @@ def test_one_interruption_lets_what_is_in_flight_finish(
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who is stopped")
-def test_what_a_stopped_run_has_in_flight_is_paid_once(
+def test_of_a_stopped_run_only_what_is_in_flight_is_paid_twice(
     place: Path,
     server: Server,
     run: Run,
@@ -281,18 +281,15 @@ def test_what_a_stopped_run_has_in_flight_is_paid_once(
     stopped.wait_until(lambda: state.read_text().rpartition(") ")[2][0] == "T")
     server.release()  # its answers come while it cannot read them
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)  # as if it had been stopped for long
-    assert main(["-C", str(place), "run", "--json"]) == 3
-    output = capsys.readouterr()
-    report = json.loads(output.out)
-    assert (report["status"], report["gate"], report["failed"]) == ("incomplete", "undetermined", 0)
-    assert 0 < report["verdicts"]["pending"] <= QUESTIONS
-    assert f"is stopped (process {stopped.pid}): its part stays pending" in output.err
+    assert main(["-C", str(place), "run", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["status"], report["verdicts"]["pass"]) == ("complete", QUESTIONS)
     stopped.send(signal.SIGCONT)
     code, out, _ = stopped.finish()
     assert (code, json.loads(out)["verdicts"]["pass"]) == (0, QUESTIONS)
-    assert (server.received, stored(place)) == (2 * QUESTIONS, (QUESTIONS, QUESTIONS))
+    assert 2 * QUESTIONS <= server.received <= 2 * QUESTIONS + AT_ONCE
     assert main(["-C", str(place), "run", "--json"]) == 0
-    assert server.received == 2 * QUESTIONS
+    assert server.received <= 2 * QUESTIONS + AT_ONCE
 
 
 def test_a_second_interruption_ends_at_once(place: Path, server: Server, run: Run) -> None:

@@ -206,7 +206,7 @@ def test_a_process_that_hangs_is_given_up(store: Store) -> None:
     assert ours.claim([A]) == {A}
 
 
-def test_a_process_that_is_stopped_keeps_its_leases(store: Store) -> None:
+def test_a_process_that_is_stopped_is_given_up_and_goes_on(store: Store) -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         clock = Clock()
@@ -216,14 +216,15 @@ def test_a_process_that_is_stopped_keeps_its_leases(store: Store) -> None:
         other.claim([A])
         os.kill(sleeper.pid, signal.SIGSTOP)
         os.waitpid(sleeper.pid, os.WUNTRACED)
-        assert (ours.claim([A, B]), ours.stopped) == ({B}, {})  # it may go on soon
+        assert ours.claim([A, B]) == {B}  # it may go on soon
         pass_time(clock, HUNG_SECONDS + 1, ours)
-        assert ours.claim([A, B]) == {B}
-        assert ours.stopped == {A: other.runner}
+        assert ours.claim([A, B]) == {A, B}
         os.kill(sleeper.pid, signal.SIGCONT)
         os.waitpid(sleeper.pid, os.WCONTINUED)
-        assert ours.claim([A]) == {A}  # it goes on, but does nothing
-        assert ours.stopped == {}
+        assert not other.beat()
+        assert other.claim([A]) == set()
+        ours.leave()
+        assert other.claim([A]) == {A}
     finally:
         sleeper.kill()
         sleeper.communicate()
@@ -339,7 +340,7 @@ def test_one_that_leaves_leaves_nothing_and_may_come_back(store: Store) -> None:
 
 def test_before_a_claim_there_is_nobody_else(store: Store) -> None:
     leases = Leases(store)
-    assert (leases.others, leases.stopped) == ({}, {})
+    assert leases.others == {}
 
 
 def test_a_lease_is_ours_until_somebody_else_has_it(store: Store) -> None:
@@ -494,17 +495,6 @@ def test_without_proc_signal_zero_shows_whether_a_process_exists(
     monkeypatch.setattr(leases, "Path", path)
     monkeypatch.setattr(leases, "os", SimpleNamespace(name=name, kill=kill))
     assert leases.start_time(4711) == born
-
-
-@pytest.mark.parametrize(
-    ("answer", "stopped"),
-    [(["T"], True), (["t"], True), (["S"], False), ([], False), (FileNotFoundError(), False)],
-)
-def test_what_is_stopped(
-    answer: list[str] | OSError, stopped: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stat_answers(monkeypatch, answer)
-    assert leases.is_stopped(1) is stopped
 
 
 def test_any_name_of_a_process_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

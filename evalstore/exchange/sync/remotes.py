@@ -30,7 +30,12 @@ from evalstore.remotes.collect_garbage import Collected, collect_garbage
 from evalstore.remotes.index_cache import absolute_address
 from evalstore.remotes.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
-from evalstore.store.records import CopyListener, count_by_table, find_missing
+from evalstore.store.records import (
+    COPIED_TABLES,
+    CopyListener,
+    count_by_table,
+    find_missing,
+)
 from evalstore.store.sqlite.driver import inspect_database
 from evalstore.workspace.settings.remote_names import (
     is_database,
@@ -162,8 +167,8 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             require_remote(opened.files)
             opened.cache.refresh(opened.files)
         with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
-            counts: dict[str, int] = {}
-            to_pull = find_missing(theirs, ours, counts=counts)
+            to_pull = find_missing(theirs, ours)
+            counts = {table: sum(1 for _ in theirs.iterate_ids(table)) for table in COPIED_TABLES}
         chosen, uncounted = _choose_readable(location, opened)
         to_push = find_missing_rows(opened, chosen)
         noted = read_excluded_tags(open_workspace(location), opened.name)

@@ -159,7 +159,7 @@ class Executor:
         budget = None
         if self._share and self._shared and self._shared.cost_limit is not None:
             limit = self._shared.cost_limit  # of all runners together
-            budget = SharedBudget(self._share, limit, self.sharing.find_stopped)
+            budget = SharedBudget(self._share, limit, self.sharing.find_alive)
         caller = ModelCaller(limits, self.environment, self._is_ours, budget)
         is_limited = budget is not None or limits.max_cost is not None
         accounts = map(caller.rate_limiter, self.accounts.values())
@@ -266,8 +266,6 @@ class Executor:
             counts = {id: shares[id].counts for id in alive}
             leaders = [id for id in alive if counts[id].get(LEADS)]
             at_work = {id for id in alive if not counts[id].get(ENDED)}
-            if leads and at_work:
-                at_work -= await self.sharing.find_stopped(at_work)
             heard = {id for id in alive if alive[id] > looked_at or counts[id].get(RECORDS)}
             if not leads and (
                 heard.intersection(leaders)
@@ -678,10 +676,7 @@ class PlanExecution:
             await self._check(due, left)
 
     async def _check(self, due: DueSubjects, left: dict[Subject, list[Cell]]) -> None:
-        """Make the checks of stored sessions; those that other runners make are added to left.
-
-        Those of a runner whose process is stopped stay as they are.
-        """
+        """Make the checks of stored sessions; those that other runners make are added to left."""
         granted = set[str]()
         if self._sharing.is_expected:
             named = {f"{hashing.subject_of(subject)} {CHECKS}": subject for subject in due}

@@ -46,130 +46,108 @@ _MOST_CHARACTERS = 4 * 2**20
 """The characters after which a batch of them ends."""
 
 
-class RowBuilder:
-    """Makes the rows of contents."""
+# --- the rows of nodes, each with its table
 
-    def __init__(self) -> None:
-        self.rows: dict[str, list[Row]] = {}
-        """By table."""
-        self._kinds: set[bytes] = set()
-        """The kinds of cases that have their rows."""
-        self._made: dict[str, Callable[[bytes, Json], Iterator[tuple[TableColumns, Row]]]] = {
-            "tree": self._tree,
-            "cases": self._cases,
-            "results": self._results,
-            "session": self._session,
-            "judgement": self._judgement,
-            "run": self._run,
-        }
 
-    def add(self, id: bytes, content: Json) -> None:
-        """Add the rows of a content; one that is not as its kind is has none."""
-        make = self._made.get(content["kind"])
-        try:
-            made = list(make(id, content)) if make else []
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError):
-            return
-        for table, row in made:
-            self.rows.setdefault(table.name, []).append(row)
-            if table is KINDS:
-                self._kinds.add(row[0])
+def _tree(id: bytes, content: Json, _kinds: set[bytes]) -> Iterator[tuple[TableColumns, Row]]:
+    for field, is_file in (("entries", 1), ("children", 0)):
+        for place, (name, child) in enumerate(content.get(field, {}).items()):
+            yield ENTRIES, (id, place, _text(name), _id(child), is_file)
 
-    # --- nodes
 
-    def _tree(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        for field, is_file in (("entries", 1), ("children", 0)):
-            for place, (name, child) in enumerate(content.get(field, {}).items()):
-                yield ENTRIES, (id, place, _text(name), _id(child), is_file)
-
-    def _cases(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        settings = {name: value for name, value in content.items() if name not in _OF_NODES}
-        counts = content.get("counts", ())
-        size = len(content["cases"]) if "cases" in content else sum(counts)
-        yield CASE_NODES, (id, content.get("level", 0), size, canonical_json(settings))
-        firsts = accumulate(counts, initial=0)
-        for place, (part, first) in enumerate(zip(content.get("parts", ()), firsts, strict=False)):
-            yield PARTS, (id, place, _id(part), first)
-        kinds, kind, last = self._kinds.copy(), b"", None
-        names, numbers = set[str](), set[int]()
-        for number, case in enumerate(content.get("cases", ())):
-            described = {name: value for name, value in case.items() if name not in _OF_CASES}
-            if described != last:  # most cases are like the one before
-                last, content_of_kind = described, canonical_json(described)
-                kind = bytes.fromhex(hash_content(content_of_kind))
-                if kind not in kinds:
-                    kinds.add(kind)
-                    yield from build_kind(kind, content_of_kind, described)
-            evaluation, tests = case.get("evaluation"), _joined(case["tests"])
-            names.update((case["key"], case.get("row", "")))
-            numbers.update(
-                number_of(tests[at : at + ID_BYTES]) for at in range(0, len(tests), ID_BYTES)
-            )
-            yield (
-                CASE_ROWS,
-                (
-                    *(id, number, _text(case["key"]), _text(case.get("row"))),
-                    tests,
-                    *(evaluation and _id(evaluation), kind),
-                ),
-            )
-        for name in sorted(numbers.union(map(hash_name, names))):
-            yield CASE_NAMES, (name, id)
-
-    def _results(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        yield RESULT_NODES, (id, _id(content["cases"]), content.get("level", 0))
-        for place, part in enumerate(content.get("parts", ())):
-            yield PARTS, (id, place, part and _id(part), None)
-        for number, cell in enumerate(content.get("cells", ())):
-            yield (
-                RESULT_ROWS,
-                (
-                    *(id, number, cell["case"], cell.get("prompt", 0), _text(cell["model"])),
-                    *(VERDICT_NUMBERS.get(cell.get("verdict")), _real(cell.get("score"))),
-                    *(cell.get("wanted", 1), _joined(cell.get("sessions", ()))),
-                    _joined(cell.get("evaluations", ())),
-                ),
-            )
-
-    # --- what has happened
-
-    def _session(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        turns = content["turns"]
-        prompt, finish = content.get("prompt"), turns[-1].get("finishReason")
-        usage = [turn["usage"] for turn in turns if "usage" in turn]
+def _cases(id: bytes, content: Json, known: set[bytes]) -> Iterator[tuple[TableColumns, Row]]:
+    settings = {name: value for name, value in content.items() if name not in _OF_NODES}
+    counts = content.get("counts", ())
+    size = len(content["cases"]) if "cases" in content else sum(counts)
+    yield CASE_NODES, (id, content.get("level", 0), size, canonical_json(settings))
+    firsts = accumulate(counts, initial=0)
+    for place, (part, first) in enumerate(zip(content.get("parts", ()), firsts, strict=False)):
+        yield PARTS, (id, place, _id(part), first)
+    kinds, kind, last = known.copy(), b"", None
+    names, numbers = set[str](), set[int]()
+    for number, case in enumerate(content.get("cases", ())):
+        described = {name: value for name, value in case.items() if name not in _OF_CASES}
+        if described != last:  # most cases are like the one before
+            last, content_of_kind = described, canonical_json(described)
+            kind = bytes.fromhex(hash_content(content_of_kind))
+            if kind not in kinds:
+                kinds.add(kind)
+                yield from build_kind(kind, content_of_kind, described)
+        evaluation, tests = case.get("evaluation"), _joined(case["tests"])
+        names.update((case["key"], case.get("row", "")))
+        numbers.update(
+            number_of(tests[at : at + ID_BYTES]) for at in range(0, len(tests), ID_BYTES)
+        )
         yield (
-            ANSWER_ROWS,
+            CASE_ROWS,
             (
-                *(id, _id(content["test"]), prompt and _id(prompt), _id(content["model"])),
-                *(content["started"], _usd(content), _real(_sum(turns, "latency"))),
-                *([_sum(usage, name) for name in _TOKENS] if usage else _NO_TOKENS),
-                _text(finish),
+                *(id, number, _text(case["key"]), _text(case.get("row"))),
+                tests,
+                *(evaluation and _id(evaluation), kind),
+            ),
+        )
+    for name in sorted(numbers.union(map(hash_name, names))):
+        yield CASE_NAMES, (name, id)
+
+
+def _results(id: bytes, content: Json, _kinds: set[bytes]) -> Iterator[tuple[TableColumns, Row]]:
+    yield RESULT_NODES, (id, _id(content["cases"]), content.get("level", 0))
+    for place, part in enumerate(content.get("parts", ())):
+        yield PARTS, (id, place, part and _id(part), None)
+    for number, cell in enumerate(content.get("cells", ())):
+        yield (
+            RESULT_ROWS,
+            (
+                *(id, number, cell["case"], cell.get("prompt", 0), _text(cell["model"])),
+                *(VERDICT_NUMBERS.get(cell.get("verdict")), _real(cell.get("score"))),
+                *(cell.get("wanted", 1), _joined(cell.get("sessions", ()))),
+                _joined(cell.get("evaluations", ())),
             ),
         )
 
-    def _judgement(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        usage = content.get("usage", {})
-        yield (
-            JUDGEMENT_ROWS,
-            (
-                *(id, _usd(content), _real(content.get("latency"))),
-                *(usage.get("inputTokens"), usage.get("outputTokens")),
-                int("takenFrom" in content),
-            ),
-        )
 
-    def _run(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        run = restore_run(id.hex(), content)
-        selected, total = (run.cases.selected, run.cases.total) if run.cases else (None, None)
-        yield (
-            RUN_ROWS,
-            (
-                *(id, run.started, run.ended, _text(run.status), _id(run.snapshot)),
-                *(_id(run.results), _text(run.message), _text(run.author)),
-                *(_text(run.git.commit) if run.git else None, selected, total, _real(run.cost)),
-                *(run.asked, run.judged, run.reused, run.failed),
-            ),
-        )
+# --- the rows of what has happened
+
+
+def _session(id: bytes, content: Json, _kinds: set[bytes]) -> Iterator[tuple[TableColumns, Row]]:
+    turns = content["turns"]
+    prompt, finish = content.get("prompt"), turns[-1].get("finishReason")
+    usage = [turn["usage"] for turn in turns if "usage" in turn]
+    yield (
+        ANSWER_ROWS,
+        (
+            *(id, _id(content["test"]), prompt and _id(prompt), _id(content["model"])),
+            *(content["started"], _usd(content), _real(_sum(turns, "latency"))),
+            *([_sum(usage, name) for name in _TOKENS] if usage else _NO_TOKENS),
+            _text(finish),
+        ),
+    )
+
+
+def _judgement(id: bytes, content: Json, _kinds: set[bytes]) -> Iterator[tuple[TableColumns, Row]]:
+    usage = content.get("usage", {})
+    yield (
+        JUDGEMENT_ROWS,
+        (
+            *(id, _usd(content), _real(content.get("latency"))),
+            *(usage.get("inputTokens"), usage.get("outputTokens")),
+            int("takenFrom" in content),
+        ),
+    )
+
+
+def _run(id: bytes, content: Json, _kinds: set[bytes]) -> Iterator[tuple[TableColumns, Row]]:
+    run = restore_run(id.hex(), content)
+    selected, total = (run.cases.selected, run.cases.total) if run.cases else (None, None)
+    yield (
+        RUN_ROWS,
+        (
+            *(id, run.started, run.ended, _text(run.status), _id(run.snapshot)),
+            *(_id(run.results), _text(run.message), _text(run.author)),
+            *(_text(run.git.commit) if run.git else None, selected, total, _real(run.cost)),
+            *(run.asked, run.judged, run.reused, run.failed),
+        ),
+    )
 
 
 def build_kind(id: bytes, text: str, content: Json) -> Iterator[tuple[TableColumns, Row]]:
@@ -181,12 +159,35 @@ def build_kind(id: bytes, text: str, content: Json) -> Iterator[tuple[TableColum
         yield KIND_PROMPTS, (id, number, prompt and _id(prompt))
 
 
+_MADE: dict[str, Callable[[bytes, Json, set[bytes]], Iterator[tuple[TableColumns, Row]]]] = {
+    "tree": _tree,
+    "cases": _cases,
+    "results": _results,
+    "session": _session,
+    "judgement": _judgement,
+    "run": _run,
+}
+"""By kind of content; the last argument are the kinds of cases that have their rows."""
+
+
 def build_rows(contents: Iterable[tuple[bytes, Json]]) -> dict[str, list[Row]]:
-    """Return the rows of contents by table, each given with its id."""
-    builder = RowBuilder()
+    """Return the rows of contents by table, each given with its id.
+
+    One that is not as its kind is has none.
+    """
+    rows: dict[str, list[Row]] = {}
+    kinds: set[bytes] = set()
     for id, content in contents:
-        builder.add(id, content)
-    return builder.rows
+        make = _MADE.get(content["kind"])
+        try:
+            made = list(make(id, content, kinds)) if make else []
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError):
+            continue
+        for table, row in made:
+            rows.setdefault(table.name, []).append(row)
+            if table is KINDS:
+                kinds.add(row[0])
+    return rows
 
 
 def write_rows(connection: Connection, contents: Iterable[tuple[bytes, Json]]) -> None:

@@ -26,7 +26,7 @@ from evalstore.core.batches import in_weighed_batches
 from evalstore.core.errors import StoreError
 from evalstore.files.temporary_list import keep_values
 from evalstore.store.contents import as_bytes, as_digits, as_id, decode_content
-from evalstore.store.database import again_when_lost, select_each
+from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.search.texts import (
     KINDS,
@@ -190,7 +190,6 @@ class SearchIndex:
 
     # --- updating
 
-    @again_when_lost
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
         """Add the texts of a store that are not in the index; False when `report` ended it.
 
@@ -297,10 +296,6 @@ class SearchIndex:
 
     # --- searching
 
-    def _with_words(self, words: Sequence[str]) -> Query:
-        match = " AND ".join(make_phrases(words))
-        return f"SELECT kind, id, number FROM documents WHERE number IN ({_WITH_WORDS})", (match,)
-
     def _sessions_with(self, words: Sequence[str], *, in_answers: bool) -> Query:
         phrases = list(make_phrases(words))
         if in_answers:
@@ -320,10 +315,6 @@ class SearchIndex:
         finally:
             with suppress(sqlite3.ProgrammingError):  # it was damaged, and is closed
                 self._connection.set_progress_handler(None, STEPS)
-
-    def _find_links(self, documents: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
-        with self._sound():
-            yield from select_each(self._connection, _LINKS, documents)
 
     def find_sessions(
         self,
@@ -391,15 +382,17 @@ class SearchIndex:
         return self._ask((f"{source} ORDER BY number", parameters), read, lambda: True) or ()
 
     def _of_kinds(self, columns: str, words: Sequence[str], kinds: Sequence[Kind]) -> Query:
-        source, parameters = self._with_words(words)
         numbers = ", ".join(str(KINDS.index(kind)) for kind in kinds)
-        return f"SELECT {columns} FROM ({source}) AS found WHERE kind IN ({numbers})", parameters
+        found = f"number IN ({_WITH_WORDS}) AND kind IN ({numbers})"
+        match = " AND ".join(make_phrases(words))
+        return f"SELECT {columns} FROM documents WHERE {found}", (match,)
 
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return the sessions that each of these texts belongs to, sorted."""
         links: dict[str, list[str]] = defaultdict(list)
-        for document, session in self._find_links(documents):
-            links[as_digits(document)].append(as_digits(session))
+        with self._sound():
+            for document, session in select_each(self._connection, _LINKS, documents):
+                links[as_digits(document)].append(as_digits(session))
         return {document: tuple(sorted(sessions)) for document, sessions in links.items()}
 
     @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -1220,7 +1219,7 @@ def test_an_answer_that_came_while_we_slept_is_judged_when_nobody_else_has_one(l
     assert lab.is_done()
 
 
-def test_nobody_waits_for_a_run_that_is_stopped_nor_pays_its_part(
+def test_the_part_of_a_run_that_is_stopped_for_long_is_taken_over(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
@@ -1229,16 +1228,9 @@ def test_nobody_waits_for_a_run_that_is_stopped_nor_pays_its_part(
     other = Leases(lab.store)
     other.claim([cell.questions[0] for cell in lab.plans[executor].cells][:2])
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)
-    monkeypatch.setattr(leases, "is_stopped", lambda _pid: True)
     outcome = asyncio.run(lab.execute(executor))
-    assert (outcome.asked, outcome.judged, outcome.failed) == (3, 3, 0)
-    (line,) = lab.warned
-    assert line == (
-        f"another run on this store is stopped (process {os.getpid()}): its part stays pending; "
-        f"continue it with 'kill -CONT {os.getpid()}', or end it, and run again"
-    )
-    other.leave()
-    assert (lab.run().asked, lab.is_done()) == (2, True)
+    assert (outcome.asked, outcome.judged, outcome.failed) == (5, 5, 0)
+    assert (lab.warned, lab.is_done()) == ([], True)
 
 
 def test_nobody_waits_for_what_a_run_that_is_stopped_has_reserved(
@@ -1253,14 +1245,11 @@ def test_nobody_waits_for_what_a_run_that_is_stopped_has_reserved(
     other.register()
     lab.store.write_share(run, other.runner.id, 0.03, 0.0, {})
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)
-    monkeypatch.setattr(leases, "is_stopped", lambda _pid: True)
     outcome = lab.run()
     assert (outcome.asked, outcome.over_budget, round(outcome.cost, 9)) == (2, True, 0.02)
     assert [line.partition(":")[0] for line in lab.warned] == [
-        f"another run on this store is stopped (process {os.getpid()})",
-        "the next call may cost up to $0.0100, and nothing is left",
+        "the next call may cost up to $0.0100, and nothing is left"
     ]
-    other.leave()
     lab.store.remove_shared_runs([run])
 
 

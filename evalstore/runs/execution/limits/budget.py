@@ -109,8 +109,8 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until it is checked again what the calls of other runners have left."""
 
 
-FindStopped = Callable[[Collection[str]], Awaitable[set[str]]]
-"""Returns those of these runners whose process is stopped for long."""
+FindAlive = Callable[[Collection[str]], Awaitable[Collection[str]]]
+"""Returns those of these runners that are not known to be dead."""
 
 
 class SharedBudget:
@@ -118,12 +118,12 @@ class SharedBudget:
 
     What a call may cost is reserved in the store before it is made. Calls that wait at the same
     time are reserved together. What a dead runner had reserved counts as spent, as its calls may be
-    paid; what one has reserved whose process is stopped for long is not waited for.
+    paid.
     """
 
-    def __init__(self, share: ShareWriter, limit: float, find_stopped: FindStopped) -> None:
+    def __init__(self, share: ShareWriter, limit: float, find_alive: FindAlive) -> None:
         self._share = share
-        self._find_stopped = find_stopped
+        self._find_alive = find_alive
         self._limit = limit
         self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
         """What calls may cost, with what is set when they may be made, or must not."""
@@ -196,7 +196,7 @@ class SharedBudget:
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
         reserving = self._share.reserving
-        return bool(reserving) and bool(reserving - await self._find_stopped(reserving))
+        return bool(reserving) and bool(await self._find_alive(reserving))
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
         waiting = [(usd, granted) for usd, granted in batch if not granted.done()]

@@ -2,7 +2,7 @@
 
 Items that another run works on are deferred. When that run has done them, its answers and
 judgements count here as if they had been stored before the plan was made. When it dies, its work
-is taken over. No run waits for a run whose process is stopped: those items stay pending.
+is taken over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from evalstore.store import Store
 from evalstore.store.leases import (
     BEAT_SECONDS,
     SILENT_SECONDS,
-    LeaseHolder,
     Leases,
     release_items,
 )
@@ -91,7 +90,6 @@ class WorkSharing:
         self.runner = self.leases.runner.id
         self.is_expected = is_expected
         self._warned_of_sharing = is_expected
-        self._warned_of_stopped = False
         self.presence = RunnerPresence(self.leases, environment)
         self._claim_lock = asyncio.Lock()
         self.open(Plan())
@@ -129,7 +127,6 @@ class WorkSharing:
                 partial(self._claim, by_key), is_remote=self.store.is_remote
             )
         self._deferred |= {key: by_key[key] for key in claimed.deferred}
-        self._warn_of_stopped(self.leases.stopped.values())
         counted = self._plan.sessions
         for question, sessions in claimed.sessions.items():
             counted[question] = [*counted.get(question, ()), *sessions]
@@ -157,7 +154,7 @@ class WorkSharing:
 
     def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claim:
         granted = self.leases.claim(by_key.keys(), wait=wait)
-        others = by_key.keys() - granted - self.leases.stopped.keys()
+        others = by_key.keys() - granted
         claimed = Claim(deferred=[key for key in by_key if key in others])
         granted_items = [item for key, item in by_key.items() if key in granted]
         self._sort_asks([item for item in granted_items if isinstance(item, PlannedAsk)], claimed)
@@ -239,25 +236,11 @@ class WorkSharing:
             granted = await run_short_transaction(
                 partial(self.leases.claim, keys), is_remote=self.store.is_remote
             )
-            held = {*keys} - granted - self.leases.stopped.keys()
-        self._warn_of_stopped(self.leases.stopped.values())
-        return granted, held
+        return granted, {*keys} - granted
 
-    async def find_stopped(self, runners: Collection[str]) -> set[str]:
-        """Return those of these runners whose process is stopped for long, and warn of them."""
-        stopped = await run_in_thread(partial(self.leases.find_stopped, runners))
-        self._warn_of_stopped(stopped)
-        return {holder.id for holder in stopped}
-
-    def _warn_of_stopped(self, holders: Iterable[LeaseHolder]) -> None:
-        """Warn once of stopped runners, if there are any."""
-        processes = sorted({holder.pid for holder in holders})
-        if processes and not self._warned_of_stopped:
-            self._warned_of_stopped = True
-            self._warn(
-                f"another run on this store is stopped (process {processes[0]}): its part stays "
-                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
-            )
+    async def find_alive(self, runners: Collection[str]) -> Collection[str]:
+        """Return those of these runners that are not known to be dead."""
+        return await run_in_thread(partial(self.leases.find_alive, runners))
 
     async def until_others_may_be_done(self) -> None:
         """Wait until it is time to check the work of other runs again."""

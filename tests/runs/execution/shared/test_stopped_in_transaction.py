@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ WAITING = f"{_IN_TRANSACTION} wait_event_type = 'Lock'"
 IDLE = f"{_IN_TRANSACTION} state = 'idle in transaction' AND now() - state_change > '1s'"
 
 
-async def nobody_is_stopped(_runners: object) -> set[str]:
-    return set()
+async def all_are_alive(runners: Collection[str]) -> Collection[str]:
+    return runners
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_budget_that_cannot_be_read_is_the_error_of_the_calls_and_of_nothing_e
         with foreign.writing() as connection:
             connection.execute("SET LOCAL idle_in_transaction_session_timeout TO 0")
             connection.execute(_LOCK)
-            errors = asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped)))
+            errors = asyncio.run(reserve(SharedBudget(share, 1.0, all_are_alive)))
         assert [type(error) for error in errors] == [StoreLockedError] * 3
         assert unseen == []
-        assert asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped))) == [None] * 3
+        assert asyncio.run(reserve(SharedBudget(share, 1.0, all_are_alive))) == [None] * 3
