@@ -239,7 +239,13 @@ def with_cost_parts(text: str, spending: Sequence[Json]) -> str:
     ]
     if not all(calls for _, calls in parts):
         return text
-    listed = ", ".join(f"{name} {_sum_text(calls)}" for name, calls in parts)
+    sums = []
+    for name, calls in parts:
+        costs = [each["cost"] for each in calls]
+        unmarked = [{**each, "simulated": False} for each in calls]  # the whole is marked
+        total = None if None in costs else sum(costs)
+        sums.append(f"{name} {cost_text(total, unmarked, brief=True)}")
+    listed = ", ".join(sums)
     return f"{text}: {listed}" if text.endswith(")") else f"{text} ({listed})"
 
 
@@ -251,13 +257,6 @@ def sum_costs(runs: Iterable[Run]) -> tuple[float | None, list[Json]]:
         total = None if total is None or run.cost is None else total + run.cost
         spending += run.spending
     return total, spending
-
-
-def _sum_text(spending: Sequence[Json]) -> str:
-    """Return the cost of the calls of several models, which is a part of a marked cost."""
-    costs = [each["cost"] for each in spending]
-    unmarked = [{**each, "simulated": False} for each in spending]
-    return cost_text(None if None in costs else sum(costs), unmarked, brief=True)
 
 
 class ProgressListener:

@@ -488,8 +488,10 @@ def write_compaction(
                 listener.advance(len(records), 0)
                 continue
             rows = (
-                (_place_of(record), record.entry.table, record.entry.id, data, *record[2:])
+                (place, table, record.entry.id, data, *record[2:])
                 for record, data, _ in reader.read_places(records)
+                for table in [record.entry.table]  # those of unknown tables are last
+                for place in [_PLACES.get(TABLE_NAMES.get(table, ""), len(_PLACES) + table)]
             )
             connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", rows)
         if reader.missing_packs:
@@ -501,9 +503,3 @@ def write_compaction(
             writer.copy(*row)
     writer.finish_index()
     return writer.written
-
-
-def _place_of(record: IndexedRecord) -> int:
-    """Return where a push writes the records of a table; those of unknown tables are last."""
-    table = record.entry.table
-    return _PLACES.get(TABLE_NAMES.get(table, ""), len(_PLACES) + table)

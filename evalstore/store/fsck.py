@@ -230,7 +230,9 @@ def find_wrong_rows(connection: Connection) -> Iterator[tuple[str, str, str]]:
             for id in sorted(_compare(connection, tables, contents)):
                 yield source, id.hex(), "its rows do not match its content"
         for table in (table for table in tables if table not in OF_KINDS):
-            if count := _count_others(connection, table, source):
+            content = f"SELECT 1 FROM {source} c WHERE c.id = t.{_owner_of(table)}"
+            query = f"SELECT count(*) FROM {table.name} t WHERE NOT EXISTS ({content})"
+            if count := connection.execute(query).fetchall()[0][0]:
                 yield table.name, "", f"{count} of its rows have no content"
 
 
@@ -256,11 +258,3 @@ def _compare(
 def _owner_of(table: TableColumns) -> str:
     """Return the column with the id of the content that a row follows from."""
     return "leaf" if table is CASE_NAMES else next(iter(table.columns))
-
-
-def _count_others(connection: Connection, table: TableColumns, source: str) -> int:
-    """Return how many rows of a table belong to no content."""
-    owner = _owner_of(table)
-    content = f"SELECT 1 FROM {source} c WHERE c.id = t.{owner}"
-    query = f"SELECT count(*) FROM {table.name} t WHERE NOT EXISTS ({content})"
-    return int(connection.execute(query).fetchall()[0][0])

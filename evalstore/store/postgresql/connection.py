@@ -230,7 +230,11 @@ class Snapshots:
         earlier one until an answer or a judgement can be seen that could not be seen then.
         """
         counts = ", ".join(f"(SELECT count(*) FROM {table})" for table in _BY_NUMBER)
-        has_grown, parameters = self._has_grown(before) if before else ("true", ())
+        has_grown, parameters = "true", tuple[int | str, ...]()
+        if before:  # whether a row can be seen that the earlier snapshot could not see
+            condition, parameters = self.condition("", ("", before[0]))
+            rows = [f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for table in RESULTS]
+            has_grown, parameters = " OR ".join(rows), parameters * len(rows)
         # What one statement sees is all of one moment.
         ((has_grown, now, *others),) = connection.execute(
             f"SELECT ({has_grown})::int, pg_current_snapshot()::text, "
@@ -240,12 +244,6 @@ class Snapshots:
         if before and not has_grown and list(before[1:]) == others:
             return before
         return now, *others
-
-    def _has_grown(self, before: Extent) -> tuple[str, tuple[int | str, ...]]:
-        """Return that a row can be seen that the snapshot of `newest` could not see."""
-        condition, parameters = self.condition("", ("", before[0]))
-        rows = [f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for table in RESULTS]
-        return " OR ".join(rows), parameters * len(rows)
 
     def has_had(self, connection: Connection, extent: Extent) -> bool:
         """Return whether the mark of an extent is in the store."""

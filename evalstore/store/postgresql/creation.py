@@ -14,7 +14,6 @@ from evalstore.core.errors import StoreError
 from evalstore.store.driver import UnexpectedObject, refuse_foreign
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.postgresql.connection import (
-    READ_ONLY_HINT,
     PostgreSQLConnection,
     connect,
 )
@@ -36,7 +35,7 @@ from evalstore.store.schema.table_definitions import (
 
 _LOCK = 0x6576616C
 """The key of the lock that is held while tables are created or migrated."""
-_MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
+MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
 """The condition that is false on a standby, and where transactions only read."""
 _OURS = (*TABLES.values(), *COORDINATION, *ROW_TABLES.values(), GROWTH_MARKS)
 _OBJECTS = """
@@ -227,19 +226,14 @@ def measure(
     """
     if not is_there:
         right = "has_database_privilege(current_database(), 'CREATE')"
-        return None, connection.count(f"SELECT ({right} AND {_MAY_WRITE})::int") > 0
+        return None, connection.count(f"SELECT ({right} AND {MAY_WRITE})::int") > 0
     size = connection.count(
         "SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'",
         address.schema,
     )
-    may_write = f"SELECT (has_table_privilege('sessions', 'INSERT') AND {_MAY_WRITE})::int"
+    may_write = f"SELECT (has_table_privilege('sessions', 'INSERT') AND {MAY_WRITE})::int"
     return size, connection.count(may_write) > 0
-
-
-def why_read_only(connection: PostgreSQLConnection) -> str | None:
-    """Return what lets a user write where all transactions only read; None where some write."""
-    return None if connection.count(f"SELECT ({_MAY_WRITE})::int") else READ_ONLY_HINT
 
 
 MIGRATIONS = "alembic_version"
@@ -337,15 +331,10 @@ def _plain(expression: str, schema: str = "") -> str:
     return re.sub(r"[\s()]", "", _CASTS.sub("", expression))
 
 
-def _expression_of(definition: str) -> str:
-    match = _DEFINITION.search(definition)
-    assert match, definition
-    return _plain(match[1])
-
-
 _COLUMNS = {
-    (table, name): _expression_of(definition)
+    (table, name): _plain(match[1])
     for table, columns in COMPUTED.items()
     for name, definition in columns.items()
+    if (match := _DEFINITION.search(definition))
 }
 """The expressions of the computed columns, by table and name."""

@@ -222,7 +222,9 @@ class RowQueries(NodeQueries):
                 found[path] = Counter(leaf.id for leaf in self.find_result_leaves(now))
             elif levels.get(was) != 0:
                 found[path] = self._find_equal(now, was)
-        unjudged = self._find_unjudged({leaf for leaves in found.values() for leaf in leaves})
+        statement = "SELECT DISTINCT leaf FROM result_rows WHERE verdict IS NULL AND leaf IN"
+        rows = self._select_each(statement, {leaf for leaves in found.values() for leaf in leaves})
+        unjudged = {as_digits(leaf) for (leaf,) in rows}
         judged = {
             path: Counter({leaf: times for leaf, times in leaves.items() if leaf not in unjudged})
             for path, leaves in found.items()
@@ -241,11 +243,6 @@ class RowQueries(NodeQueries):
         others = {leaf.cases for leaf, count in times.items() if count}
         apart = self.find_apart((leaf.cases for leaf in ours), others)
         return Counter(leaf.id for leaf in ours if leaf.cases in apart)
-
-    def _find_unjudged(self, leaves: Iterable[str]) -> set[str]:
-        """Return those of these nodes with results of which some have no verdict."""
-        statement = "SELECT DISTINCT leaf FROM result_rows WHERE verdict IS NULL AND leaf IN"
-        return {as_digits(leaf) for (leaf,) in self._select_each(statement, leaves)}
 
     def count_by_candidate(self, leaves: Iterable[str]) -> dict[str, VerdictCounts]:
         """Return how many results each of these nodes has, which have no parts."""

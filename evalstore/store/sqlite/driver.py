@@ -119,7 +119,9 @@ class SQLiteDriver(Driver[SQLiteConnection]):
             self.foreign = find_foreign(connection)
             self._version = migrations.HEAD
             with suppress(sqlite3.Error):  # what cannot be read is said where it is needed
-                self._stored = [*_last_rows(connection)]
+                for table in RESULTS:
+                    query = f"SELECT '{table}', id FROM {table} ORDER BY rowid DESC LIMIT 1"
+                    self._stored = [*self._stored, *connection.execute(query)]
 
     def _keep_log(self, connection: sqlite3.Connection) -> None:
         """Turn on the write-ahead log, so that readers do not block a writer.
@@ -298,12 +300,6 @@ def _ended(connection: SQLiteConnection) -> Iterator[None]:
             connection.set_progress_handler(None, STEPS)
 
 
-def _last_rows(connection: sqlite3.Connection) -> Iterator[tuple[str, bytes]]:
-    for table in RESULTS:
-        query = f"SELECT '{table}', id FROM {table} ORDER BY rowid DESC LIMIT 1"
-        yield from connection.execute(query)
-
-
 def _back_up(driver: SQLiteDriver) -> None:
     """Copy the store to a file beside it, before a migration; the copy is atomic."""
     target = Path(f"{driver.name}.before-{migrations.HEAD}")
@@ -359,6 +355,7 @@ class StoreState:
 def inspect_database(address: DatabaseAddress) -> StoreState:
     """Return the state of a store in a database; raises `StoreError` if it cannot be reached."""
     from evalstore.store.postgresql import creation
+    from evalstore.store.postgresql.connection import READ_ONLY_HINT
     from evalstore.store.postgresql.driver import PostgreSQLDriver
 
     driver = PostgreSQLDriver(address, patience=0.0)
@@ -366,7 +363,8 @@ def inspect_database(address: DatabaseAddress) -> StoreState:
         version = creation.find_version(connection, address)
         size, may_write = creation.measure(connection, address, is_there=version is not None)
         others = creation.find_stores(connection, address) if version is None else []
-        hint = None if may_write else creation.why_read_only(connection)
+        only_reads = f"SELECT (NOT {creation.MAY_WRITE})::int"
+        hint = READ_ONLY_HINT if not may_write and connection.count(only_reads) else None
         return StoreState(size, version, may_write, others=others, hint=hint)
 
 
