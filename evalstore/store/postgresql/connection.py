@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
@@ -31,6 +31,9 @@ from evalstore.store.driver import (
     Extent,
     QueryError,
     QueryRows,
+    UnwantedError,
+    is_unwanted,
+    may_end,
     refuse_unwanted,
     refuse_writing,
     took_too_long,
@@ -390,7 +393,7 @@ def connect(address: DatabaseAddress) -> RawConnection:
 
 
 def _open(address: DatabaseAddress) -> RawConnection:
-    return psycopg.Connection.connect(
+    return _Connection.connect(
         "",
         autocommit=True,
         # Connections may go through pgbouncer, where prepared statements are those of others.
@@ -557,6 +560,27 @@ class PostgreSQLConnection:
         if inserted == len(rows) > 0 and table.name in TABLES:  # else the last may not be new
             self.inserted = table.name, bytes(rows[-1][0])
         return inserted
+
+
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is closed when nobody waits for its statement any more."""
+
+    def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
+        """Return what the server answers; raises `UnwantedError` when it is given up."""
+        return super().wait(self._watched(gen) if may_end() else gen, *arguments, **options)
+
+    def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Pass on what a generator of psycopg waits for; it is told when nothing has come."""
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if not ready and is_unwanted():
+                    self.close()
+                    raise UnwantedError
+                state = gen.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 # --- tells poolers that keep a server process for a client from those that change it
