@@ -283,10 +283,24 @@ _LAST = 253_402_300_799
 
 def find_spans(document: Json) -> Iterator[dict[str, Any]]:
     """Yield the spans of a request, or of an export of Phoenix or Langfuse, in their order."""
-    yield from find_phoenix_spans(document)
-    yield from find_generations(document)
+    yield from _find_exported(document)
     spans = _find_records(document, "resourceSpans", "scopeSpans", "spans")
     yield from (span for span in spans if isinstance(span, dict))
+
+
+def _find_exported(document: Json) -> Iterator[dict[str, Any]]:
+    """Yield the spans and the generations of a page, of a trace, of a list, or of a line."""
+    fields = as_mapping(document)
+    if "attributes" in fields and "span_id" in fields | as_mapping(fields.get("context")):
+        yield _as_otlp(fields)
+    elif "type" in fields and ("traceId" in fields or "trace_id" in fields):
+        if fields["type"] == "GENERATION":
+            yield _as_span(fields)
+    else:
+        lists = (document, *(fields.get(name) for name in ("observations", "data", "spans")))
+        for inner in next(filter(None, map(as_list, lists)), ()):
+            if isinstance(inner, dict):
+                yield from _find_exported(inner)
 
 
 def collect_events(documents: Iterable[Json]) -> SpanEvents:
@@ -380,23 +394,8 @@ def _read_value(value: Json) -> Json:
 # --- spans as Phoenix returns them from its API, in the form of OTLP
 
 
-def find_phoenix_spans(document: Json) -> Iterator[dict[str, Any]]:
-    """Yield the spans of a page, of a trace, of a list of either, or of a line."""
-    fields = as_mapping(document)
-    if "attributes" in fields and ("span_id" in fields or "span_id" in _context(fields)):
-        yield _as_otlp(fields)
-        return
-    for inner in as_list(document) or as_list(fields.get("data")) or as_list(fields.get("spans")):
-        if isinstance(inner, dict):
-            yield from find_phoenix_spans(inner)
-
-
-def _context(span: dict[str, Any]) -> dict[str, Any]:
-    return as_mapping(span.get("context"))
-
-
 def _as_otlp(span: dict[str, Any]) -> dict[str, Any]:
-    ids = span | _context(span)
+    ids = span | as_mapping(span.get("context"))
     start, end = to_nanoseconds(span.get("start_time")), to_nanoseconds(span.get("end_time"))
     return {
         "traceId": ids.get("trace_id"),
@@ -409,23 +408,6 @@ def _as_otlp(span: dict[str, Any]) -> dict[str, Any]:
 
 
 # --- generations as Langfuse exports them, in the form of OTLP
-
-
-def find_generations(document: Json) -> Iterator[dict[str, Any]]:
-    """Yield the generations of a trace, of a page or a list of observations, or of a line."""
-    fields = as_mapping(document)
-    if _is_observation(fields):
-        if fields["type"] == "GENERATION":
-            yield _as_span(fields)
-        return
-    listed = as_list(document) or as_list(fields.get("observations")) or as_list(fields.get("data"))
-    for inner in listed:
-        if isinstance(inner, dict) and _is_observation(inner):
-            yield from find_generations(inner)
-
-
-def _is_observation(fields: dict[str, Any]) -> bool:
-    return "type" in fields and ("traceId" in fields or "trace_id" in fields)
 
 
 def _as_span(generation: dict[str, Any]) -> dict[str, Any]:

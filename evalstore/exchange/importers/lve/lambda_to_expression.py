@@ -123,20 +123,15 @@ def as_expression(
     edits = list(marks(function, lambda name: names[name], values))
     special = {} if isinstance(answer, str) else answer(function.tree)
     body = function.tree.body
-    covered: list[tuple[int, int]] = []
     offsets = Offsets(function.source)
-    for node in ast.walk(body):  # outer nodes first, as they are replaced as a whole
-        start, end = offsets.of(node)
-        if any(low <= start and end <= high for low, high in covered):
-            continue
+    for node in ast.walk(body):
         text = special.get(id(node))
         if text is None and isinstance(node, ast.JoinedStr):
             text = _constant(node)
         if text is None and isinstance(node, ast.Name):
             text = replaced.get(node.id)
         if text is not None:
-            edits.append((start, end, text))
-            covered.append((start, end))
+            edits.append((*offsets.of(node), text))
     start, end = offsets.of(body)
     expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))
     if not _is_truth(body):
