@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +92,11 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """
     variables = _read_variables(folder)
     used = {_CONFIG, _DATABASE, *_FOLDERS, *_LIMITS}
-    unused = [name for name in sorted(variables) if name not in used and not _is_key(name)]
+    unused = [
+        name
+        for name in sorted(variables.keys() - used)  # evalstore uses the keys of providers, too
+        if not (name.startswith("GOOGLE_") and is_provider_variable(name))
+    ]
     notes: list[str] = []
     if _DATABASE in variables:
         notes.append(f"{_DATABASE}: 'evalstore import ai-tester-db FILE' also imports its answers")
@@ -136,11 +139,6 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
             f"{variables[_CONFIG]}: {problem.message}", hint="correct it there first"
         ) from problem
     return text, notes
-
-
-def _is_key(name: str) -> bool:
-    """Return whether a variable belongs to a provider, for which evalstore uses it, too."""
-    return name.startswith("GOOGLE_") and is_provider_variable(name)
 
 
 def _read_variables(folder: Path) -> dict[str, str]:
@@ -234,14 +232,11 @@ _NAMED = ("provider", "model")
 _LISTS = ("candidates", "evaluators")
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
-    """The ids of the model files of a project."""
+Models = tuple[dict[tuple[str, str], str], dict[str, str]]
+"""The ids of model files by provider and its name for the model, and by ai-tester's id.
 
-    named: dict[tuple[str, str], str]
-    """By provider and its name for the model."""
-    ids: dict[str, str]
-    """By ai-tester's id, which is `provider/model` for a file without `id`."""
+The latter is `provider/model` for a file without `id`.
+"""
 
 
 def _query(entry: dict[str, Json], models: Models, notes: list[str]) -> Json:
@@ -288,11 +283,11 @@ def _entries(
 
 def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str]) -> str | None:
     if isinstance(entry.get("id"), str):
-        return models.ids.get(entry["id"])
+        return models[1].get(entry["id"])
     provider, model = (entry.get(field) for field in _NAMED)
     if not isinstance(provider, str) or not isinstance(model, str):
         return None
-    if known := models.named.get((provider, model)):
+    if known := models[0].get((provider, model)):
         return known
     id = f"{_KINDS.get(provider, provider)}/{model}"
     notes.append(f"'{id}' in {place} has no model file: calls use only its name")
@@ -326,7 +321,7 @@ def _read_models(folder: Path) -> Models:
             (with_id if "id" in document else without_id).setdefault(own, id)
             by_name = inactive if document.get("active") is False else named
             by_name.setdefault((provider, name), id)
-    return Models({**inactive, **named}, {**ids, **without_id, **with_id})
+    return {**inactive, **named}, {**ids, **without_id, **with_id}
 
 
 # --- the answers and verdicts in the database of a project

@@ -17,7 +17,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -483,18 +483,12 @@ def guess_format(path: Path) -> str | None:
         formats = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
     else:
         formats = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
-    return next(formats, None) or _guess_from_content(path)
-
-
-def _guess_from_content(path: Path) -> str | None:
-    if path.suffix not in _SUFFIXES:
-        return None
-    try:
-        with open_file(path, LARGEST_SOURCE) as file:
+    found, beginning = next(formats, None), b""
+    if found is None and path.suffix in _SUFFIXES:
+        with suppress(FileProblem, OSError), open_file(path, LARGEST_SOURCE) as file:
             beginning = file.read(_BEGINNING)
-    except (FileProblem, OSError):
-        return None
-    return next((name for name, pattern in _CONTENT.items() if pattern.search(beginning)), None)
+    contents = (name for name, pattern in _CONTENT.items() if pattern.search(beginning))
+    return found or next(contents, None)
 
 
 def find_importer(name: str) -> Importer:

@@ -84,8 +84,8 @@ def _read_samples(path: Path, left: list[SkippedItem]) -> Iterator[LogSample]:
     except FileProblem as problem:
         left.append(_unread(path, problem))
         return
-    for document in read_documents(path, left):
-        log = as_mapping(document.value)
+    for _, document in read_documents(path, left):
+        log = as_mapping(document)
         for sample in as_list(log.get("samples")):
             yield as_mapping(log.get("eval")), as_mapping(sample)
 
@@ -200,13 +200,6 @@ class EvalArchive:
                 yield info.filename, problem
 
     def _read_json(self, info: ZipInfo) -> dict[str, Any]:
-        content = self._read(info)
-        try:
-            return as_mapping(parse_json(content))
-        except ValueError as error:
-            raise FileProblem(f"not JSON: {error}") from error
-
-    def _read(self, info: ZipInfo) -> bytes:
         largest = min(self._left, LARGEST_DOCUMENT)
         try:
             content = self._unpack(info, largest + 1)
@@ -217,7 +210,10 @@ class EvalArchive:
         self._left = max(self._left - len(content), 0)
         if len(content) > largest:
             raise too_large(len(content), largest)
-        return content
+        try:
+            return as_mapping(parse_json(content))
+        except ValueError as error:
+            raise FileProblem(f"not JSON: {error}") from error
 
     def _unpack(self, info: ZipInfo, most: int) -> bytes:
         if info.compress_type == _ZSTANDARD:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
@@ -140,13 +139,6 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _BEGINNING = 4096
 
 
-class SourceDocument(NamedTuple):
-    """A document with its line; None if it is the whole file."""
-
-    line: int | None
-    value: Json
-
-
 def find_sources(paths: Iterable[Path], suffixes: tuple[str, ...]) -> Iterator[Path]:
     """Yield the named files, and the files in named folders that have one of these suffixes."""
     for path in paths:
@@ -158,10 +150,11 @@ def find_sources(paths: Iterable[Path], suffixes: tuple[str, ...]) -> Iterator[P
 
 def read_documents(
     path: Path, left: list[SkippedItem], *, binary: str = "not JSON, but binary data"
-) -> Iterator[SourceDocument]:
+) -> Iterator[tuple[int | None, Json]]:
     """Yield the documents of a file; what cannot be read is added to `left` with the reason.
 
-    `binary` is the reason for data that no text has.
+    Each has its line before it, None if it is the whole file. `binary` is the reason for data that
+    no text has.
     """
     try:
         data = read_unpacked(path)
@@ -176,16 +169,12 @@ def read_documents(
         lines = [(0, data)]
     for number, text in lines:
         try:
-            yield SourceDocument(
-                number or None, parse_json(text, parse_constant=_none, parse_float=_finite)
-            )
+            # JSON has no NaN or infinity
+            value = parse_json(text, parse_constant=lambda _name: None, parse_float=_finite)
+            yield number or None, value
         except ValueError as error:
             reason = binary if _BINARY.search(text[:_BEGINNING]) else f"not JSON: {error}"
             left.append(SkippedItem(str(path), reason, number or None))
-
-
-def _none(_name: str) -> None:
-    """Return null for NaN and infinity, which JSON does not have."""
 
 
 def _finite(text: str) -> float | None:

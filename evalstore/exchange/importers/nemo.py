@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -280,11 +281,10 @@ class _Task:
                 file = f"{base}.{safe_file_name(judge.name)}"
                 title = f"{name}.{safe_file_name(judge.name)}" if number else name
                 id = f"{self._prefix}/{file}".lstrip("/")
-                grading = split_prompt(id, judge.messages)
-                imported.files[f"prompts/{file}.md"] = grading.prompt
-                instructions = grading.instructions
+                prompt, instructions, differs = split_prompt(id, judge.messages)
+                imported.files[f"prompts/{file}.md"] = prompt
                 checks.append({"judge": {"prompt": id, **judge.check}})
-                if grading.differs:
+                if differs:
                     reason = (
                         f"the prompt of the judge '{judge.name}' has its parts in another order"
                     )
@@ -451,16 +451,12 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     expression = lone_expression(expected)
     values: list[Json] = []
     for item in _items(data.limited_rows, data):
-        scope = {**item, "item": item}
+        scope, value = {**item, "item": item}, None
         with suppress(FileProblem):
             value = (
-                run(expected, 1, scope)
-                if expression is None
-                else evaluate_expression(expression, 1, scope)
+                evaluate_expression(expression, 1, scope) if expression else run(expected, 1, scope)
             )
-            values.append(value)
-            continue
-        values.append(None)
+        values.append(value)
     if all(as_number(value) is not None for value in values):
         return check
     numbers = [None if value is None else _last_number(as_text(value)) for value in values]
@@ -472,9 +468,9 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
         else:
             rows_with_number.append(row)
     require(rows_with_number, "none of its references has a number")
-    data.keep_rows(rows_with_number)
     name = data.free_name(_COLUMN)
-    data.add_column(name, [number for number in numbers if number is not None])
+    found = [number for number in numbers if number is not None]
+    data.add_column(name, found, rows_with_number)
     return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
 
 
@@ -507,8 +503,8 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise NotTakenError("one of its tools has no name")
-        stem, number = safe_file_name(name), 1
-        while True:
+        base = safe_file_name(name)
+        for stem in chain([base], (f"{base}-{number}" for number in count(2))):
             id = f"{prefix}/{stem}".lstrip("/")
             fields: dict[str, Json] = {"id": id, "name": name}
             fields["description"] = function.get("description") or name
@@ -518,10 +514,8 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
             }
             content = f"{write_yaml(fields, compact=True)}\n".encode()
             if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
+                ids.append(id)
                 break
-            number += 1
-            stem = f"{safe_file_name(name)}-{number}"
-        ids.append(id)
     return ids
 
 

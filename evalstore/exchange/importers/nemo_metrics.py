@@ -418,12 +418,6 @@ class TaskData:
         """Return an unused column name, in the form used in templates."""
         return unique(name, (re.sub(r"\W", "_", column) for column in self.columns))
 
-    def keep_rows(self, rows: list[JsonLinesRow]) -> None:
-        """Replace the rows, which are within the limit, and write them as JSON Lines."""
-        self.spec = {name: value for name, value in self.spec.items() if name != "limit"}
-        self.rows, self.content = rows, write_rows(rows)
-        self.name = Path(self.name).stem + ".jsonl"
-
     @property
     def limited_rows(self) -> list[JsonLinesRow]:
         """Return the rows within the limit."""
@@ -438,9 +432,16 @@ class TaskData:
             for name, value in row.values.items()
         )
 
-    def add_column(self, name: str, values: list[Json]) -> None:
-        """Add a column; the copy is written as JSON Lines."""
-        pairs = zip(self.rows, values, strict=True)
+    def add_column(
+        self, name: str, values: list[Json], rows: list[JsonLinesRow] | None = None
+    ) -> None:
+        """Add a column; the copy is written as JSON Lines.
+
+        `rows` are those within the limit that remain; None for all rows.
+        """
+        if rows is not None:
+            self.spec = {key: value for key, value in self.spec.items() if key != "limit"}
+        pairs = zip(self.rows if rows is None else rows, values, strict=True)
         self.rows = [row.with_values(**{name: value}) for row, value in pairs]
         self.name = Path(self.name).stem + ".jsonl"
         self.content = write_rows(self.rows)

@@ -353,15 +353,15 @@ def _grade(eval_spec: Eval) -> _Test:
         raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answer}}}')")
     renamed = as_mapping(args.get("samples_renamings"))
     rows = eval_spec.read_rows(lambda row: _row(row, renamed, columns, answer))
-    grading = split_prompt(eval_spec.id, messages)
-    if grading.differs:
+    prompt, instructions, differs = split_prompt(eval_spec.id, messages)
+    if differs:
         eval_spec.warn("the judge reads the parts of its prompt in another order")
     check = {"judge": {"prompt": eval_spec.id, **_check(eval_spec, spec)}}
     front = eval_spec.front(asked)
     if any(answer in row.values for row in rows):
         front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
-    eval_spec.files[f"prompts/{eval_spec.path}.md"] = grading.prompt
-    return front, turns_of(rows, asked), check, grading.instructions
+    eval_spec.files[f"prompts/{eval_spec.path}.md"] = prompt
+    return front, turns_of(rows, asked), check, instructions
 
 
 def _read_prompt(
@@ -386,7 +386,11 @@ def _read_prompt(
                 if name in runtime:
                     pieces.append(PromptPiece("", runtime=runtime[name]))
                 elif name in constants:
-                    pieces.append(PromptPiece(_constant(name, constants[name])))
+                    several = isinstance(constants[name], dict | list)
+                    require(
+                        not several, f"its judge is asked several times, each with another '{name}'"
+                    )
+                    pieces.append(PromptPiece(str(constants[name])))
                 else:
                     require(name.isidentifier(), f"it uses '{name}'")
                     columns.append(name)
@@ -394,12 +398,6 @@ def _read_prompt(
             yield str(message["role"]), [*pieces, *([PromptPiece(text)] if text else [])]
     except (NotTakenError, ValueError) as problem:
         raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
-
-
-def _constant(name: str, value: Any) -> str:
-    if isinstance(value, dict | list):
-        raise NotTakenError(f"its judge is asked several times, each with another '{name}'")
-    return str(value)
 
 
 def _row(

@@ -56,7 +56,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     imported = Imported()
     conversations: list[RecordedConversation] = []
     files = {
-        path: [each.value for each in read_documents(path, imported.left, binary=_PROTOBUF)]
+        path: [value for _, value in read_documents(path, imported.left, binary=_PROTOBUF)]
         for path in find_sources(paths, _SUFFIXES)
     }
     events = collect_events(document for documents in files.values() for document in documents)
@@ -117,7 +117,9 @@ def _read_choices(
     inputs, outputs = messages
     conversation = read_conversation(inputs)
     id = span.get("spanId")
+    reasons = dict(enumerate(as_list(attributes.get("gen_ai.response.finish_reasons")), 1))
     for number, output in enumerate(outputs, 1):
+        ended = {"own": as_mapping(output).get("finish_reason"), "of span": reasons.get(number)}
         suffix = f"-{number}" if len(outputs) > 1 else ""
         yield RecordedConversation(
             f"{id if isinstance(id, str) else 'span'}{suffix}",
@@ -127,7 +129,7 @@ def _read_choices(
             details={
                 "provider": _text(attributes, *_PROVIDER),
                 "usage": token_counts(attributes, _TOKENS),
-                "finish_reason": _finish_reason(attributes, output, number),
+                "finish_reason": _text(ended, "own", "of span"),
                 "conversation": _text(attributes, *_CONVERSATION),
                 "trace": _text(span, "traceId"),
                 **read_times(span),
@@ -138,13 +140,6 @@ def _read_choices(
 def _text(fields: Mapping[str, Any], *names: str) -> str | None:
     values = (fields.get(name) for name in names)
     return next((value for value in values if isinstance(value, str) and value), None)
-
-
-def _finish_reason(attributes: Mapping[str, Json], output: Json, number: int) -> Json:
-    reasons = as_list(attributes.get("gen_ai.response.finish_reasons"))
-    of_span = dict(enumerate(reasons, 1)).get(number)
-    own = _text(as_mapping(output), "finish_reason")
-    return of_span if own is None and isinstance(of_span, str) else own
 
 
 # --- the messages of spans, by the GenAI conventions, their older versions or OpenInference

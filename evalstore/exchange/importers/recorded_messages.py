@@ -213,12 +213,6 @@ def read_picture(part: Mapping[str, Any]) -> str | None:
     return _checked_picture(given.get("url") if isinstance(given, dict) else given)
 
 
-def picture_shape(messages: Iterable[Mapping[str, Json]]) -> PictureShape:
-    """Return which messages have a picture in `image`; empty if none has."""
-    shape = tuple((str(message["role"]), "image" in message) for message in messages)
-    return shape if any(has_picture for _, has_picture in shape) else ()
-
-
 def write_messages(shape: PictureShape, column: str) -> Json:
     """Return the field `messages` of a test whose conversations are in this column."""
     if not shape:
@@ -336,7 +330,9 @@ def name_groups(
     for model, group in models.items():
         shapes: dict[PictureShape, list[RecordedConversation]] = {}
         for conversation in group:
-            shapes.setdefault(picture_shape(conversation.messages), []).append(conversation)
+            pairs = ((str(it["role"]), "image" in it) for it in conversation.messages)
+            shape = tuple(pairs) if any("image" in it for it in conversation.messages) else ()
+            shapes.setdefault(shape, []).append(conversation)
         for shape, alike in shapes.items():
             groups[names.take(f"{model}-pictures") if shape else model] = shape, alike
     return groups

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -222,18 +221,11 @@ Message = tuple[str, Sequence[PromptPiece]]
 """A role and the pieces of its message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grading:
-    """A judge's prompt, split into an evaluator prompt and the instructions of a test."""
+def split_prompt(id: str, messages: Sequence[Message]) -> tuple[bytes, str, bool]:
+    """Split a judge's prompt into an evaluator prompt and the instructions of a test.
 
-    prompt: bytes
-    instructions: str
-    differs: bool
-    """Whether the order of the parts differs from the original."""
-
-
-def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
-    """Split a judge's prompt into an evaluator prompt and the instructions of a test."""
+    The last value is whether the order of the parts differs from the original.
+    """
     messages = list(messages)
     filled = [any(piece.is_template for piece in pieces) for _, pieces in messages]
     differs = sum(filled) > 1
@@ -263,7 +255,7 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     if all(role == "system" for role, _ in turns):
         turns = [("user", text) for _, text in turns]
     front: dict[str, Json] = {"id": id, "tags": ["_evaluator"]}
-    return Grading(write_prompt(front, turns), instructions, differs)
+    return write_prompt(front, turns), instructions, differs
 
 
 def _prompt_text(piece: PromptPiece) -> str:

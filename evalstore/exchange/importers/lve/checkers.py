@@ -18,11 +18,11 @@ from evalstore.exchange.importers.lve.definition import (
 )
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,
-    Offsets,
     Values,
     apply_edits,
     as_expression,
     marks,
+    offsets,
     read_function,
 )
 
@@ -370,7 +370,7 @@ def _class(
 ) -> str:
     """Return a class that calls a function with the answer, or answers, that code reads."""
     edits = list(marks(function, lambda name: f"self.{name}", values))
-    source = apply_edits(function.source, *Offsets(function.source).of(function.tree), edits)
+    source = apply_edits(function.source, *offsets(function.source)(function.tree), edits)
     if "\n" in source:
         source = f"({source})"
     keywords = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)

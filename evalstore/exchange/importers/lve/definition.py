@@ -332,7 +332,11 @@ class LveTest:
 
 def read_definition(text: str, read_file: ReadFile) -> LveTest:
     """Parse a `test.json`; raises `NotTakenError`."""
-    document = _parse(text)
+    try:
+        document = parse_json(text)
+    except ValueError as error:
+        raise _not_json(error, getattr(error, "lineno", 1)) from None
+    require(isinstance(document, dict), "a test must be a mapping", line=1)
     for name in _DERIVED:
         require(name not in document, f"'{name}' follows from the path and must not be given")
     for name in ("description", "model"):
@@ -343,6 +347,8 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
     checker = arguments.get("checker_name")
     if not isinstance(checker, str) or checker == _UNFILLED:
         raise NotTakenError("'checker_args' names no checker ('checker_name')")
+    default = document.get("default_model_args") or {}
+    require(isinstance(default, dict), "'default_model_args' must be a mapping")
     return LveTest(
         description=" ".join(document["description"].split()),
         model=document["model"],
@@ -353,25 +359,9 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
         joint=document.get("multi_run_prompt") is not None,
         tags=_tags(document.get("tags") or []),
         author=document["author"] if isinstance(document.get("author"), str) else "",
-        model_arguments=_mapping(document, "default_model_args"),
+        model_arguments={name: value for name, value in default.items() if value is not None},
         ignored=tuple(f"'{name}'" for name in document if name not in _FIELDS),
     )
-
-
-def _parse(text: str) -> dict[str, Json]:
-    try:
-        document = parse_json(text)
-    except ValueError as error:
-        raise _not_json(error, getattr(error, "lineno", 1)) from None
-    if not isinstance(document, dict):
-        raise NotTakenError("a test must be a mapping", line=1)
-    return document
-
-
-def _mapping(document: dict[str, Json], name: str) -> dict[str, Json]:
-    value = document.get(name) or {}
-    require(isinstance(value, dict), f"'{name}' must be a mapping")
-    return {key: item for key, item in value.items() if item is not None}
 
 
 def _parameters(value: Json) -> tuple[str, ...]:

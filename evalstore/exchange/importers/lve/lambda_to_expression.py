@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from evalstore.checks.types.expression import ExpressionError, read_expression
 from evalstore.core.values import Json
@@ -123,7 +124,7 @@ def as_expression(
     edits = list(marks(function, lambda name: names[name], values))
     special = {} if isinstance(answer, str) else answer(function.tree)
     body = function.tree.body
-    offsets = Offsets(function.source)
+    place_of = offsets(function.source)
     for node in ast.walk(body):
         text = special.get(id(node))
         if text is None and isinstance(node, ast.JoinedStr):
@@ -131,8 +132,8 @@ def as_expression(
         if text is None and isinstance(node, ast.Name):
             text = replaced.get(node.id)
         if text is not None:
-            edits.append((*offsets.of(node), text))
-    start, end = offsets.of(body)
+            edits.append((*place_of(node), text))
+    start, end = place_of(body)
     expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))
     if not _is_truth(body):
         expression = f"bool({expression})"
@@ -149,16 +150,13 @@ def marks(
     values: Values,
 ) -> Iterator[Edit]:
     """Yield the replacements of placeholders: text in string literals, numbers in code."""
-    offsets, known = Offsets(function.source), set[str]()
+    place_of, known = offsets(function.source), set[str]()
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = _MARKS.split(node.value)
             known.update(parts[1::2])
             if len(parts) > 1:
-                yield (
-                    *offsets.of(node),
-                    _concatenation(parts, function.fields, write, values),
-                )
+                yield (*place_of(node), _concatenation(parts, function.fields, write, values))
         elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
             known.add(match[1])
             field = function.fields[int(match[1])]
@@ -167,7 +165,7 @@ def marks(
                 raise NotTakenError(
                     f"the value of '{field.name}' would be code, but values are only data",
                 )
-            yield (*offsets.of(node), number)
+            yield (*place_of(node), number)
     if not known.issuperset(_MARKS.findall(function.source)):
         raise NotTakenError(
             "a placeholder of the function is at a place where Python allows no value"
@@ -221,26 +219,21 @@ def _is_truth(node: ast.expr) -> bool:
     return False
 
 
-class Offsets:
-    """Converts the positions of nodes, which are lines and byte columns, to character offsets."""
+def offsets(source: str) -> Callable[[ast.expr], tuple[int, int]]:
+    """Return a function that returns the start and end of a node in characters of a source.
 
-    def __init__(self, source: str) -> None:
-        self._lines = source.split("\n")
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
+    The positions of nodes are lines and byte columns.
+    """
+    lines = source.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
 
-    def of(self, node: ast.AST) -> tuple[int, int]:
-        """Return the start and end offsets of a node."""
-        if not isinstance(node, ast.expr):
-            return -1, -1
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        start = self._at(node.lineno, node.col_offset)
-        return start, self._at(node.end_lineno, node.end_col_offset)
+    def at(line: int, column: int) -> int:
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
-    def _at(self, line: int, column: int) -> int:
-        return self._starts[line - 1] + len(self._lines[line - 1].encode()[:column].decode())
+    return lambda node: (
+        at(node.lineno, node.col_offset),
+        at(node.end_lineno or 0, node.end_col_offset or 0),
+    )
 
 
 def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:

@@ -310,7 +310,7 @@ def record(
         seen.add(line.text)
         with skipping(imported.left, line.path, line.number):
             older_messages = _older_messages(conversations, line)
-            answers = answers_of(line.response, _turn_names(conversations, older_messages))
+            answers = answers_of(line.responses, _turn_names(conversations, older_messages))
             imported.recorded.append(
                 JudgedAnswer(
                     file=file,
@@ -407,7 +407,8 @@ class RecordedLine:
     text: str
     arguments: dict[str, Json]
     """The recorded parameters of the prompt and of the model."""
-    response: str | dict[str, str] | list[str] | list[dict[str, str]]
+    responses: list[str | dict[str, str]]
+    """The answer of each conversation, or its answers by name."""
     passed: bool
     started: int
     """Microseconds since 1970; 0 if unknown."""
@@ -430,8 +431,12 @@ def read_instance(path: Path, number: int, text: str) -> RecordedLine:
         raise NotTakenError(f"an instance must be a mapping, not {short_json(document)}")
     for name in ("args", "run_info"):
         require(isinstance(document.get(name), dict), f"the instance has no '{name}'")
-    if not _is_response(document.get("response")):
-        value = short_json(document.get("response"))
+    response = document.get("response")
+    responses = response if isinstance(response, list) else [response]
+    answers = [[*each.values()] if isinstance(each, dict) else [each] for each in responses]
+    texts = [text for listed in answers for text in listed]
+    if not all([answers, *answers]) or not all(isinstance(text, str) for text in texts):
+        value = short_json(response)
         raise NotTakenError(f"'response' must be a text, texts by name, or a list, not {value}")
     passed = document.get("passed", document.get("is_safe", True))  # the older name
     if not isinstance(passed, bool):
@@ -441,28 +446,22 @@ def read_instance(path: Path, number: int, text: str) -> RecordedLine:
         number,
         text.strip(),
         document["args"],
-        document["response"],
+        responses,
         passed,
         started=_microseconds(document["run_info"].get("timestamp")),
-        shown=_kept_messages(document),
+        shown=_kept_messages(document, set(texts)),
         pictures_kept=bool(document.get("prompt_out")),
     )
 
 
-def _kept_messages(document: dict[str, Json]) -> tuple[tuple[ShownMessage, ...], ...] | None:
+def _kept_messages(
+    document: dict[str, Json], model_texts: set[str]
+) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """Return the recorded messages: `prompt_out` with answers, or the older `prompt` without."""
     messages = document.get("prompt_out") or document.get("prompt")
     if not isinstance(messages, list) or not messages:
         return None
     runs = messages if all(isinstance(run, list) for run in messages) else [messages]
-    responses = (
-        document["response"] if isinstance(document["response"], list) else [document["response"]]
-    )
-    model_texts = {
-        answer
-        for response in responses
-        for answer in (response.values() if isinstance(response, dict) else [response])
-    }
     try:
         return tuple(_conversation(run, model_texts) for run in runs)
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -490,14 +489,6 @@ def _conversation(entries: list[Json], model_texts: Collection[str]) -> tuple[Sh
     while messages and messages[-1].role == "assistant":
         messages.pop()
     return tuple(messages)
-
-
-def _is_response(response: Json) -> bool:
-    answers = response if isinstance(response, list) else [response]
-    texts = [list(answer.values()) if isinstance(answer, dict) else [answer] for answer in answers]
-    return bool(texts) and all(
-        listed and all(isinstance(text, str) for text in listed) for listed in texts
-    )
 
 
 def _microseconds(timestamp: Json) -> int:
@@ -535,14 +526,12 @@ def checker_columns(
 
 
 def answers_of(
-    response: str | dict[str, str] | list[str] | list[dict[str, str]],
-    names: tuple[tuple[str, ...], ...],
+    responses: Sequence[str | Mapping[str, str]], names: tuple[tuple[str, ...], ...]
 ) -> list[tuple[str, ...]]:
     """Return the answers of each conversation; `names` are those of its turns.
 
     Raises `NotTakenError` if the answers do not match these conversations.
     """
-    responses = response if isinstance(response, list) else [response]
     if len(responses) != len(names):
         raise NotTakenError(
             f"it has answers of {plural(len(responses), 'run')}, the test has {len(names)}"

@@ -26,16 +26,6 @@ Value = Json
 """The expected value, or a placeholder for the column that contains it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedAssertion:
-    """An assertion converted to a check or to an instruction."""
-
-    check: Json = None
-    instruction: str = ""
-    """Of a test without a check, the instruction for a judge: a heading and the value."""
-    warning: str = ""
-
-
 def _texts(value: Value, kind: str) -> Value:
     """Return the value as a text or a list of texts; raises `NotTakenError`."""
     items = value if isinstance(value, list) else [value]
@@ -105,8 +95,8 @@ TYPES = frozenset(
 """The assertion types that are recognised in table cells."""
 
 
-def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
-    """Convert an assertion; raises `NotTakenError`."""
+def convert(kind: str, value: Value, threshold: Any) -> tuple[Json, str, str]:
+    """Return a check, or else an instruction for a judge, and a warning; raises `NotTakenError`."""
     bare = kind.removeprefix("not-")
     if bare not in CONVERTERS:
         raise NotTakenError(f"'{kind}' {_REASONS.get(bare, 'has no check here')}")
@@ -122,12 +112,12 @@ def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
         warning = "a judge reads it in evalstore's prompt, not in promptfoo's" * is_other
         if threshold is not None and bare in ("llm-rubric", "g-eval"):
             warning = f"the 'threshold' of '{bare}' is not imported: the judge passes or fails"
-        return ConvertedAssertion(instruction=_INSTRUCTIONS[bare] + value, warning=warning)
+        return None, _INSTRUCTIONS[bare] + value, warning
     check = _check(bare, value, threshold)
     if kind != bare:
         check = {**({"type": check} if isinstance(check, str) else check), "not": True}
     differs = "words are split by different rules, so scores near the threshold may differ"
-    return ConvertedAssertion(check, warning=differs * (bare in ("rouge-n", "bleu")))
+    return check, "", differs * (bare in ("rouge-n", "bleu"))
 
 
 def _check(kind: str, value: Value, bound: float | None) -> Json:
@@ -216,7 +206,10 @@ class Assertions:
 
     def read(self, value: Any, document: Document | None) -> Iterator[Assertion]:
         """Yield the assertions of a test; those of an `assert-set` are yielded one by one."""
-        for number, entry in enumerate(value if isinstance(value, list) else []):
+        if not isinstance(value, list | None):
+            line = document.line("assert") if document else None
+            yield Assertion("", problem="'assert' is not a list", file=self.file, line=line)
+        for number, entry in enumerate(value if isinstance(value, list) else ()):
             line = document.line("assert", number) if document else None
             for assertion in self._read_entry(entry, 0):
                 yield replace(assertion, file=self.file, line=line)
@@ -231,10 +224,10 @@ class Assertions:
             if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
                 raise NotTakenError("it has no 'type'")
             if entry["type"] == "assert-set":
-                if entry.get("threshold") not in (None, 1):
-                    raise NotTakenError("an 'assert-set' with its own threshold")
-                entries = entry.get("assert")
-                for inner_entry in entries if isinstance(entries, list) else []:
+                for name in ("threshold", "weight"):
+                    require(entry.get(name) in (None, 1), f"an 'assert-set' with its own {name}")
+                require(isinstance(entry.get("assert"), list), "an 'assert-set' without a list")
+                for inner_entry in entry["assert"]:
                     yield from self._read_entry(inner_entry, depth + 1)
                 return
             if entry["type"] == "g-eval" and isinstance(entry.get("value"), list):

@@ -221,7 +221,11 @@ class PromptfooTests:
         if isinstance(variables, str | list):
             names = [variables] if isinstance(variables, str) else variables
             paths = [path for name in names for path in files.find_files(str(name), folder)]
-            variables = {name: value for path in paths for name, value in _mapping(path).items()}
+            variables = {}
+            for path in paths:
+                value = files.read_value(path)
+                require(isinstance(value, dict), f"'{path.name}' holds no mapping of variables")
+                variables |= value
         if variables is None:
             return {}
         require(isinstance(variables, dict), "its 'vars' are not a mapping")
@@ -231,7 +235,13 @@ class PromptfooTests:
         if isinstance(value, list):
             return [self._variable(item) for item in value]
         if isinstance(value, str) and value.startswith(files.PREFIX):
-            values = [files.read_variable(path) for path in files.find_files(value, self.folder)]
+            values = [
+                # a template shows YAML as JSON
+                files.to_json(files.read_value(path))
+                if path.suffix in (".yaml", ".yml")
+                else files.read_source_text(path).strip()
+                for path in files.find_files(value, self.folder)
+            ]
             return values if len(values) > 1 else values[0]
         return value.removesuffix("\n") if isinstance(value, str) else value
 
@@ -258,13 +268,6 @@ def _shown(value: Json) -> str:
     if isinstance(value, list):
         return ",".join("" if item is None else _shown(item) for item in value)
     return value if isinstance(value, str) else files.to_json(value)
-
-
-def _mapping(path: Path) -> dict[str, Json]:
-    value = files.read_value(path)
-    if not isinstance(value, dict):
-        raise NotTakenError(f"'{path.name}' holds no mapping of variables")
-    return value
 
 
 def _test_from_row(row: dict[str, str]) -> dict[str, Any]:

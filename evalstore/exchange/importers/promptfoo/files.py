@@ -175,13 +175,6 @@ def read_value(path: Path) -> Any:
     return read_source_text(path).strip()
 
 
-def read_variable(path: Path) -> str:
-    """Return the content of a file as the text that a template shows: YAML as JSON."""
-    if path.suffix in (".yaml", ".yml"):
-        return to_json(read_value(path))
-    return read_source_text(path).strip()
-
-
 def to_json(value: Json) -> str:
     """Return a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -26,9 +26,9 @@ from evalstore.exchange.importers.base import (
     skipping,
     taking,
 )
-from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
+from evalstore.exchange.importers.json_lines import read_documents
 from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.promptfoo.assertions import Assertion, Assertions, read_number
+from evalstore.exchange.importers.promptfoo.assertions import Assertions, read_number
 from evalstore.exchange.importers.promptfoo.cases import PromptfooCase, PromptfooTests
 from evalstore.exchange.importers.promptfoo.files import PromptfooPrompt, read_prompts
 from evalstore.exchange.importers.promptfoo.test_writer import group, write, write_judged
@@ -236,10 +236,10 @@ _COLUMNS = ("id", "input", "answer", "recorded")
 """The columns of a conversation; variables with these names keep them."""
 
 
-def find_results(document: SourceDocument) -> list[Any]:
+def find_results(line: int | None, document: Json) -> list[Any]:
     """Return the results in a document; empty if it is not the output of an evaluation."""
-    fields = as_mapping(document.value)
-    if document.line is not None or _is_result(fields):
+    fields = as_mapping(document)
+    if line is not None or _is_result(fields):
         return [fields] if _is_result(fields) else []
     results = fields.get("results")
     listed = as_list(results.get("results") if isinstance(results, dict) else results)
@@ -261,8 +261,8 @@ def read_results(path: Path, prefix: str, imported: Imported) -> bool:
     answers: list[_Answer] = []
     count = 0
     problems: list[SkippedItem] = []
-    for document in read_documents(path, problems):
-        for result in find_results(document):
+    for line, document in read_documents(path, problems):
+        for result in find_results(line, document):
             count += 1
             try:
                 answers.append(_read_answer(as_mapping(result), path))
@@ -292,19 +292,15 @@ def _read_answer(result: dict[str, Any], path: Path) -> _Answer:
     reader = Assertions(path.parent, None, str(path))
     return conversation, PromptfooCase(
         values=as_mapping(encodable(as_mapping(values))),
-        assertions=tuple(map(_judgeable, reader.read(encodable(listed), None))),
+        assertions=tuple(
+            replace(it, problem=f"'{it.kind}' judges the call, and recorded answers have none")
+            if it.kind.removeprefix("not-") in _ABOUT_CALLS
+            else it
+            for it in reader.read(encodable(listed), None)
+        ),
         description=str(encodable(test.get("description") or "")),
         threshold=read_number(test, "threshold", None),
         file=str(path),
-    )
-
-
-def _judgeable(assertion: Assertion) -> Assertion:
-    """Return an assertion; one about the call has a problem, as the answer does not have that."""
-    if assertion.kind.removeprefix("not-") not in _ABOUT_CALLS:
-        return assertion
-    return replace(
-        assertion, problem=f"'{assertion.kind}' judges the call, and recorded answers have none"
     )
 
 

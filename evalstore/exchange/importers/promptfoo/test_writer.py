@@ -92,7 +92,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
             require(not assertion.problem, assertion.problem)
-            converted = convert(assertion.kind, assertion.value, assertion.threshold)
+            _, instruction, _ = convert(assertion.kind, assertion.value, assertion.threshold)
             for template in _templates(assertion.value):
                 template_names(template)
             if assertion.kind.removeprefix("not-") in LISTS and isinstance(assertion.value, str):
@@ -102,7 +102,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             imported.skip(file, f"an assertion: {problem}", problem.line or line)
         else:
             unused_fields = list(assertion.others)
-            if converted.instruction:  # judges have one verdict for all their instructions
+            if instruction:  # judges have one verdict for all their instructions
                 unused_fields += ["weight"] * (assertion.weight != 1)
                 unused_fields += ["metric"] * bool(assertion.metric)
             if unused_fields:
@@ -178,15 +178,15 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
             for row, case, case_value in triples:
                 row[name] = _render(case_value, case, imported)
             value = f"{{{{ {name} }}}}"
-        converted = convert(assertion.kind, value, assertion.threshold)
-        if converted.warning:
+        converted, instruction, warning = convert(assertion.kind, value, assertion.threshold)
+        if warning:
             first = case_group.cases[0]
             place = assertion.file or first.file
-            imported.warn(place, converted.warning, assertion.line or first.line)
-        if converted.instruction:
-            case_group.instructions.append(converted.instruction)
+            imported.warn(place, warning, assertion.line or first.line)
+        if instruction:
+            case_group.instructions.append(instruction)
         else:
-            check = _with_label(converted.check, assertion)
+            check = _with_label(converted, assertion)
             if isinstance(check, dict) and any(map(_is_empty, values, case_group.cases)):
                 check = {**check, "allowEmpty": True}
             case_group.checks.append(check)

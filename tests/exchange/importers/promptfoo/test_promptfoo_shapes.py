@@ -97,6 +97,8 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
         ("$ref: '#/assertionTemplates/none'", "no '#/assertionTemplates/none'"),
         ("$ref: '#/assertionTemplates/loop'", "its reference leads to itself"),
         ("type: assert-set\n        threshold: 0.5\n        assert: []", "its own threshold"),
+        ("type: assert-set\n        weight: 2\n        assert: []", "its own weight"),
+        ("type: assert-set\n        assert: {type: equals}", "without a list"),
         ("type: equals\n        value: x\n        transform: output.name", "'transform' changes"),
         ("value: x", "it has no 'type'"),
         (
@@ -115,6 +117,16 @@ def test_one_bad_assertion_leaves_the_others(tmp_path: Path, assertion: str, rea
     assert made.verdict(PATH, "ok") == "pass"
     ((file, line, message),) = made.left
     assert (file, line, reason in message) == ("promptfooconfig.yaml", 5, True)
+
+
+def test_assertions_that_are_no_list_are_left(tmp_path: Path) -> None:
+    more = "defaultTest: {assert: [{type: contains, value: ok}]}\n"
+    made = config(
+        tmp_path,
+        f"{more}prompts: ['{{{{q}}}}']\ntests:\n  - vars: {{q: x}}\n    assert: {{type: equals}}\n",
+    )
+    assert made.left == [("promptfooconfig.yaml", 5, "an assertion: 'assert' is not a list")]
+    assert made.verdict(PATH, "ok") == "pass"
 
 
 def test_an_assertion_with_the_weight_0_decides_nothing_and_is_left_out(tmp_path: Path) -> None:
