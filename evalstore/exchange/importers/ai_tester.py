@@ -102,7 +102,13 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         notes.append(f"{_DATABASE}: 'evalstore import ai-tester-db FILE' also imports its answers")
     if unused:
         notes.append(f"no effect in evalstore: {', '.join(unused)}")
-    document = _config(folder, variables)
+    name = variables[_CONFIG]
+    try:
+        document = read_yaml(_text(folder / name, name)).value
+    except FileProblem as problem:
+        raise EvalstoreError(f"{name}:{problem.line}: {problem.message}") from problem
+    if not isinstance(document, dict):
+        raise EvalstoreError(f"{name}: the settings must be a mapping of fields")
     config = {
         **_DEFAULTS,
         **_limits(variables, notes),
@@ -168,17 +174,6 @@ def _text(path: Path, name: str) -> str:
     except FileProblem as problem:
         place = name if problem.line is None else f"{name}:{problem.line}"
         raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
-
-
-def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
-    name = variables[_CONFIG]
-    try:
-        value = read_yaml(_text(folder / name, name)).value
-    except FileProblem as problem:
-        raise EvalstoreError(f"{name}:{problem.line}: {problem.message}") from problem
-    if not isinstance(value, dict):
-        raise EvalstoreError(f"{name}: the settings must be a mapping of fields")
-    return value
 
 
 def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:

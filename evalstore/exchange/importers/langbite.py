@@ -272,23 +272,17 @@ def compose(
 
 def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
     """Join prefix, text and output format as LangBiTe does."""
-    text = _with_placeholders(template.text, names)
+    parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", template.text)
+    parts = parts if names else [template.text]
+    text = "".join(
+        "{{" + part + "}}" if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
     if template.task_prefix:
         prefix = escape(template.task_prefix + _GLUE + _DELIMITER)
         text = f"{prefix}{text}{_DELIMITER}."
     if template.output_formatting:
         text += " " + escape(template.output_formatting)
     return text
-
-
-def _with_placeholders(text: str, names: list[str]) -> str:
-    """Replace the markups in a text by placeholders."""
-    if not names:
-        return escape(text)
-    parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
-    return "".join(
-        "{{" + part + "}}" if number % 2 else escape(part) for number, part in enumerate(parts)
-    )
 
 
 def _unfilled_markups(text: str, names: list[str], markup: str) -> list[str]:

@@ -238,7 +238,11 @@ class _Task:
         """Add the tests; raises `NotTakenError`."""
         imported = self._imported
         limit = self._params.get("limit_samples", self._general.get("limit_samples"))
-        data = find_data(self._dataset(), limit, self._job.path, sources, imported.left)
+        target = as_mapping(self._job.document.get("target"))
+        owners = (self._content, self._job.config.content, target)
+        rows = {"rows": target["rows"]} if isinstance(target.get("rows"), list) else None
+        dataset = next(filter(None, (*(owner.get("dataset") for owner in owners), rows)), None)
+        data = find_data(dataset, limit, self._job.path, sources, imported.left)
         stem = f"tests/{safe_file_name(self._title)}"
         name = unique(stem, (file[:-3] for file in imported.files))[6:]
         tools_by_row = read_tools(as_mapping(self._params.get("template")).get("tools"), data)
@@ -254,15 +258,6 @@ class _Task:
 
     def _line(self, *steps: str) -> int | None:
         return self._job.line("tasks", self._name, *steps)
-
-    def _dataset(self) -> Any:
-        """Return the data of the task, from itself, the configuration or the target."""
-        target = as_mapping(self._job.document.get("target"))
-        owners = (self._content, self._job.config.content, target)
-        candidates = [owner.get("dataset") for owner in owners]
-        if isinstance(target.get("rows"), list):
-            candidates.append({"rows": target["rows"]})
-        return next((candidate for candidate in candidates if candidate), None)
 
     def _write(self, data: TaskData, tools: list[Json], name: str, base: str) -> None:
         """Write the tests of rows with the same tools; `base` is the name of shared prompts."""

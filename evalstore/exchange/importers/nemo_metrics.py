@@ -280,17 +280,7 @@ def read_judges(
         (message["role"], list(judge_pieces(message["content"], answer)))
         for message in prompt_messages
     ]
-    _require_answer([piece for _, pieces in messages for piece in pieces])
-    text = "\n".join(message["content"] for message in prompt_messages)
-    scores = _scores(params)
-    for score, settings in scores:
-        title = name if len(scores) == 1 else f"{name}.{score}"
-        check, warning = _check(score, settings, text)
-        yield NemoJudge(title, messages, check, line, warning)
-
-
-def _require_answer(pieces: list[PromptPiece]) -> None:
-    """Raise `NotTakenError` unless the complete answer is shown."""
+    pieces = [piece for _, parts in messages for piece in parts]
     for piece in pieces:
         if piece.is_template and (match := _OF_ANSWER.search(piece.text)):
             raise NotTakenError(
@@ -298,6 +288,12 @@ def _require_answer(pieces: list[PromptPiece]) -> None:
             )
     if not any(piece.runtime for piece in pieces):
         raise NotTakenError("its template never shows the answer ('{{ sample.output_text }}')")
+    text = "\n".join(message["content"] for message in prompt_messages)
+    scores = _scores(params)
+    for score, settings in scores:
+        title = name if len(scores) == 1 else f"{name}.{score}"
+        check, warning = _check(score, settings, text)
+        yield NemoJudge(title, messages, check, line, warning)
 
 
 def is_message(message: Any) -> bool:

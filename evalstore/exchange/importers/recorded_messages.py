@@ -324,23 +324,6 @@ def name_groups(
     A conversation that is recorded twice is taken once. Raises `EvalstoreError` if there are too
     many models.
     """
-    models = _name_models(conversations)
-    names = UniqueNames(models)
-    groups: dict[str, tuple[PictureShape, list[RecordedConversation]]] = {}
-    for model, group in models.items():
-        shapes: dict[PictureShape, list[RecordedConversation]] = {}
-        for conversation in group:
-            pairs = ((str(it["role"]), "image" in it) for it in conversation.messages)
-            shape = tuple(pairs) if any("image" in it for it in conversation.messages) else ()
-            shapes.setdefault(shape, []).append(conversation)
-        for shape, alike in shapes.items():
-            groups[names.take(f"{model}-pictures") if shape else model] = shape, alike
-    return groups
-
-
-def _name_models(
-    conversations: Iterable[RecordedConversation],
-) -> dict[str, list[RecordedConversation]]:
     by_model: dict[str, dict[str, RecordedConversation]] = {}
     for conversation in conversations:
         key = json.dumps([conversation.id, conversation.messages, conversation.answer])
@@ -351,17 +334,27 @@ def _name_models(
             f"at most {_MOST_MODELS:,} are imported at once"
         )
     names = UniqueNames()
-    return {
-        names.take(model.replace("/", "-") or "unknown-model"): list(group.values())
+    models = {
+        names.take(model.replace("/", "-") or "unknown-model"): group
         for model, group in by_model.items()
     }
+    groups: dict[str, tuple[PictureShape, list[RecordedConversation]]] = {}
+    for model, group in models.items():
+        shapes: dict[PictureShape, list[RecordedConversation]] = {}
+        for conversation in group.values():
+            pairs = ((str(it["role"]), "image" in it) for it in conversation.messages)
+            shape = tuple(pairs) if any("image" in it for it in conversation.messages) else ()
+            shapes.setdefault(shape, []).append(conversation)
+        for shape, alike in shapes.items():
+            groups[names.take(f"{model}-pictures") if shape else model] = shape, alike
+    return groups
 
 
 class UniqueNames:
     """Makes names that are safe, and unique in any case of letters."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = {name.lower() for name in taken}
+    def __init__(self) -> None:
+        self._taken = set[str]()
         self._counts: Counter[str] = Counter()
 
     def take(self, text: str) -> str:

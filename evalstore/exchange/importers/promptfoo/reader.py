@@ -107,7 +107,11 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
     _report_unused_fields(document, file, imported)
     if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
         raise NotTakenError("it has neither prompts nor tests", line=1)
-    prompts = _prompts(document, config.parent, file, imported)
+    prompts = [PromptfooPrompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
+    if document.value.get("prompts"):
+        prompts = read_prompts(document.at("prompts"), config.parent, file, imported)
+        line = document.line("prompts")
+        require(prompts, "none of its prompts can be imported", line=line)
     tests = PromptfooTests(config.parent, file, imported, document.value)
     if "defaultTest" in document.value:
         tests.set_default(document.at("defaultTest"))
@@ -120,17 +124,6 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
         cases = [PromptfooCase(tests.default.values, tests.default.assertions, file=file)]
     _write(prompts, cases, prefix, imported)
     read_providers(document, file, imported)
-
-
-def _prompts(
-    document: Document, folder: Path, file: str, imported: Imported
-) -> list[PromptfooPrompt]:
-    if not document.value.get("prompts"):
-        return [PromptfooPrompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
-    prompts = read_prompts(document.at("prompts"), folder, file, imported)
-    if not prompts:
-        raise NotTakenError("none of its prompts can be imported", line=document.line("prompts"))
-    return prompts
 
 
 def _report_unused_fields(document: Document, file: str, imported: Imported) -> None:
