@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -114,8 +115,10 @@ def _libraries(
         language = match[1] if match else None
         with skipping(imported.left, path):
             if path.suffix.lower() == ".json":
-                document = _prompts(path)
-                if document is None:
+                document: Json = None
+                with suppress(ValueError, FileProblem):
+                    document = parse_json(read_source(path))
+                if not isinstance(document, dict) or "prompts" not in document:
                     continue
                 language = document.get("input_language") or document.get("language") or language
                 entries = read_template_list(document.get("prompts"))
@@ -129,14 +132,6 @@ def _libraries(
                 with skipping(imported.left, path, line):
                     templates.append(read_template(line, cells))
             yield path, language.lower(), templates
-
-
-def _prompts(path: Path) -> dict[str, Json] | None:
-    try:
-        document = parse_json(read_source(path))
-    except (FileProblem, ValueError):
-        return None
-    return document if isinstance(document, dict) and "prompts" in document else None
 
 
 class _Tests:

@@ -245,15 +245,11 @@ def _compare(spec: Eval) -> _Test:
     check = CHECKS[spec.kind]
     if spec.kind == "Includes" and spec.args.get("ignore_case"):
         check = {**check, "ignoreCase": True}
-    if spec.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
+    ideals = [row.values.get("ideal_json", row.values.get("ideal")) for row in rows]
+    empty = (ideal in ("", []) or (isinstance(ideal, list) and "" in ideal) for ideal in ideals)
+    if spec.kind != "JsonValidator" and any(empty):
         check = {**check, "allowEmpty": True}
     return {**_system_prompt(spec), **spec.front()}, turns_of(rows), check, ""
-
-
-def _is_empty(values: dict[str, Any]) -> bool:
-    """Return whether a row has no ideal answer, or an empty one."""
-    ideal = values.get("ideal_json", values["ideal"])
-    return ideal in ("", []) or (isinstance(ideal, list) and "" in ideal)
 
 
 def _read(row: JsonLinesRow, kind: str, examples: list[dict[str, Json]]) -> JsonLinesRow:

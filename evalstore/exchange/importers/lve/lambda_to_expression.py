@@ -131,7 +131,7 @@ def as_expression(
             text = _constant(node)
         if text is None and isinstance(node, ast.Name):
             text = replaced.get(node.id)
-        if text is not None:
+        if text is not None and isinstance(node, ast.expr):
             edits.append((*place_of(node), text))
     start, end = place_of(body)
     expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))

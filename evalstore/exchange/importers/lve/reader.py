@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
@@ -432,7 +433,7 @@ def read_instance(path: Path, number: int, text: str) -> RecordedLine:
     for name in ("args", "run_info"):
         require(isinstance(document.get(name), dict), f"the instance has no '{name}'")
     response = document.get("response")
-    responses = response if isinstance(response, list) else [response]
+    responses: list[Any] = response if isinstance(response, list) else [response]
     answers = [[*each.values()] if isinstance(each, dict) else [each] for each in responses]
     texts = [text for listed in answers for text in listed]
     if not all([answers, *answers]) or not all(isinstance(text, str) for text in texts):

@@ -172,7 +172,10 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
             columns = _columns(case_group.rows)
             value = _convert_templates(values[0], columns, case_group.absent)
         else:
-            name = unique(_column(assertion.kind), taken, "_")
+            bare = assertion.kind.removeprefix("not-")
+            name = "forbidden" if assertion.kind != bare else "expected"
+            name = "rubric" if bare in ("llm-rubric", "model-graded-closedqa") else name
+            name = unique(name, taken, "_")
             taken.add(name)
             triples = zip(case_group.rows, case_group.cases, values, strict=True)
             for row, case, case_value in triples:
@@ -186,7 +189,11 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
         if instruction:
             case_group.instructions.append(instruction)
         else:
-            check = _with_label(converted, assertion)
+            label: dict[str, Json] = {"name": assertion.metric} if assertion.metric else {}
+            label |= {"weight": assertion.weight} if assertion.weight != 1 else {}
+            check = converted
+            if label:
+                check = {**({"type": check} if isinstance(check, str) else check), **label}
             if isinstance(check, dict) and any(map(_is_empty, values, case_group.cases)):
                 check = {**check, "allowEmpty": True}
             case_group.checks.append(check)
@@ -239,24 +246,6 @@ def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
     except FileProblem as problem:
         imported.skip(case.file, f"a value cannot be filled: {problem.message}", case.line)
         return value
-
-
-def _column(kind: str) -> str:
-    bare = kind.removeprefix("not-")
-    if bare in ("llm-rubric", "model-graded-closedqa"):
-        return "rubric"
-    return "forbidden" if kind != bare else "expected"
-
-
-def _with_label(check: Json, assertion: Assertion) -> Json:
-    more: dict[str, Json] = {}
-    if assertion.metric:
-        more["name"] = assertion.metric
-    if assertion.weight != 1:
-        more["weight"] = assertion.weight
-    if not more:
-        return check
-    return {**({"type": check} if isinstance(check, str) else check), **more}
 
 
 def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
