@@ -109,7 +109,7 @@ class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
     def __init__(self, project: Project, was: Side, now: Side, filled: Side, older: Run) -> None:
-        """One of the sides, of the `older` run, is `filled` by earlier runs."""
+        """`filled` is the side that earlier runs fill, which is that of the `older` run."""
         self.reasons = PairReasons(rules=(was.rule, now.rule), earlier=filled.earlier)
         """What explains the pairs that were sorted."""
         self.attempts = SideAttempts(project.store, was), SideAttempts(project.store, now)

@@ -566,7 +566,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that is closed when nobody waits for its statement any more."""
 
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
-        """Return what the server answers; raises `UnwantedError` when it is given up."""
+        """Return what the server answers; raises `UnwantedError` if nobody waits for it."""
         return super().wait(self._watched(gen) if may_end() else gen, *arguments, **options)
 
     def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:

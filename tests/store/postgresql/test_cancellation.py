@@ -1,4 +1,4 @@
-"""A connection whose statement nobody waits for any more is given up."""
+"""A connection whose statement nobody waits for any more is closed."""
 
 from __future__ import annotations
 
