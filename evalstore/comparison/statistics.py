@@ -137,8 +137,11 @@ class Clusters:
     def __init__(self) -> None:
         self.count = self.judged = self.passed = self.unresolved = 0
         self._sizes = 0
-        self._passed = _Products()
-        self._best = _Products()
+        self._squares, self._products = [0, 0], [0, 0]
+        """The sums of the squares of what passed, and of its products with the sizes.
+
+        The second ones count what is unresolved as passed.
+        """
 
     def add(self, counts: Counts, times: int = 1) -> None:
         """Add so many equal clusters; those without a verdict do not count."""
@@ -150,8 +153,9 @@ class Clusters:
         self.passed += times * passed
         self.unresolved += times * unresolved
         self._sizes += times * size**2
-        self._passed.add(times, size, passed)
-        self._best.add(times, size, passed + unresolved)
+        for best, count in enumerate((passed, passed + unresolved)):
+            self._squares[best] += times * count**2
+            self._products[best] += times * count * size
 
     def effective_size(self, *, best: bool = False) -> float:
         """Return how many independent verdicts have the variance of these; at least 1.
@@ -164,23 +168,12 @@ class Clusters:
         if self.count == size or passed in (0, size) or self.count == 1:
             return float(self.count)
         share = passed / size
-        sums = self._best if best else self._passed
-        squares = sums.passed - 2 * share * sums.both + share**2 * self._sizes
+        both = self._products[best]
+        squares = self._squares[best] - 2 * share * both + share**2 * self._sizes
         variance = self.count / (self.count - 1) * squares / size**2
         if variance <= 0:
             return float(size)
         return min(max(share * (1 - share) / variance, 1.0), float(size))
-
-
-class _Products:
-    """The sums of squares and products for a variance over clusters."""
-
-    def __init__(self) -> None:
-        self.passed = self.both = 0
-
-    def add(self, times: int, size: int, passed: int) -> None:
-        self.passed += times * passed**2
-        self.both += times * passed * size
 
 
 def clustered_rate(files: Clusters, questions: Clusters) -> Rate:

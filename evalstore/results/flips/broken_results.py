@@ -18,9 +18,8 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.planner import require_sound
 from evalstore.results.compare.diff import diff
-from evalstore.results.flips.verdict_changes import find_verdict_changes, has_several_prompts
+from evalstore.results.flips.verdict_changes import find_verdict_changes, name_several_prompts
 from evalstore.results.labels import LabelIndex, read_labels
-from evalstore.results.names import name_prompts
 from evalstore.store import Store
 from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import WORK, resolve_run
@@ -89,8 +88,8 @@ def find_broken_cases(
 
     Those are left out, too, whose newest answer in these runs was labelled as a pass. First come
     those that broke `now`, since the last run. The keys are places in the newest run; with a
-    `project`, those in its files. With `until`, that run is the newest, later labels do not
-    count, and the names are without system prompts.
+    `project`, those in its files. With `until`, that run is the newest, and later labels do not
+    count.
     """
     broken: dict[CellKey, tuple[Run, Result]] = {}
     newest = {result.cell: result for result in now}
@@ -125,15 +124,10 @@ def find_broken_cases(
                 if cell not in fixed and cell not in broken:
                     broken[cell] = run, result
             fixed.update(cells[len(failures) :])
-        runs = {run.id: run for run, _ in broken.values()}
-        files = {(run.id, result.file) for run, result in broken.values() if not until}
-        several = {pair for pair in files if has_several_prompts(store, runs[pair[0]], pair[1])}
-    prompts = {result.prompt for run, result in broken.values() if (run.id, result.file) in several}
-    names = name_prompts(location, prompts)
+        prompts = name_several_prompts(location, store, [*broken.values()])
     cases = {}
-    for cell, (run, result) in broken.items():
+    for (cell, (run, _)), prompt in zip(broken.items(), prompts, strict=True):
         file, row, _, model = cell
-        prompt = names.get(result.prompt) if (run.id, result.file) in several else None
         name = f"{case_name(file, row, prompt)} {model}"
         cases[cell] = BrokenCase(name, *(("", 0) if cell in since else (run.id, run.started)))
     return cases

@@ -514,14 +514,24 @@ def _name(
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of results, with the system prompt in files whose cases have several."""
     flips = {"broke": changes.broke[:_LISTED], "fixed": changes.fixed[:_LISTED]}
-    results = [result for listed in flips.values() for result in listed]
-    files = dict.fromkeys(result.file for result in results)
-    several = {file for file in files if has_several_prompts(store, run, file)}
-    prompts = name_prompts(location, {it.prompt for it in results if it.file in several})
-    for change, listed in flips.items():
-        for result in listed:
-            prompt = prompts[result.prompt] if result.file in several else None
-            yield change, f"{case_name(result.file, result.row, prompt)} {result.model}"
+    listed = [(change, result) for change, results in flips.items() for result in results]
+    prompts = name_several_prompts(location, store, [(run, result) for _, result in listed])
+    for (change, result), prompt in zip(listed, prompts, strict=True):
+        yield change, f"{case_name(result.file, result.row, prompt)} {result.model}"
+
+
+def name_several_prompts(
+    location: Location, store: Store, results: Sequence[tuple[Run, Result]]
+) -> list[str | None]:
+    """Return the name of the system prompt of each result of a run; None where it is the only one.
+
+    That is in files whose cases had one system prompt in the run.
+    """
+    runs = {(run.id, result.file): run for run, result in results}
+    several = {key for key, run in runs.items() if has_several_prompts(store, run, key[1])}
+    ids = [it.prompt if (run.id, it.file) in several else "" for run, it in results]
+    names = name_prompts(location, {*ids} - {""})
+    return [None if id == "" else names[id] for id in ids]
 
 
 def has_several_prompts(store: Store, run: Run, file: str) -> bool:
