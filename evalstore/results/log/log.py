@@ -332,7 +332,6 @@ def find_logged_changes(
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
-    recent = RecentRuns(store, seen[-1][0], store.count_runs()) if seen else None
     last, pending = "", 0
     changes: list[LogEntry] = []
     for version, differences in zip(versions, edits, strict=True):
@@ -360,7 +359,7 @@ def find_logged_changes(
             part = ComparedPart(version.path, version.rows[leaf])
             compared = None
             if last not in ("", leaf):
-                compared = find_verdict_changes(store, folder, run, recent, part)
+                compared = find_verdict_changes(store, folder, run, None, part)
                 edited += tuple(map(Difference, sorted(compared.labels if compared else ())))
             is_judged = now[PENDING] < pending and _are_judged(store, last, leaf, part.rows)
             last, pending = leaf, now[PENDING]
