@@ -122,7 +122,7 @@ def test_a_judge_that_failed_is_an_evaluator_at_the_place_of_the_answer(
     shown = documents("show", question)["related"]
     assert [failure["failure"] for failure in shown["failures"]] == [first["failure"]]
     assert shown["sessions"] == [first["session"]]
-    assert "\n  evaluator: <id>\n" in evalstore("show", question).stdout
+    assert "\nfailed calls: <short>\n" in evalstore("show", question).stdout
 
 
 def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> None:
@@ -153,8 +153,9 @@ def test_show_a_question_that_only_failed(
     evalstore("run")
     [item] = documents("log", "--failures")["failures"]
     shown = evalstore("show", item["question"]).stdout
-    assert "\nfile: tests/weather.md\nrow: city=Oslo\nprompt: null\nsessions: []\n" in shown
-    assert "  message: 'the server answered 401: bad key'\n" in shown
+    assert "\ntests/weather.md [city=Oslo]\nanswers: none\n" in shown
+    assert "\nfailed calls: <short>\n" in shown
+    assert "the server answered 401: bad key" in evalstore("show", item["failure"]).stdout
 
 
 def test_a_failure_is_placed_by_the_workspace_when_no_run_was_recorded(
@@ -167,7 +168,7 @@ def test_a_failure_is_placed_by_the_workspace_when_no_run_was_recorded(
     edit(failing / "tests/weather.md", "How is", "What of")
     assert "  scripted/one  question <short>  status 401" in evalstore("log", "--failures").stdout
     question = documents("log", "--failures")["failures"][0]["question"]
-    assert "\nsessions: []\n" in evalstore("show", question).stdout
+    assert "\nanswers: none\n" in evalstore("show", question).stdout
 
 
 @pytest.mark.parametrize(
