@@ -327,11 +327,6 @@ class Executor:
         """Return whether this process slept so long that another run may have taken over a job."""
         return job.sleeps != self.sharing.presence.count_sleeps()
 
-    def may_be_lost(self, job: Job) -> bool:
-        """Return whether this process has slept, so that `begin` must tell."""
-        has_slept = self._shared and self.sharing.presence.count_sleeps() != self._asked_at
-        return self.has_slept_since(job) or bool(has_slept)
-
     async def _is_ours(self) -> bool:
         """Return whether no other run took over the current job while this process slept."""
         job = _current_job.get()
@@ -537,7 +532,7 @@ class PlanExecution:
                 assert isinstance(job.item, PlannedAsk)
                 if self._run.calls.is_halted():
                     break
-                if self._run.may_be_lost(job) and not await self._run.begin(job):
+                if not await self._run.begin(job):
                     await self._claim_again(job)
                     continue
                 question = job.item.question_id
