@@ -256,7 +256,7 @@ class Executor:
         # Others wait for what this runner has taken, and it waits for them.
         await asyncio.to_thread(self.sharing.release_items)
         was_interrupted, delay = self.outcome.interrupted, _FIRST_LOOK
-        was_open, looked_at = self._share.is_open, math.inf
+        was_open, looked_at = self._share.state.is_open, math.inf
         while True:
             shares = await self._find_all_shares()
             shares.pop(own, None)
@@ -275,9 +275,9 @@ class Executor:
             if not at_work and not leaders:
                 if not leads and was_open and own not in await self._find_all_shares():
                     return None
-                if leads and self._share.is_open:
+                if leads and self._share.state.is_open:
                     await self._share.record()
-                    self._records = self._share.is_open
+                    self._records = self._share.state.is_open
                 return list(shares.values())
             if self.outcome.interrupted and not was_interrupted:
                 was_interrupted = True

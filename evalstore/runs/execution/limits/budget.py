@@ -140,8 +140,8 @@ class SharedBudget:
     @property
     def remaining(self) -> float:
         """Return what this runner knows to be left, in USD."""
-        elsewhere = self._share.spent_elsewhere + self._share.reserved_elsewhere
-        return max(self._limit - self._share.spent - elsewhere, 0.0)
+        others = self._share.state
+        return max(self._limit - self._share.spent - (others.spent + others.reserved), 0.0)
 
     async def reserve(self, usd: float) -> None:
         """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
@@ -195,7 +195,7 @@ class SharedBudget:
 
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
-        reserving = self._share.reserving
+        reserving = self._share.state.reserving
         return bool(reserving) and bool(await self._find_alive(reserving))
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:

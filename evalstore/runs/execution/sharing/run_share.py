@@ -25,7 +25,7 @@ from evalstore.store.run_documents import (
     NUMBERS,
     RECORDS,
 )
-from evalstore.store.shared_runs import RunShare
+from evalstore.store.shared_runs import RunShare, ShareState
 
 
 class RunnerLauncher(Protocol):
@@ -72,17 +72,11 @@ class ShareWriter:
         self.writing = asyncio.Lock()
         """Held while the share is written; what is counted must not be stored meanwhile."""
         self._has_ended = self._records = self._has_left = False
-        self._noted = 0
         self._stored = self._storing = self._count_facts()
-        self.is_open = True
-        """Whether no other runner has recorded the run, as far as this one knows."""
         self.reserved = 0.0
         self.spent = 0.0
-        self.reserved_elsewhere = 0.0
-        """What calls in flight of other runners may cost, when it was last read."""
-        self.spent_elsewhere = 0.0
-        self.reserving: frozenset[str] = frozenset()
-        """The other runners with such calls."""
+        self.state = ShareState(is_open=True, is_within=True, reserved=0.0, spent=0.0)
+        """That of the run when the share was last written."""
 
     async def reserve(self, usd: float) -> bool:
         """Reserve more for calls; returns False, and reserves nothing, if it is above the limit."""
@@ -115,7 +109,7 @@ class ShareWriter:
     def describe(self) -> str:
         """Return what this runner has done so far, as JSON; what it counts is to be stored now."""
         self._storing = self._count_facts()
-        return json.dumps({**self._describe(), **self._storing, NOTED: self._noted})
+        return json.dumps({**self._describe(), **self._storing, NOTED: self.state.noted})
 
     def note_stored(self) -> None:
         """Note that what was described last is stored, and so counts from now on."""
@@ -135,12 +129,8 @@ class ShareWriter:
         state = await run_in_thread(
             partial(self._store.write_share, *own, more=more, own_limit=limit)
         )
-        self.reserved_elsewhere, self.spent_elsewhere = state.reserved, state.spent
-        self.reserving = state.reserving
-        self.is_open = state.is_open
-        if state.is_open:
-            self._noted = state.noted
-        else:
+        self.state = state if state.is_open else state._replace(noted=self.state.noted)
+        if not state.is_open:
             self._on_end()
         return state.is_within
 
