@@ -133,11 +133,6 @@ class SharedBudget:
         """Set when a call has been settled since the last try to reserve something."""
 
     @property
-    def spent(self) -> float:
-        """Return what this runner has spent."""
-        return self._share.spent
-
-    @property
     def remaining(self) -> float:
         """Return what this runner knows to be left, in USD."""
         others = self._share.state
