@@ -315,19 +315,6 @@ def argument(value: str, text: str, complete: Complete | None = None, **settings
 
 JSON = option("--json", "Print JSON (stable schema).", section=OUTPUT)
 Json = Annotated[bool, JSON]
-RunOrWorkspace = Annotated[
-    str,
-    argument("REV", "A run (default: the last), or @work: the workspace as it is now.", runs),
-]
-WorkspaceOrRun = Annotated[
-    str,
-    argument(
-        "REV",
-        "A run, such as @, the last one. Without it: @work, the workspace as it is now.",
-        runs,
-        show_default=False,
-    ),
-]
 
 
 def exclude(first: str, second: str, are_given: object, hint: str | None = None) -> None:

@@ -282,7 +282,14 @@ def _write_markdown(revision: str, compare: str | None, file: Path | None) -> No
 
 @app.command()
 def export(
-    revision: options.RunOrWorkspace = "@",
+    revision: Annotated[
+        str,
+        argument(
+            "REV",
+            "A run (default: the last), or @work: the workspace as it is now.",
+            options.runs,
+        ),
+    ] = "@",
     file: Annotated[
         Path | None, option("-o, --output FILE", "The file or folder (default, and -: stdout).")
     ] = None,
@@ -321,7 +328,15 @@ JUDGES_OPTIONAL = ("judged", "undecided", "failed alone", "passed alone", "passe
 
 @app.command()
 def stats(
-    revision: options.WorkspaceOrRun = "@work",
+    revision: Annotated[
+        str,
+        argument(
+            "REV",
+            "A run, such as @, the last one. Without it: @work, the workspace as it is now.",
+            options.runs,
+            show_default=False,
+        ),
+    ] = "@work",
     by: Annotated[
         list[str] | None,
         option(

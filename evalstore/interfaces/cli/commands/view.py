@@ -32,39 +32,37 @@ if TYPE_CHECKING:
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
 
 
-Revision = Annotated[
-    str | None,
-    argument(
-        "REV",
-        "The run to open first; @work: the workspace.",
-        options.runs,
-        envvar="EVALSTORE_VIEW_REVISION",
-    ),
-]
-Theme = Annotated[str | None, option("--theme NAME", "Colour theme (overrides the settings).")]
-Key = Annotated[
-    list[str] | None,
-    option("--key ID=KEYS", "Rebind an action: history.compare=D,f4 (repeatable)."),
-]
-Web = Annotated[bool, option("--web", "Serve it to a local web browser at a secret URL.")]
-Port = Annotated[
-    int | None, option("--port N", "With --web: the port (default: a free one).", min=1, max=65535)
-]
-Offline = Annotated[bool, option("--offline", "Make no network calls in runs started here.")]
-MaxCost = Annotated[
-    float | None, option("--max-cost USD", "Stop each run before it costs more.", min=0)
-]
-
-
 @app.command()
 def view(
-    revision: Revision = None,
-    theme: Theme = None,
-    key: Key = None,
-    web: Web = False,
-    port: Port = None,
-    offline: Offline = False,
-    max_cost: MaxCost = None,
+    revision: Annotated[
+        str | None,
+        argument(
+            "REV",
+            "The run to open first; @work: the workspace.",
+            options.runs,
+            envvar="EVALSTORE_VIEW_REVISION",
+        ),
+    ] = None,
+    theme: Annotated[
+        str | None, option("--theme NAME", "Colour theme (overrides the settings).")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        option("--key ID=KEYS", "Rebind an action: history.compare=D,f4 (repeatable)."),
+    ] = None,
+    web: Annotated[
+        bool, option("--web", "Serve it to a local web browser at a secret URL.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        option("--port N", "With --web: the port (default: a free one).", min=1, max=65535),
+    ] = None,
+    offline: Annotated[
+        bool, option("--offline", "Make no network calls in runs started here.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, option("--max-cost USD", "Stop each run before it costs more.", min=0)
+    ] = None,
 ) -> None:
     """Browse runs, cases, answers and verdicts.
 
