@@ -54,6 +54,8 @@ class Table:
     has_header: bool = True
     prose: str | None = None
     """The column with sentences, which need not be distinct: they are cut at their end."""
+    paint: Callable[[str], str] = str
+    """Colours a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def print_table(table: Table) -> None:
         titles = [name.upper() for name in table.header]
         output.line(output.faint(_line(safe, layout, titles)))
     for row in _cut(safe, layout):
-        output.line(_line(safe, layout, row))
+        output.line(table.paint(_line(safe, layout, row)))
     notes = [f"left out: {', '.join(filter(None, layout.left_out))}"] if layout.left_out else []
     notes += ["long cells are cut"] if layout.is_cut else []
     if notes:

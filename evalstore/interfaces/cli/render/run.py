@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -334,5 +335,13 @@ def _print_models(report: RunReport) -> None:
             optional=("bar",),
             shortened={"model": _LEAST_MODEL},
             has_header=False,
+            paint=_paint_bar,
         )
     )
+
+
+def _paint_bar(line: str) -> str:
+    """Colour the parts of a bar in a line: passed, undecided and failed results."""
+    line = re.sub("█+", lambda part: output.paint(part[0], "pass"), line)
+    line = re.sub("▒+", lambda part: output.paint(part[0], "undecided"), line)
+    return re.sub("░+", lambda part: output.faint(part[0]), line)

@@ -288,6 +288,9 @@ def test_the_bar_of_a_candidate_has_the_range_that_undecided_verdicts_leave(
     shown = judge(evalstore, "be right")
     bar = f"{'█' * 10}{'▒' * 10}"
     assert f"one  {bar}  1/2 pass, 1 undecided  50.0%\n" in shown
+    coloured = evalstore("run", "--refresh", "--color", "always").stdout
+    bar = f"\x1b[32m{bar[:10]}\x1b[0m\x1b[33m{bar[10:]}\x1b[0m"
+    assert f"one  {bar}  1/2 pass, 1 undecided  50.0%\n" in coloured
 
 
 def test_an_undecided_result_of_a_new_case_is_new(
