@@ -7,14 +7,13 @@ import json
 import time
 from array import array
 from asyncio import to_thread
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -282,10 +281,7 @@ def _html(text: bytes, status: int = 200) -> web.Response:
 
 
 _MOST_PAGES = 8
-"""The most pages that are kept; as many older files may still be sent."""
-_MOST_BYTES = 300 * 2**20
-"""The most bytes of all files; a page of 100,000 cases has 55 MiB. The last two pages are kept."""
-_ALWAYS = 2
+"""The most pages that are kept; one of 100,000 cases has 55 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +294,6 @@ class BuiltPage:
     ended: float
     seconds: float
     """How long it took."""
-    size: int
-    """Its bytes."""
     shown: object = None
     """What a page of a run depends on."""
 
@@ -316,10 +310,7 @@ class BuiltPages:
         self._base = base
         self._folder = TemporaryDirectory(prefix="evalstore-pages-")
         self.kept: dict[str, BuiltPage] = {}
-        """The page of each run that was made last."""
-        self._files: list[BuiltPage] = []
-        """The pages whose files are there, oldest first."""
-        self._numbers = count()
+        """The pages that were made last, by run."""
         self._lock = Lock()
         self._maker = ThreadPoolExecutor(max_workers=1)
         """Reads all results: memory that several threads have freed would not be used again."""
@@ -367,31 +358,16 @@ class BuiltPages:
             age = time.monotonic() - page.ended if page else 0
             if page is None or not (page.shown == shown if shown else age < page.seconds):
                 page = replace(self._maker.submit(self._make, run).result(), shown=shown)
-                self._keep(run, page)
+                self.kept.pop(run, None)
+                self.kept[run] = page
+                while len(self.kept) > _MOST_PAGES:
+                    self.kept.pop(next(iter(self.kept))).path.unlink(missing_ok=True)
             return page
-
-    def _keep(self, run: str, page: BuiltPage) -> None:
-        """Keep a page in the place of an older one, and remove old files."""
-        self.kept.pop(run, None)
-        self.kept[run] = page
-        self._files.append(page)
-        while len(self.kept) > _ALWAYS and self._are_many(self.kept.values(), _MOST_PAGES):
-            self.kept.pop(next(iter(self.kept)))
-        kept = {other.path for other in self.kept.values()}
-        old = deque(other for other in self._files if other.path not in kept)
-        while old and self._are_many(self._files, 2 * _MOST_PAGES):
-            self._files.remove(old[0])
-            old.popleft().path.unlink(missing_ok=True)
-
-    @staticmethod
-    def _are_many(pages: Collection[BuiltPage], most: int) -> bool:
-        """Return whether these are more than so many, or too large together."""
-        return len(pages) > most or sum(page.size for page in pages) > _MOST_BYTES
 
     def _make(self, run: str) -> BuiltPage:
         started = time.monotonic()
         served, places = self.read_state(), CasePlaces([], array("Q"))
-        path = Path(self._folder.name) / f"{next(self._numbers)}.html"
+        path = Path(self._folder.name) / f"{run}.html"
         try:
             with temporary_file(path) as out:
                 if run == RUN_LIST:
@@ -404,7 +380,7 @@ class BuiltPages:
                 f"the page cannot be written to '{path.parent}': {error.strerror or error}"
             ) from error
         ended = time.monotonic()
-        return BuiltPage(path, places, ended, ended - started, path.stat().st_size)
+        return BuiltPage(path, places, ended, ended - started)
 
 
 # --- the first page: the workspace and the runs, with the rates of the candidates
