@@ -57,8 +57,6 @@ MOST_CHANGES = 10
 """The most changed results that the summary lists for each kind of change, in whole cases."""
 _MOST_LISTED = 100
 """The most of them, where the last case has many."""
-_MOST_FIXES = 5
-"""The most runs of which it is said below the trend what they fixed."""
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 
 
@@ -98,7 +96,6 @@ def summarise_results(
     marked = ((at, run.break_texts) for at, run in zip(trend.dates, trend.runs, strict=True))
     # A phone has no room for the names of edits in the drawing.
     marks = "; ".join(f"{at} {safe(with_arrows(texts))}" for at, texts in marked if texts)
-    fixes = "; ".join(_fixes(trend, run.id))
     edits = next((it.edits for it in trend.runs if it.id == run.id), ())
     return {
         "name": safe(name),
@@ -118,7 +115,6 @@ def summarise_results(
         "trend_notes": [
             *trend.notes,
             *[f"┊ edits that broke results: {marks}"] * bool(marks),
-            *[f"fixed: {fixes}"] * bool(fixes),
         ],
         "changes": tuple(shown.values()),
         "since": since,
@@ -133,20 +129,6 @@ def summarise_results(
         "run_notes": run_notes(runs),
         "lines": [*map(safe, short_names(lines))],
     }
-
-
-def _fixes(trend: Trend, shown: str) -> Iterator[str]:
-    """Yield when and why the newest runs before the one that is shown fixed results.
-
-    `11-29 4 (tests/greeting.md changed)`.
-    """
-    dated = [*zip(trend.dates, trend.runs, strict=True)]
-    counts = [(at, it, it.outcome.fixed if it.outcome else 0) for at, it in dated]
-    for at, run, count in [it for it in counts if it[2] and it[1].id != shown][-_MOST_FIXES:]:
-        whys = (run.outcome.causes if run.outcome else ()) or run.edits
-        more = [f"{len(whys) - 2:,} more"] * bool(whys[2:])
-        why = ", ".join([*map(with_arrows, ((it,) for it in whys[:2])), *more])
-        yield f"{at} {count:,}{f' ({safe(why)})' if why else ''}"
 
 
 def _head(run: Run, since: str, diff: Diff | None) -> Iterable[str]:
@@ -230,21 +212,12 @@ def list_changes(
 ) -> Iterator[dict[str, Any]]:
     """Yield what broke, is now undecided, was fixed, broke before or is new and does not pass.
 
-    Of each the first results, and the first of each other cause. `names` are those of runs.
+    Of each the first results. `names` are those of runs.
     """
 
     def list_pairs(id: str, title: str, pairs: PairGroup) -> dict[str, Any]:
         rows = [*pairs.rows()]
-        count, first = _count_listed(rows), dict[str, int]()
-        if count < len(rows) and diff.other_causes:
-            for number, pair in enumerate(pairs):
-                first.setdefault(diff.reasons.other_cause(pair), number)
-        others = sorted(number for number in first.values() if number >= count)
-        listed = [*pairs[:count], *map(pairs.read_one, others)]
-        rows[count:] = [rows[number] for number in others] + [
-            row for number, row in enumerate(rows[count:], count) if number not in others
-        ]
-        described = [(pair.either, describe_pair(diff, pair)) for pair in listed]
+        described = [(it.either, describe_pair(diff, it)) for it in pairs[: _count_listed(rows)]]
         return _list(id, title, rows, described)
 
     for title, pairs in diff.flips.items():

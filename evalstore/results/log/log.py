@@ -80,13 +80,6 @@ class LogEntry:
     part: ComparedPart | None = None
     """With a file, what of the run is compared with earlier runs."""
 
-    @property
-    def is_idle(self) -> bool:
-        """Return whether nothing was asked, judged or changed, and the run has no name or note."""
-        run = self.run
-        work = (run.asked, run.recorded, run.judged, run.failed, run.message, self.names)
-        return not any((*work, self.edits, self.push, *(self.outcome or ())))
-
     def document(self) -> Json:
         """Return the entry as JSON."""
         run, git = self.run, self.run.git

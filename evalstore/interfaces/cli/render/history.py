@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import Pair
@@ -228,16 +227,7 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
     prefixes = [GraphPrefix("", "")] * len(log.entries)
     if graph:
         prefixes = draw_lanes([each.push.writer if each.push else "" for each in log.entries])
-    is_folded = log.file is None and not (graph or output.verbose)
-    idle = _count_idle(log.entries) if is_folded else {}
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
-        if (count := idle.get(number)) is not None:
-            if count:
-                text = output.faint(
-                    f"{output.plural(count, 'run')} with nothing to do (-v lists all)"
-                )
-                output.line(text if oneline else f"\n{text}")
-            continue
         is_compared = log.compared is None or number < log.compared
         if oneline:
             parts = _one_line(entry, of_file=log.file is not None, is_compared=is_compared)
@@ -270,28 +260,6 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
             if log.compared
             else '(broken and fixed results are not counted; "evalstore diff" lists them)'
         )
-
-
-def _count_idle(entries: Sequence[LogEntry]) -> dict[int, int]:
-    """Return the runs without work that follow each other, by number: how many the first begins.
-
-    The others have 0. The newest run is none of them.
-    """
-    results: dict[str, str] = {}
-    """By the scope of runs, those of the newest one so far."""
-    idle: list[bool] = []
-    for entry in reversed(entries):
-        run = entry.run
-        scope = scope_text(run)
-        idle.append(entry.is_idle and results.get(scope) == run.results)
-        results[scope] = run.results
-    idle = [*idle[:-1], False][::-1]  # the newest one is always listed
-    counts: dict[int, int] = {}
-    for is_idle, group in groupby(range(len(idle)), key=idle.__getitem__):
-        first, *others = group
-        if is_idle:
-            counts |= {first: len(others) + 1, **dict.fromkeys(others, 0)}
-    return counts
 
 
 def _folded(line: str, prefix: str) -> list[str]:

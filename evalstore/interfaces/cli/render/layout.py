@@ -152,27 +152,6 @@ def align_cases(
     )
 
 
-def leaves_room(others: int) -> bool:
-    """Return whether the names of a case and a model have room in the terminal beside others."""
-    columns = None if output.wide else output.table_width()
-    return columns is None or columns - others >= _LEAST_NAMES
-
-
-def ids_that_fit(ids: Sequence[str], others: int) -> str:
-    """Return short ids, as many as the terminal allows beside `others` columns, at least one.
-
-    Behind them is the number of those that are left out, such as `+3`.
-    """
-    columns = None if output.wide else output.table_width()
-    listed = [output.short(id) for id in ids]
-    for shown in range(len(listed), 0, -1):
-        more = [f"+{len(listed) - shown}"] if shown < len(listed) else []
-        text = " ".join([*listed[:shown], *more])
-        if columns is None or shown == 1 or len(text) + others <= columns:
-            return text
-    return ""
-
-
 def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
     if not layout.is_cut:

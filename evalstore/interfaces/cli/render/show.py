@@ -26,10 +26,7 @@ from evalstore.files.yaml12 import write_yaml
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.history import print_log
 from evalstore.interfaces.cli.render.layout import (
-    BESIDE_PLACE,
     align_cases,
-    ids_that_fit,
-    leaves_room,
     print_block,
     print_lines,
 )
@@ -430,43 +427,29 @@ def print_results(item: ShownItem) -> None:
     results = list_urgent_first(item)
     output.line()
     shown = list(results if output.verbose else islice(results, SHOWN))
-    columns = output.columns_of
     places = [
         place_of(
             result["file"], result["row"], item.prompts.get(result["prompt"]) if several else None
         )
         for result, several in shown
     ]
-    of_word = max(columns(word_of(result)) for result, _ in shown)
-    behind = max(output.shown_columns(_behind(result, item)) for result, _ in shown)
-    has_room = leaves_room(BESIDE_PLACE + behind)
-    others = BESIDE_PLACE + behind * has_room
-    places, models = align_cases(places, [result["model"] for result, _ in shown], others)
-    before = of_word + columns(places[0]) + columns(models[0]) + 6
+    of_word = max(output.columns_of(word_of(result)) for result, _ in shown)
+    places, models = align_cases(places, [result["model"] for result, _ in shown])
     for (result, _), place, model in zip(shown, places, models, strict=True):
-        word, more = word_of(result), _behind(result, item)
-        beside = output.shown_columns(more) * has_room
-        parts = (
-            output.paint(output.pad(word, of_word), word),
-            place,
-            model,
-            ids_that_fit(result["sessions"], before + beside),
-            more[2:] if has_room else "",
-        )
-        output.line("  ".join(filter(None, parts)).rstrip())
-        if more and not has_room:
-            output.line(" " * of_word + more)
+        word, sessions = word_of(result), result["sessions"]
+        spans = [StyledSpan(output.pad(word, of_word), word), StyledSpan(f"  {place}  {model}")]
+        if sessions:
+            spans.append(StyledSpan(f"  {output.short(sessions[0])}"))
+        if sessions[1:]:
+            spans.append(StyledSpan(f" +{len(sessions) - 1}"))
+        if "run" in result:  # an older one than that of the file
+            edited = ", edited since" if result.get("edited") else ""
+            spans.append(StyledSpan(f"  (run {output.short(result['run'])}{edited})", "faint"))
+        if mark := item.marks.get(cell_of(result)):
+            spans.append(StyledSpan(f"  ({mark})", mark))
+        print_lines([StyledLine(tuple(spans))])
     if left := count - (count if output.verbose else len(shown)) + item.left_out:
         output.line(f"… {left} more (-v lists all)")
-
-
-def _behind(result: Json, item: ShownItem) -> str:
-    """Return what follows the ids of a result: its older run, and how it has changed."""
-    mark, run = item.marks.get(cell_of(result), ""), ""
-    if "run" in result:  # an older one than that of the file
-        edited = ", edited since" if result.get("edited") else ""
-        run = "  " + output.faint(f"(run {output.short(result['run'])}{edited})")
-    return run + (f"  ({output.paint(mark)})" if mark else "")
 
 
 def place_of(file: str, row: str, prompt: str | None = None) -> str:
