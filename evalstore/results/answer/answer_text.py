@@ -570,14 +570,9 @@ def other_lines(
                 StyledSpan(" ".join(filter(None, (verdict.text, label))), verdict.colour),
                 StyledSpan(safe(f"  {prompt}{result.model}  ")),
                 StyledSpan(session, "faint"),
-                StyledSpan(_former_text(explanation, result.model)),
             ),
             _SECTION_INDENT,
         )
-
-
-def _former_text(explanation: VerdictExplanation, model: str) -> str:
-    return "  (not in the settings)" if model in explanation.former else ""
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
@@ -589,6 +584,6 @@ def explained_place(explanation: VerdictExplanation) -> StyledLine:
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
             StyledSpan(safe(name), "heading"),
-            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}"),
+            StyledSpan(f"  {safe(result.model)}"),
         )
     )

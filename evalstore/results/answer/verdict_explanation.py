@@ -194,8 +194,6 @@ class VerdictExplanation:
     """None when no run has judged the case."""
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
-    former: frozenset[str] = frozenset()
-    """The models with results of this case that are not candidates of the workspace now."""
     planned: PlannedWork | None = None
     """What a run would do about the result, such as after an edit of its test."""
     only_prompt: str | None = None

@@ -136,12 +136,11 @@ def _explain(
     with open_store(location) as store:
         found = _find_newest_results(location, store, case, revision, model, labels=not revision)
         cells = [each.result for each in found]
-        former = frozenset[str]()
-        if not revision:
+        preferred = list[FoundResult]()
+        if not (revision or model):
             candidates = open_workspace(location).settings.candidates
             current = {RECORDED, *(each.name or each.id for each in candidates)}
-            former = frozenset({cell.model for cell in cells} - current)
-        preferred = [] if model else [each for each in found if each.result.model not in former]
+            preferred = [each for each in found if each.result.model in current]
         chosen = _choose(location, case, preferred or found, model, prompt)
         result = chosen.result
         if chosen.run and not chosen.is_now:
@@ -149,10 +148,10 @@ def _explain(
     if chosen.is_now:
         explanation = explain_result(location, result, None, cells=cells)
     if revision:
-        return replace(explanation, former=former)
+        return explanation
     planned = find_planned_work(location, result, {cell.prompt for cell in cells})
     edit = find_edit_of(location, result)
-    return replace(explanation, former=former, planned=planned, edit=edit)
+    return replace(explanation, planned=planned, edit=edit)
 
 
 def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:

@@ -222,20 +222,6 @@ def test_prices_of_a_call_are_shown_and_unknown_capabilities_explained(
     assert "(?:" not in evalstore("ls", "models").stderr
 
 
-def test_prices_have_their_decimal_points_below_each_other(
-    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    for name, price in (("judge", "0.00000015"), ("one", "0.00001")):
-        path = workspace / f"models/{name}.yaml"
-        text = re.sub(r"costs: .*\n", "", path.read_text())
-        path.write_text(f"{text}costs: [{{costPerPromptToken: {price}}}]\n")
-    header, *rows = evalstore("ls", "models").stdout.splitlines()
-    column = header.index("$/1M IN")
-    points = [row.index("0.15") + 1 if "0.15" in row else row.index("10 ") + 2 for row in rows]
-    assert column < points[0] == points[1]
-
-
 def test_special_tags_are_not_groups_of_the_table(
     workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,6 @@ from evalstore.interfaces.cli.render.layout import (
     CommandOutput,
     Lists,
     Table,
-    align_points,
     print_table,
 )
 from evalstore.planning.options import Kind, SelectionOptions
@@ -324,9 +323,6 @@ def _table(listing: Listing) -> Table:
     if listing.kind == "models":
         has_calls = any(row["$/call"] for row in rows)
         columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
-        for name in ("$/1M in", "$/1M out", "$/call"):
-            prices = align_points([row[name] for row in rows])
-            rows = [{**row, name: price} for row, price in zip(rows, prices, strict=True)]
     if listing.kind == "labels":
         columns = tuple(name for name in columns if any(row[name] for row in rows))
     return _lay_out(listing.kind, columns, rows)

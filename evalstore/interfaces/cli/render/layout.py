@@ -121,16 +121,6 @@ def print_table(table: Table) -> None:
             output.talk(output.faint(text))
 
 
-def align_points(numbers: Sequence[str]) -> list[str]:
-    """Return numbers that have their decimal points below each other when they end alike."""
-    places = [len(number) - len(number.partition(".")[0]) for number in numbers]
-    most = max(places, default=0)
-    return [
-        number and number + " " * (most - count)
-        for number, count in zip(numbers, places, strict=True)
-    ]
-
-
 def align_cases(
     places: Sequence[str], models: Sequence[str], others: int = BESIDE_PLACE
 ) -> tuple[list[str], list[str]]:

@@ -740,22 +740,10 @@ def test_a_candidate_of_now_is_preferred_to_one_that_was_removed(
     edit(Path("evalstore.yaml"), "[scripted/old, scripted/one]", "[scripted/one]")
     assert documents("show", "tests/t.md")["model"] == "scripted/one"
     shown = evalstore("show", "tests/t.md").stdout
-    assert section(shown, "other results of this case") == [
-        "fail  scripted/old  <short>  (not in the settings)"
-    ]
+    assert section(shown, "other results of this case") == ["fail  scripted/old  <short>"]
     old = evalstore("show", "tests/t.md", "-m", "scripted/old").stdout
-    assert "\nfail  tests/t.md  scripted/old  (not in the settings)\n" in old
+    assert "\nfail  tests/t.md  scripted/old\n" in old
     assert documents("show", "@:tests/t.md::")["model"] == "scripted/old"
-
-
-def test_a_candidate_at_a_second_temperature_is_in_the_settings(
-    echo: Echo, evalstore: Evalstore
-) -> None:
-    write("How?", "warm")
-    twice = "[scripted/one, {id: scripted/one, temperature: 1}]"
-    edit(Path("evalstore.yaml"), "[scripted/one]", twice)
-    evalstore("run", "-q")
-    assert "not in the settings" not in evalstore("show", "tests/t.md").stdout
 
 
 def test_a_comment_of_a_check_is_one_on_each_line(
