@@ -25,8 +25,13 @@ from evalstore.results.answer.answer import (
     read_conversation,
     session_facts,
 )
-from evalstore.results.answer.judgements import Attempt, Judgement, judgement_view
-from evalstore.results.flips.result_changes import JudgedResult, find_attempts
+from evalstore.results.answer.judgements import (
+    Attempt,
+    CellToJudge,
+    Judgement,
+    judgement_view,
+    read_attempts,
+)
 from evalstore.results.log.failures import find_failures_in_run
 from evalstore.results.names import prompt_text, reference_names
 from evalstore.results.value_text import answer_text, references_of
@@ -93,14 +98,9 @@ class AnswerReader:
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in judgements.values()}
         self._names |= evaluator_names(self.store, evaluators - self._names.keys())
-        attempts = find_attempts(
-            self.store,
-            [
-                JudgedResult(self.run, None, result, case)
-                for result, case in results
-                if result.required_answers > 1
-            ],
-        )
+        rule = self.run.verdict_rule
+        several = [CellToJudge(result, case.judged_by, rule) for result, case in results]
+        attempts = read_attempts(self.store, several)
         asked = ((result, case.temperature, case.seed) for result, case in results)
         failures = find_failures_in_run(self.store, self.run, asked)
         for result, case in results:

@@ -32,7 +32,6 @@ from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.labels import LabelIndex, read_labels
 from evalstore.results.names import label_prompts
 from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
-from evalstore.store import Store
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.schema.table_definitions import RUNS
@@ -331,7 +330,8 @@ class _Arrangement:
 
     def __init__(self, project: Project, run: Run) -> None:
         self._project, self._run = project, run
-        self._mixes = MixReader(project.store, run.verdict_rule)
+        self._mixed: dict[tuple[str, ...], MixedAttempts] = {}
+        self._mixed_models: set[str] = set()
         self._numbers: dict[str, int] = {}
         """The candidates, in the order in which they were seen."""
         self._labels = read_labels(project.store)
@@ -346,6 +346,7 @@ class _Arrangement:
         results = chain.from_iterable(find_tagged_results(self._project, self._run).batches)
         for path, cells in groupby(results, key=lambda each: each.result.file):
             places: dict[int, _Cells] = {}
+            several: list[CellToJudge] = []
             prompts: dict[str | None, int] = {}
             for case, result, tags, judged_by, *_ in cells:
                 if is_divided and len(places) >= 2 * AT_ONCE:
@@ -353,15 +354,27 @@ class _Arrangement:
                     first = case - AT_ONCE << 16
                     complete = {place: each for place, each in places.items() if place < first}
                     places = {place: each for place, each in places.items() if place >= first}
+                    self._read_mixed(several)
+                    several = []
                     yield self._cases(self._rows(path, complete, prompts))
-                self._mixes.add(result, judged_by)
+                if result.required_answers > 1 and result.verdict:
+                    several.append(CellToJudge(result, judged_by, self._run.verdict_rule))
                 number = self._numbers.setdefault(result.model, len(self._numbers))
                 cell = places.setdefault(case << 16 | result.prompt_number, ({}, result.row, tags))
                 cell[0][number] = result
                 prompts[result.prompt] = result.prompt_number
                 if result.model not in self._labelled and self._labels.of(result):
                     self._labelled.add(result.model)
+            self._read_mixed(several)
             yield self._cases(self._rows(path, places, prompts))
+
+    def _read_mixed(self, several: Sequence[CellToJudge]) -> None:
+        """Find those of these results whose attempts differ."""
+        attempts = read_attempts(self._project.store, several) if several else {}
+        for result, _, _ in several:
+            if mixed := mix_of(result, attempts.get(result.evaluations, ())):
+                self._mixed[result.evaluations] = mixed
+                self._mixed_models.add(result.model)
 
     def _cases(self, rows: Sequence[CaseRow]) -> Cases:
         run = None if self._run.id == WORKSPACE else self._run.id
@@ -388,13 +401,12 @@ class _Arrangement:
         if len(models) > 1:
             order = [self._numbers[model] for model in models]
             rows = [replace(row, results=in_order(row.results, order)) for row in rows]
-        mixed, mixed_models = self._mixes.finish()
         return replace(
             self._cases(rows),
             models=models,
             labelled=frozenset(self._labelled),
-            mixed=mixed,
-            mixed_models=mixed_models,
+            mixed=self._mixed,
+            mixed_models=frozenset(self._mixed_models),
             prompts=label_prompts(self._project, self._prompts),
             is_of_some=is_partial(self._run) and leaves_out_cases(self._run),
         )
@@ -440,40 +452,6 @@ class CaseWindow:
     """Returns those rows of some `Cases` that are wanted, in their order; None: all are."""
     report: Callable[[int, int], bool] = lambda _done, _total: True
     """Called with the number of lines that were looked at, and of all; returns whether to go on."""
-
-
-# --- finds the results of many whose attempts differ, some thousands at once
-
-
-class MixReader:
-    """Finds the results whose attempts differ, some thousands at once."""
-
-    def __init__(self, store: Store, rule: str) -> None:
-        self._store, self._rule = store, rule
-        self._waiting: list[CellToJudge] = []
-        self._mixed: dict[tuple[str, ...], MixedAttempts] = {}
-        self._models: set[str] = set()
-
-    def add(self, result: Result, judged_by: Collection[str]) -> None:
-        """Take a result; one that is pending, or has a single attempt, cannot be mixed."""
-        if result.required_answers > 1 and result.verdict:
-            self._waiting.append(CellToJudge(result, judged_by, self._rule))
-            if len(self._waiting) >= AT_ONCE:
-                self._read()
-
-    def finish(self) -> tuple[Mapping[tuple[str, ...], MixedAttempts], frozenset[str]]:
-        """Return what was found, and the candidates of these results."""
-        self._read()
-        return self._mixed, frozenset(self._models)
-
-    def _read(self) -> None:
-        attempts = read_attempts(self._store, self._waiting)
-        for result, _, _ in self._waiting:
-            mixed = mix_of(result, attempts.get(result.evaluations, ()))
-            if mixed:
-                self._mixed[result.evaluations] = mixed
-                self._models.add(result.model)
-        self._waiting = []
 
 
 # --- the pass rates of the candidates of a run, from its cases
