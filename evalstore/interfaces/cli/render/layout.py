@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from json import dumps
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from evalstore.core.display import (
@@ -146,22 +148,17 @@ def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
     """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
     if not layout.is_cut:
         return table.rows
-    texts = {
-        number: _short_cells(table, number, size)
-        for number, size in zip(layout.shown, layout.widths, strict=True)
-        if table.header[number] not in table.numbers
-    }
+    texts: dict[int, Iterator[str]] = {}
+    for number, size in zip(layout.shown, layout.widths, strict=True):
+        cells = map(itemgetter(number), table.rows)
+        if table.header[number] == table.prose:
+            texts[number] = map(partial(output.clip, columns=size), cells)
+        elif table.header[number] not in table.numbers:
+            texts[number] = iter(shorten_labels(cells, size))
     return (
         [next(texts[number]) if number in texts else cell for number, cell in enumerate(row)]
         for row in table.rows
     )
-
-
-def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
-    cells = (row[number] for row in table.rows)
-    if table.header[number] == table.prose:
-        return (output.clip(cell, size) for cell in cells)
-    return iter(shorten_labels(cells, size))
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:

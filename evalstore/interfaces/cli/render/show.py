@@ -63,7 +63,6 @@ from evalstore.results.value_text import check_yaml, text_of
 from evalstore.runs.status.status_text import in_progress_text
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
 
@@ -137,7 +136,8 @@ def _print_judgement(item: ShownItem) -> None:
     _heading("verdict", output.short(item.id), _ago(made.started))
     score = _if("score {:g}", made.score)
     label = output.safe(made.label or "")
-    _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
+    parts = output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label
+    output.line("  ".join(filter(None, parts)))
     _block("feedback", made.feedback)
     _block("reasoning", made.reasoning)
     instructions = related["instructions"] or {}
@@ -274,10 +274,6 @@ def _heading(kind: str, *facts: str) -> None:
     output.line(f"{output.paint(kind_word(kind), 'pending')} {'  '.join(facts)}")
 
 
-def _columns(*parts: str) -> None:
-    output.line("  ".join(part for part in parts if part).rstrip())
-
-
 def _if(form: str, value: Any) -> str:
     return "" if value is None else form.format(value)
 
@@ -347,7 +343,11 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     if explanation and not several:
         print_lines([explained_place(explanation)])
     else:
-        print_lines(_place(cell, view.prompt, with_verdict=several) for cell in view.cells)
+        for cell in view.cells:
+            word = cell.word or "answered"
+            place = StyledSpan(place_of(cell.file, cell.row, view.prompt))
+            verdict = StyledSpan(f"  {word}", word)
+            print_lines([StyledLine((place, verdict) if several else (place,))])
     if explanation and explanation.run and explanation.edit:
         output.line(f"as in run {output.short(explanation.run)}, {explanation.edit}")
     is_judged = any(cell.word is not None for cell in view.cells)
@@ -357,8 +357,10 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     print_lines(note_lines(view))
     if explanation and explanation.planned:
         print_lines(text_lines(explanation.planned.text, "pending"))
-    if explanation:
-        print_verdict_explanation(explanation)
+    sections = explanation_sections(explanation, now, {}) if explanation else ()
+    for title, lines in sections:
+        output.line(output.paint(f"{title}:", bold=True))
+        print_lines(lines)
     output.line()
     current, earlier = criteria(view)
     for block in conversation(view):
@@ -370,8 +372,9 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     has_reasoning = output.verbose or has_failed
     for block in (*current, *(reasoning(own) if has_reasoning else ())):
         print_block(block)
-    if explanation:
-        print_other_results(explanation)
+    if explanation and explanation.others:
+        output.line(output.paint(f"{OTHERS}:", bold=True))
+        print_lines(other_lines(explanation, {}))
     for title, judgements in others:
         output.line(output.paint(f"{title}:", bold=True))
         _print_judgements(view, judgements, now, indent=4)
@@ -390,27 +393,6 @@ def _print_judgements(
         lines = judgement_lines(judgement, now, signs={}, row=row)
         shown = (line._replace(indent=line.indent + indent) for line in lines)
         print_lines(shown)
-
-
-def print_verdict_explanation(explanation: VerdictExplanation) -> None:
-    """Print where an answer differs from what was expected, and since when."""
-    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, {}):
-        output.line(output.paint(f"{title}:", bold=True))
-        print_lines(lines)
-
-
-def print_other_results(explanation: VerdictExplanation) -> None:
-    """Print the results of other candidates and system prompts, if there are any."""
-    if others := list(other_lines(explanation, {})):
-        output.line(output.paint(f"{OTHERS}:", bold=True))
-        print_lines(others)
-
-
-def _place(cell: Result, prompt: str, *, with_verdict: bool) -> StyledLine:
-    """Return the place of a case, with the name of its system prompt when it has several."""
-    name, word = case_name(cell.file, cell.row, prompt), cell.word or "answered"
-    verdict = (StyledSpan(f"  {word}", word),) if with_verdict else ()
-    return StyledLine((StyledSpan(output.safe(name)), *verdict))
 
 
 # --- the rows of results
