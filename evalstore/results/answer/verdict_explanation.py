@@ -392,13 +392,12 @@ def explain_stored_result(
     """
     folder = open_workspace(location).settings.paths["tests"]
     history = find_history(store, folder, result, run)
-    view = view or _read_view(location, store, result, run.id, session, history)
     if cells is None:
         file = result.file
         leaf = find_entry([run.results], file, store.load_nodes).get(run.results)
         found = RowResults(store).find({file: leaf}, {file: [result.row]}) if leaf else {}
         cells = [cell for cell, _ in found[file].cells if cell.row == result.row] if leaf else []
-    return _explain(location, store, result, run.id, cells, view, history)
+    return _explain(location, store, result, run.id, cells, view, session, history)
 
 
 def explain_workspace_result(
@@ -414,8 +413,7 @@ def explain_workspace_result(
     case = find_case(project, result)
     now = workspace_as_run(project)
     history = find_history_in(project, now, result, case) if case else None
-    view = view or _read_view(location, store, result, None, session, history)
-    return _explain(location, store, result, None, cells, view, history)
+    return _explain(location, store, result, None, cells, view, session, history)
 
 
 def _explain(
@@ -424,10 +422,21 @@ def _explain(
     result: Result,
     run: str | None,
     cells: Sequence[Result],
-    view: AnswerView,
+    view: AnswerView | None,
+    session: str | None,
     history: ResultHistory | None,
 ) -> VerdictExplanation:
-    """Return the explanation of a result; `cells` are all results of its case."""
+    """Return the explanation of a result; `cells` are all results of its case.
+
+    Without a `view`, it is of the named session, or of the one that stands for the result.
+    """
+    if view is None:
+        session = session or _find_shown(store, result, history)
+        view = (
+            read_answer(location, store, session, result)
+            if session
+            else question_of(location, result, run)
+        )
     prompts = list(dict.fromkeys(cell.prompt for cell in cells))
     names = name_prompts(location, prompts) if len(prompts) > 1 else {}
     place = result.prompt_number, result.model
@@ -484,21 +493,6 @@ def find_case(project: Project, result: Result) -> Case | None:
     if isinstance(cases, StoredCases):
         cases = (case for _, case in cases.labelled([result.row]))
     return next((case for case in cases if case.row == result.row), None)
-
-
-def _read_view(
-    location: Location,
-    store: Store,
-    result: Result,
-    run: str | None,
-    named: str | None,
-    history: ResultHistory | None,
-) -> AnswerView:
-    """Read the page of an answer: of the named session, or of the one that stands for it."""
-    session = named or _find_shown(store, result, history)
-    if session is None:
-        return question_of(location, result, run)
-    return read_answer(location, store, session, result)
 
 
 def _find_shown(store: Store, result: Result, history: ResultHistory | None) -> str | None:

@@ -89,15 +89,14 @@ class CaseRow:
         return any(
             result
             and not sessions.isdisjoint(result.sessions)
-            and (not isinstance(sessions, FoundIds) or sessions.has_words(_texts_of(result)))
+            and (
+                not isinstance(sessions, FoundIds)
+                or sessions.has_words(
+                    {*result.sessions, *result.tests, *result.evaluations, result.evaluation or ""}
+                )
+            )
             for result in self.results
         )
-
-
-def _texts_of(result: Result) -> set[str]:
-    """Return the ids of the answers, tests, instructions and judgements that count."""
-    ids = {*result.sessions, *result.tests, *result.evaluations}
-    return {*ids, result.evaluation} if result.evaluation else ids
 
 
 def in_order(results: Sequence[Result | None], order: Sequence[int]) -> tuple[Result | None, ...]:
