@@ -73,8 +73,6 @@ class AskedAnswer(NamedTuple):
     """The name of its case, with the name of the system prompt if the case has several."""
     words: str
     """What is searched for words: the title, the candidate and the tags."""
-    missing: int
-    """How many answers are missing that are judged together with these: until then no label is."""
     votes: Sequence[Vote] = ()
     """What checks and judges say of it."""
 
@@ -107,7 +105,7 @@ class LabelPages:
         """
         self._forget_changed()
         labels, offered = stored_labels(self._location), self._offered(only, person)
-        left = (it for it in offered[_find_place(offered, after) + 1 :] if not it.missing)
+        left = offered[_find_place(offered, after) + 1 :]
         return next((each for each in left if person not in _by_person(labels, each)), None)
 
     def _forget_changed(self) -> None:
@@ -139,7 +137,7 @@ class LabelPages:
                     if all(word in each.words or word in note for word in words)
                 )
                 self._answers[key] = nsmallest(
-                    MOST_ANSWERS, found, lambda it: (it.missing, not it.votes, *it[:2])
+                    MOST_ANSWERS, found, lambda it: (not it.votes, *it[:2])
                 )
             return self._answers[key]
 
@@ -268,7 +266,7 @@ class LabelPages:
         """
         index, offered = stored_labels(self._location), self._offered(only, person)
         given = ((each, _by_person(index, each).get(person)) for each in offered)
-        mine = [(each, label) for each, label in given if label and not each.missing]
+        mine = [(each, label) for each, label in given if label]
         former = self._find_former(index, person, only)
         with self._open() as (project, reader):
             views = [*reader.read([(each.result, each.cell.case) for each, _ in mine])]
@@ -360,19 +358,17 @@ class LabelPages:
     def _render(self, **values: object) -> bytes:
         only, person = str(values["only"]), str(values["person"])
         offered, labels = self._offered(only, person), stored_labels(self._location)
-        total = sum(not each.missing for each in offered)
         skipped = {*self._skipped.get(person, ()), *self._skipped.get("", ())}
-        unlabelled = [it for it in offered[:total] if person not in _by_person(labels, it)]
+        unlabelled = [it for it in offered if person not in _by_person(labels, it)]
         return render(
             "label.html",
             **values,
             shown_person=safe(person),
             left=len(unlabelled),
-            total=total,
+            total=len(offered),
             skipped=[(it, safe(it.title)) for it in unlabelled if it[:2] in skipped],
             edited=len(self._find_former(labels, person, only)),
-            is_sample=total == MOST_ANSWERS,
-            incomplete=sorted({safe(each.title) for each in offered if each.missing}),
+            is_sample=len(offered) == MOST_ANSWERS,
             workspace=safe(self._name),
             base=self._base,
             script=Drawing(read_script("label.js")),
@@ -397,28 +393,20 @@ class LabelPages:
         other: AskedAnswer | None = None
         for answer in chain(offered, self._read()) if len(session) >= _DIGITS else ():
             if any(each.startswith(session) for each in answer.sessions):
-                if place in ("", answer.place) and not answer.missing:
+                if place in ("", answer.place):
                     return answer
-                if other is None or place == answer.place:
-                    other = answer
-        if other and other.missing:
-            count = plural(other.missing, "missing answer")
-            raise RevisionError(
-                f"the answers of {other.title} are judged together with {count}: no labels yet",
-                hint=f"'evalstore run {other.result.file}' asks for what is missing",
-            )
+                other = other or answer
         if other:
             return other
         raise RevisionError(
             f"the workspace has no answer '{session}' that can be labelled",
-            hint="its case may have been changed",
+            hint="its case was changed, or answers that are judged together with it are missing",
         )
 
     def _read(self) -> Iterator[AskedAnswer]:
         """Yield the answers of the workspace that are judged by somebody.
 
-        Those of an attempt that lacks answers come in one, with the number of these. The result of
-        the others has the complete attempts alone.
+        An attempt that lacks answers is left out, also of the result.
         """
         with open_revision(self._location, WORK) as project:
             for plan, results in compute_workspace(project):
@@ -434,18 +422,14 @@ class LabelPages:
                     subjects = cell.subjects(plan.sessions)
                     used = {*chain.from_iterable(subjects)}
                     whole = tuple(id for id in each.sessions if id in used)
-                    result = as_result(each)
-                    complete = result._replace(sessions=whole, required_answers=len(whole))
+                    complete = as_result(each)._replace(sessions=whole, required_answers=len(whole))
                     for them in subjects:
                         made = plan.votes.get(subject_of(them), ())
                         its = [it for it in made if it.evaluation == case.evaluation]
                         self._current.add(digest_of_value((case.evaluation, them)))
                         self._current.add(digest_of_value(them))
-                        about = place, them, complete, cell, title, words, 0
+                        about = place, them, complete, cell, title, words
                         yield AskedAnswer(them[0], *about, [it for it in its if not it.human])
-                    if left := tuple(id for id in each.sessions if id not in used):
-                        missing = cell.required_answers - len(each.sessions)
-                        yield AskedAnswer(left[0], place, left, result, cell, title, words, missing)
 
 
 def _find_place(offered: Sequence[AskedAnswer], answer: tuple[str, ...]) -> int:

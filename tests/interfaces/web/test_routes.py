@@ -30,7 +30,6 @@ from evalstore.interfaces.web.routes import BuiltPage, BuiltPages, ResultsSite
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.table.list import list_things
-from evalstore.store.results import iterate_results
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, scripted
 from tests.interfaces.html.test_hostile import require_harmless
 from tests.interfaces.html.test_report import edit
@@ -1706,7 +1705,6 @@ def test_attempts_that_are_complete_are_labelled_while_others_lack_answers(tmp_p
         text = ask(address, path)[1]
         assert "These 2 answers are judged together" in text
         assert " has labelled 0 of 1 answer of “first”." in text
-        assert "Not labelled yet" not in text
         assert post(address, path, by="Ada", verdict="fail").status == 303
         assert "Your label</h2>" in ask(address, path)[1]
         end = ask(address, "label?by=Ada&only=first")[1]
@@ -1715,30 +1713,15 @@ def test_attempts_that_are_complete_are_labelled_while_others_lack_answers(tmp_p
     assert (listed["by"], listed["label"]) == ("Ada", "fail")
 
 
-def test_answers_that_wait_for_others_are_named_with_what_to_do(tmp_path: Path) -> None:
+def test_answers_that_wait_for_others_are_not_offered(tmp_path: Path) -> None:
     half = scripted("first", {"when": "Hello", "answer": "Good morning!"})
     files = {"tests/pair.md": CONVERSATIONS, "models/first.yaml": half}
     root = make_workspace(tmp_path / "desk", files)
     call(root, "run", "-m", "first", "--fail-on", "none")
-    with open_store(Location(root)) as store:
-        (run,) = store.find_recent_runs()
-        sessions = [
-            id for batch in iterate_results(store, run) for each in batch for id in each.sessions
-        ]
-    told = "because answers that are judged together are missing: <span [^>]*>tests/pair.md</span>"
     with serving(root) as address:
         path = str(ask(address, "label?by=Ada")[0].headers["Location"])
-        assert re.search(told, ask(address, path)[1])
         assert " has labelled 0 of 1 answer." in ask(address, path)[1]
-        assert re.search(told, ask(address, "label?by=Ada&only=pair")[1])
-        for id in sessions:
-            response, text = ask(address, f"label/{id[:8]}?case=tests/pair.md::")
-        assert response.status == 404
-    assert text == (
-        "error: the answers of tests/pair.md are judged together with 1 missing answer: no labels "
-        "yet\n"
-        "hint: 'evalstore run tests/pair.md' asks for what is missing\n"
-    )
+        assert "No answer has all of these words." in ask(address, "label?by=Ada&only=pair")[1]
 
 
 def test_a_form_that_is_sent_twice_stores_one_label(labelled: tuple[Path, str]) -> None:
