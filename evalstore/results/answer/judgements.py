@@ -199,12 +199,6 @@ def check_name(check: Json) -> str:
     return str(check.get("name") or f"{turned_round}{check.get('type') or ''}")
 
 
-def name_results(results: Sequence[Json], checks: Sequence[Json]) -> list[str]:
-    """Return the name of each result of checks; `checks` are those of the evaluation version."""
-    made_of = list(flat_checks(without_judge(checks)))
-    return [check_name(each) for each in (made_of if len(made_of) == len(results) else results)]
-
-
 def judgement_view(
     id: str,
     evaluation: Evaluation,
@@ -217,7 +211,8 @@ def judgement_view(
 
     `by` is the name of its evaluator, and `checks` are those of its evaluation version.
     """
-    names = name_results(evaluation.checks, checks)
+    made_of = list(flat_checks(without_judge(checks)))
+    named = made_of if len(made_of) == len(evaluation.checks) else evaluation.checks
     return Judgement(
         id=id,
         verdict=evaluation.verdict,
@@ -233,7 +228,7 @@ def judgement_view(
         reasoning=evaluation.reasoning,
         checks=tuple(
             CheckResult(str(check.get("verdict", "")), name, str(check.get("feedback") or ""))
-            for name, check in zip(names, evaluation.checks, strict=True)
+            for name, check in zip(map(check_name, named), evaluation.checks, strict=True)
         ),
         sessions=evaluation.sessions,
         cost=evaluation.cost.usd if evaluation.cost else None,

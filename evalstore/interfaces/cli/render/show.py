@@ -48,7 +48,7 @@ from evalstore.results.answer.answer_text import (
     reasoning,
     together_lines,
 )
-from evalstore.results.answer.judgements import Judgement, name_results
+from evalstore.results.answer.judgements import Judgement, judgement_view
 from evalstore.results.log.failures import class_text
 from evalstore.results.log.log import Log, LogEntry
 from evalstore.results.show.show import (
@@ -133,27 +133,22 @@ def _suggest_failure(item: ShownItem) -> None:
 
 def _print_judgement(item: ShownItem) -> None:
     made, related = deserialize.restore_evaluation_result(item.content), item.related
-    _heading("verdict", output.short(item.id), _ago(made.started))
-    score = _if("score {:g}", made.score)
-    label = output.safe(made.label or "")
-    parts = output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label
-    output.line("  ".join(filter(None, parts)))
-    _block("feedback", made.feedback)
-    _block("reasoning", made.reasoning)
     instructions = related["instructions"] or {}
-    names = name_results(made.checks, instructions.get("checks", ()))
-    for name, check in zip(names, made.checks, strict=True):
-        facts = (check.get("verdict"), name, check.get("feedback"))
-        _block("check", "  ".join(str(fact) for fact in facts if fact))
+    is_person = "human" in (related["evaluator"] or {})
+    checks = instructions.get("checks", ())
+    judgement = judgement_view(item.id, made, related["by"], is_person, checks=checks)
+    _heading("verdict", output.short(item.id), _ago(made.started))
+    print_lines(judgement_lines(judgement, time.time_ns() // 1000, signs={}))
+    for block in reasoning([judgement]):
+        print_block(block)
     if item.push:
         output.line(push_text(item.push))
     output.line("answer: " + ", ".join(map(output.short, made.sessions)))
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
-    taken = f"reused from verdict {output.short(made.taken_from)}" if made.taken_from else ""
     latency = _if("{:g} s", made.latency or None)
-    last = _tokens(made.usage), cost, latency, made.origin, taken
+    last = _tokens(made.usage), cost, latency, made.origin
     output.line(", ".join(output.safe(fact) for fact in last if fact))
 
 

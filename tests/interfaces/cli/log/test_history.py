@@ -575,8 +575,8 @@ def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: 
     judgement = documents("show", session)["related"]["evaluations"][0]["id"]
     assert evalstore("show", judgement).stdout.startswith(
         "verdict <short>  <when>\n"
-        "fail  by scripted/judge\n"
-        "feedback: It is cold there.\n"
+        "fail  by scripted/judge  <when>  <short>\n"
+        "  It is cold there.\n"
         "answer: <short>\n"
         "instructions: The answer must be warm.\n"
     )

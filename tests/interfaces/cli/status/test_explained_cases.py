@@ -97,7 +97,7 @@ def test_a_check_with_not_is_told_from_another_of_its_type(
     assert "    pass  contains\n    pass  not contains\n" in shown
     (made,) = documents("show", "tests/t.md")["judgements"]
     judgement = evalstore("show", made["judgement"]).stdout
-    assert "check: pass  contains\ncheck: pass  not contains\n" in judgement
+    assert "    pass  contains\n    pass  not contains\n" in judgement
     evalstore("report", "@", "-o", "report.html")
     assert '"not contains"' in Path("report.html").read_text(encoding="utf-8")
 
@@ -635,8 +635,8 @@ def test_a_judgement_is_shown_with_its_checks(
     evalstore("run", "-q")
     (judgement,) = documents("show", "tests/t.md")["judgements"]
     shown = evalstore("show", judgement["judgement"]).stdout
-    assert shown.startswith("verdict <short>  <when>\nfail  by checks\n")
-    assert "\ncheck: fail  contains  " in shown
+    assert shown.startswith("verdict <short>  <when>\nfail  by checks  <when>  <short>\n")
+    assert "\n    fail  contains: " in shown
 
 
 def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, documents: Any) -> None:
