@@ -400,7 +400,7 @@ class LabelPages:
             return other
         raise RevisionError(
             f"the workspace has no answer '{session}' that can be labelled",
-            hint="its case was changed, or answers that are judged together with it are missing",
+            hint="its case may have been changed, or lacks another answer",
         )
 
     def _read(self) -> Iterator[AskedAnswer]:

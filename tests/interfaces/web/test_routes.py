@@ -913,7 +913,8 @@ def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_c
     edit(root, "Hello", "Hi")
     response, text = send(address, path, verdict="fail", note="Rude.", **form)
     assert (response.status, labels_in(root)) == (404, [])
-    assert text.endswith("that can be labelled\nhint: its case may have been changed\n")
+    hint = "hint: its case may have been changed, or lacks another answer\n"
+    assert text.endswith(f"that can be labelled\n{hint}")
     response, text = send(address, path, accept="text/html", verdict="fail", note="Rude.", **form)
     assert (response.status, labels_in(root)) == (404, [])
     assert ">Nothing is stored.</h1>" in text
