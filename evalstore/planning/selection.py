@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from heapq import nsmallest
@@ -84,15 +84,23 @@ class Selection:
         return matches
 
     def by_name(self, file: str, cases: Iterable[tuple[int, Case]]) -> Iterable[tuple[int, Case]]:
-        """Iterate over those of these numbered cases that the name selects, and others do not."""
+        """Iterate over those of these numbered cases that the name selects, and others do not.
+
+        Long values of labels are in full where the messages of the case have them.
+        """
         if self.name is None or self.load is None:
             yield from cases
             return
-        matches = self.matcher()
+        matches, selects = self.matcher(), compile_name(self.name)
         for batch in in_batches(cases):
             some = [each for each in batch if matches(file, each[1])]
-            named = _have_name(self.name, self.load, file, [case for _, case in some])
-            yield from compress(some, named)
+            tests = {test for _, case in some if CUT in case.row for test in case.tests}
+            loaded = self.load("test", tests) if tests else {}
+            texts = {id: _text_of(test) for id, test in loaded.items()}
+            for number, case in some:
+                own = "\n".join(texts[id] for id in dict.fromkeys(case.tests) if id in texts)
+                if selects(f"{file}::{complete_label(case.row, own)}"):
+                    yield number, case
 
     @property
     def is_by_row(self) -> bool:
@@ -266,33 +274,10 @@ def complete_label(label: str, text: str) -> str:
     full, *parts = label.split(CUT)
     for part in parts:
         start, end = full[-_KEPT:].rpartition("=")[2], part[:_KEPT]
-        full += f"{_between(text, start, end) or CUT}{part}"
+        place = text.find(start) + len(start) if start and start in text else len(text)
+        between = text[place : max(text.find(end, place + 1), place)]
+        full += f"{between or CUT}{part}"
     return full
-
-
-def _between(text: str, start: str, end: str) -> str:
-    """Return what stands between two parts of a text, at least one character; empty if nothing."""
-    place = text.find(start) if start else -1
-    if place < 0:
-        return ""
-    place += len(start)
-    return text[place : max(text.find(end, place + 1), place)]
-
-
-# --- the rows that a name filter selects, where labels have long values that are cut
-
-
-def _have_name(expression: str, load: Load, file: str, cases: Sequence[Case]) -> Iterator[bool]:
-    """Yield for each of these cases of a file whether a name filter selects it.
-
-    Long values of labels are in full where the messages of the case have them.
-    """
-    selects = compile_name(expression)
-    tests = {test for case in cases if CUT in case.row for test in case.tests}
-    texts = {id: _text_of(each) for id, each in load("test", tests).items()} if tests else {}
-    for case in cases:
-        own = "\n".join(texts[id] for id in dict.fromkeys(case.tests) if id in texts)
-        yield selects(f"{file}::{complete_label(case.row, own)}")
 
 
 def _text_of(test: Json) -> str:

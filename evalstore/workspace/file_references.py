@@ -46,28 +46,23 @@ class References:
 
     def identify(self, mentioned: str, file: str) -> str:
         """Return the id of a file that `file` mentions; an unchanged file is not read."""
-        key = (os.path.dirname(file), mentioned)
-        if key not in self._ids:
-            self._ids[key] = self._identify(mentioned, file)
-        return self._ids[key]
-
-    def _identify(self, mentioned: str, file: str) -> str:
-        path, status = self._find(mentioned, file)
-        key = self._key(path, mentioned)
-        entry = self._index.files.get(key)
-        if entry and entry.settled and entry.stamp == file_stamp(status):
-            self.seen.add(key)
-            return entry.node
-        return self.read(mentioned, file)[1]
+        place = (os.path.dirname(file), mentioned)
+        if place not in self._ids:
+            path, status = self._find(mentioned, file)
+            key = self._key(path, mentioned)
+            entry = self._index.files.get(key)
+            if entry and entry.settled and entry.stamp == file_stamp(status):
+                self.seen.add(key)
+                self._ids[place] = entry.node
+            else:
+                self._ids[place] = self.read(mentioned, file)[1]
+        return self._ids[place]
 
     def read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
         """Read a file and its id; the path is relative to the tests folder, else to `file`."""
-        key = (os.path.dirname(file), mentioned)
-        if key not in self._known:
-            self._known[key] = self._read(mentioned, file)
-        return self._known[key]
-
-    def _read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
+        place = (os.path.dirname(file), mentioned)
+        if place in self._known:
+            return self._known[place]
         read_at = time.time_ns()
         path, status = self._find(mentioned, file)
         try:
@@ -80,20 +75,20 @@ class References:
         now = file_stamp(status)
         self.seen.add(key)
         self._index.put(key, IndexEntry(now, is_settled(now, read_at), "", id))
+        self._known[place] = version, id
         return version, id
 
     def open_data(self, spec: DatasetSpec, file: str) -> tuple[Dataset, str]:
         """Open a dataset of `file`; returns its rows and the digest of the data."""
-        path, digest = self._find_data(spec, file)
+        path, digest = self.find_data(spec, file)
         shown = os.path.relpath(path, self._root).replace(os.sep, "/")
         return read_dataset(spec, lambda: self._boundary.open(path, LARGEST_DATASET), shown), digest
 
-    def identify_data(self, spec: DatasetSpec, file: str) -> str:
-        """Return the digest of the data of a dataset; an unchanged file is not read."""
-        return self._find_data(spec, file)[1]
+    def find_data(self, spec: DatasetSpec, file: str) -> tuple[str, str]:
+        """Find a data file, relative to `file`; returns its path and its digest.
 
-    def _find_data(self, spec: DatasetSpec, file: str) -> tuple[str, str]:
-        """Find a data file, relative to `file`; returns its path and its digest."""
+        An unchanged file is not read.
+        """
         read_at = time.time_ns()
         named = resolve_path(spec, self._roots)
         rooted = named != spec.path

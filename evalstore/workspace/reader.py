@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evalstore.checks.parser import is_installed
 from evalstore.checks.types.json import schema_problem
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.runs import SOURCE_TEST, RunSources
-from evalstore.core.values import DEFAULT_PROMPT, CaseFile, FileVersion, Json, ToolVersion
+from evalstore.core.values import DEFAULT_PROMPT, CaseFile, FileVersion, ToolVersion
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec, resolve_path
 from evalstore.files.fields import Fields, is_json, suggest
@@ -135,6 +135,8 @@ class _Reader:
         self._index = Index.read(index_path, workspace.boundary) if load_nodes else Index()
         self._references = References(workspace, self._index)
         self.reading = Reading(references=self._references)
+        self._ids: dict[str, Any] = {}
+        """The ids that prompts, tools and schemas have now, by dependency."""
         self._library = Definitions(
             {}, {}, {}, {}, self._references.read, self._references.open_data
         )
@@ -150,7 +152,6 @@ class _Reader:
             references=self._references,
         )
         self._library = reading.library = read_definitions(self._workspace, self._index, reading)
-        self._current = CurrentDependencies(self._library, self._references)
         if self._keep:
             self._keep = keep_after(reading.contents, reading.blobs, self._keep)
 
@@ -166,7 +167,7 @@ class _Reader:
                 continue
             settled = entry.settled and entry.stamp == now
             if (settled or self._same_bytes(path, entry, now)) and all(
-                self._current.is_same(path, name, ids) for name, ids in entry.depends.items()
+                self._is_same(path, name, ids) for name, ids in entry.depends.items()
             ):
                 unchanged[path] = entry.node
         stored = (
@@ -196,8 +197,18 @@ class _Reader:
 
     def finish(self) -> None:
         """Find problems between files, and sort all problems."""
-        reading = self.reading
-        self._find_shared_ids()
+        reading, folder = self.reading, self._settings.paths["tests"]
+        seen: dict[str, str] = {}
+        for path, file in reading.files.items():
+            id = file.id or default_id(path, folder)
+            first = seen.setdefault(id, path)
+            if first != path:
+                taken, line = f"the id '{id}' is taken by '{first}'", 1
+                with suppress(FileProblem):
+                    text = normalise(self._workspace.read_bytes(path, LARGEST_TEXT))
+                    document = split_frontmatter(text)[0]
+                    line = document.line("id") if document else 1
+                reading.problems.append(Problem(path, taken, line))
         self._find_unknown_participants()
         self._index.keep_only(self._references.seen | reading.nodes.keys())
         reading.index = self._index
@@ -232,21 +243,6 @@ class _Reader:
                     Problem(self._workspace.config.name, message, line, hint=hint)
                 )
 
-    def _find_shared_ids(self) -> None:
-        reading = self.reading
-        folder = self._settings.paths["tests"]
-        seen: dict[str, str] = {}
-        for path, file in reading.files.items():
-            id = file.id or default_id(path, folder)
-            first = seen.setdefault(id, path)
-            if first != path:
-                taken, line = f"the id '{id}' is taken by '{first}'", 1
-                with suppress(FileProblem):
-                    text = normalise(self._workspace.read_bytes(path, LARGEST_TEXT))
-                    document = split_frontmatter(text)[0]
-                    line = document.line("id") if document else 1
-                reading.problems.append(Problem(path, taken, line))
-
     def _find_known(self, path: str, digest: str, depends: dict[str, Any]) -> KnownRows | None:
         """Return the rows of a test file as they were if nothing but its data differs.
 
@@ -256,7 +252,7 @@ class _Reader:
         if entry is None or entry.digest != digest or self._load_nodes is None:
             return None
         is_same = depends.get(COLUMNS) == entry.depends.get(COLUMNS) and all(
-            name.startswith("dataset:") or self._current.is_same(path, name, ids)
+            name.startswith("dataset:") or self._is_same(path, name, ids)
             for name, ids in entry.depends.items()
         )
         file = self._load_nodes([entry.node]).get(entry.node) if is_same else None
@@ -265,6 +261,30 @@ class _Reader:
         private, boundary = self._workspace.private, self._workspace.boundary
         rows = read_rows(private, boundary, path, entry, len(file.cases))
         return KnownRows(rows, file.cases, entry.depends) if rows else None
+
+    def _is_same(self, path: str, name: str, ids: Any) -> bool:
+        """Return whether a dependency of a test file still has these ids."""
+        kind, _, rest = name.partition(":")
+        if kind == COLUMNS:  # they follow from the data
+            return True
+        try:
+            if kind == "package":
+                return is_installed(rest) is ids
+            if kind == "file":
+                return self._references.identify(rest, path) == str(ids)
+            if kind == "dataset":
+                return self._references.find_data(DatasetSpec(rest), path)[1] == str(ids)
+        except FileProblem:
+            return False
+        if name not in self._ids:
+            library = self._library
+            if kind in ("prompt", "evaluator"):
+                prompts = library.prompts if kind == "prompt" else library.evaluator_prompts
+                self._ids[name] = list(prompts.get(rest, ()))
+            else:
+                known = library.tools if kind == "tool" else library.schemas
+                self._ids[name] = known.get(rest)
+        return bool(self._ids[name] == ids)
 
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
         """Return whether a file has the same bytes under another stamp, which then is updated."""
@@ -330,46 +350,9 @@ class _Reader:
         depends = expansion.dependencies
         of_data = [each for each in depends.items() if each[0].startswith("dataset:")]
         # Data that were changed meanwhile may have been read in part before, in part after.
-        if all(self._current.is_same(path, *each) for each in of_data):
+        if all(self._is_same(path, *each) for each in of_data):
             entry = IndexEntry(now, is_settled(now, read_at), digest, node, depends)
             self._index.put(path, entry, expansion.rows)
-
-
-# --- whether the dependencies of a test file are unchanged since it was read
-
-
-class CurrentDependencies:
-    """Compares the recorded dependencies of files with the current ones."""
-
-    def __init__(self, library: Definitions, references: References) -> None:
-        self.library = library
-        self.references = references
-        self._ids: dict[str, Any] = {}
-
-    def is_same(self, path: str, name: str, ids: Any) -> bool:
-        """Return whether a dependency of a test file still has these ids."""
-        kind, _, rest = name.partition(":")
-        if kind == COLUMNS:  # they follow from the data
-            return True
-        try:
-            if kind == "package":
-                return is_installed(rest) is ids
-            if kind == "file":
-                return self.references.identify(rest, path) == str(ids)
-            if kind == "dataset":
-                return self.references.identify_data(DatasetSpec(rest), path) == str(ids)
-        except FileProblem:
-            return False
-        if name not in self._ids:
-            if kind in ("prompt", "evaluator"):
-                known_prompts = (
-                    self.library.prompts if kind == "prompt" else self.library.evaluator_prompts
-                )
-                self._ids[name] = list(known_prompts.get(rest, ()))
-            else:
-                known = self.library.tools if kind == "tool" else self.library.schemas
-                self._ids[name] = known.get(rest)
-        return bool(self._ids[name] == ids)
 
 
 # --- reads the files that tests refer to by id: prompts, tools and schemas
@@ -434,17 +417,15 @@ def _read_definitions(
     for path, text in read_texts(workspace, kind, reading.problems):
         default = default_id(path, workspace.settings.paths[kind])
         try:
-            if kind == "tools":
-                definition = read_tool(text, default, index)
-            else:
-                is_json = path.endswith(".json")
-                definition = read_schema(text, default, index, is_json_file=is_json)
-            claim_id(definition.name, path, seen, definition.line)
+            name, line, id, content = read_definition(
+                kind, text, default, index, is_json_file=path.endswith(".json")
+            )
+            claim_id(name, path, seen, line)
         except FileProblem as problem:
             reading.problems += problem.all_at(path, text.split("\n"))
             continue
-        reading.contents[definition.id] = (kind[:-1], definition.content)
-        yield definition.name, definition.id
+        reading.contents[id] = (kind[:-1], content)
+        yield name, id
 
 
 # --- tools and schemas: a name, an id and canonical content
@@ -453,60 +434,42 @@ def _read_definitions(
 TOOL_FIELDS = ("id", "name", "description", "parameters", "tags")
 
 
-class DefinitionFile(NamedTuple):
-    """A tool or a schema."""
+def read_definition(
+    kind: str, text: str, default: str, index: Index, *, is_json_file: bool = False
+) -> tuple[str, int, str, str]:
+    """Read a file of `tools` or `schemas`; raises `FileProblem`.
 
-    name: str
-    """The name that tests use."""
-    line: int
-    """The line of the name."""
-    id: str
-    content: str
-
-
-def read_tool(text: str, default_id: str, index: Index) -> DefinitionFile:
-    """Read a tool file; raises `FileProblem`."""
-    document = read_yaml(text)
-    if not isinstance(document.value, dict):
-        raise FileProblem("a tool file must be a mapping of fields", 1)
-    fields = Fields(document, TOOL_FIELDS)
-    name = fields.text("name")
-    if name is None:
-        raise FileProblem("the tool has no 'name'", 1)
-    parameters = fields.mapping("parameters")
-    version = ToolVersion(name, fields.text("description") or "", parameters)
-    id, content = hashing.identify(hashing.describe_tool(version))
-    _require_json_schema(
-        id, parameters, "'parameters' is not a JSON Schema", fields.line("parameters"), index
-    )
-    return DefinitionFile(fields.text("id") or default_id, fields.line("id"), id, content)
-
-
-def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> DefinitionFile:
-    """Read a schema file, whose `id` is beside the JSON Schema; raises `FileProblem`."""
+    Returns the name that tests use, by default `default`, its line, the id of the version and its
+    canonical content. The `id` of a schema is beside the JSON Schema. The index remembers the valid
+    JSON Schemas.
+    """
     document = read_json(text) if is_json_file else read_yaml(text)
     if not isinstance(document.value, dict):
-        raise FileProblem("a schema file must be a mapping", 1)
-    schema = dict(document.value)
-    name = schema.pop("id", None) or default_id
-    if not isinstance(name, str):
-        raise FileProblem("'id' must be a text, not empty", document.line("id"))
-    if not is_json(schema):
-        raise FileProblem("holds a number that is not finite", 1)
-    id, content = hashing.identify(hashing.describe_schema(schema))
-    _require_json_schema(id, schema, "is not a JSON Schema", 1, index)
-    return DefinitionFile(name, document.line("id"), id, content)
-
-
-def _require_json_schema(id: str, schema: Json, message: str, line: int, index: Index) -> None:
-    """Raise unless this is a JSON Schema; the index remembers the valid ones."""
-    if id in index.schemas:
-        return
-    wrong = schema_problem(schema)
-    if wrong:
-        raise FileProblem(f"{message}: {wrong}", line)
-    index.schemas.add(id)
-    index.changed = True
+        raise FileProblem(f"a {kind[:-1]} file must be a mapping of fields", 1)
+    if kind == "tools":
+        fields = Fields(document, TOOL_FIELDS)
+        tool, name = fields.text("name"), fields.text("id") or default
+        if tool is None:
+            raise FileProblem("the tool has no 'name'", 1)
+        schema, line = fields.mapping("parameters"), fields.line("parameters")
+        subject = "'parameters' is"
+        version = ToolVersion(tool, fields.text("description") or "", schema)
+        described = hashing.describe_tool(version)
+    else:
+        schema, line, subject = dict(document.value), 1, "is"
+        name = schema.pop("id", None) or default
+        if not isinstance(name, str):
+            raise FileProblem("'id' must be a text, not empty", document.line("id"))
+        if not is_json(schema):
+            raise FileProblem("holds a number that is not finite", 1)
+        described = hashing.describe_schema(schema)
+    id, content = hashing.identify(described)
+    if id not in index.schemas:
+        if wrong := schema_problem(schema):
+            raise FileProblem(f"{subject} not a JSON Schema: {wrong}", line)
+        index.schemas.add(id)
+        index.changed = True
+    return name, document.line("id"), id, content
 
 
 MOST_DIGESTS = 1_000

@@ -54,7 +54,7 @@ from evalstore.workspace.model_files import (
     read_model,
     read_provider,
 )
-from evalstore.workspace.reader import TOOL_FIELDS, read_tool
+from evalstore.workspace.reader import TOOL_FIELDS, read_definition
 from evalstore.workspace.schemas import TITLES, VERSION, load_schema
 from evalstore.workspace.settings.remote_names import REMOTE_NAME
 from evalstore.workspace.settings.settings import (
@@ -129,7 +129,7 @@ READERS: dict[str, Callable[[Any], object]] = {
     "model": _model,
     "provider": lambda content: read_provider(json.dumps(content)),
     "currency": lambda content: read_currency(json.dumps(content)),
-    "tool": lambda content: read_tool(json.dumps(content), "t", Index()),
+    "tool": lambda content: read_definition("tools", json.dumps(content), "t", Index()),
     "checks": _checks,
 }
 LEAST: dict[str, dict[str, Json]] = {

@@ -40,7 +40,7 @@ from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.markdown_lines import Section
 from evalstore.files.templates import ITEM, FileMention, NoValueError, Template
 from evalstore.workspace.testfiles.context import FillContext
-from evalstore.workspace.testfiles.parser import CheckEntry, CheckList, TestFile
+from evalstore.workspace.testfiles.parser import CheckEntry, TestFile
 from evalstore.workspace.testfiles.replacements import labels, shorten_value
 from evalstore.workspace.testfiles.template_filling import (
     ANSWERS,
@@ -118,7 +118,13 @@ class CaseBuilder:
         self._shown = shown if data is not None and data.is_table else {}
         self.blank: dict[str, tuple[str, int, DatasetRow]] = {}
         """Columns that texts show as they are: the name and line there, and the first empty row."""
-        self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
+        self._checks: list[_CheckTemplate] = []
+        later = (JUDGED_NAMES | names) - filler.known.keys()
+        for entry in test.checks.entries if test.checks else ():
+            try:
+                self._checks.append(_CheckTemplate(entry, filler, later))
+            except FileProblem as problem:
+                filler.problems.append(problem.at(filler.path))
         if test.row_id is not None:
             filler.require_row_id(test.row_id, test.line_of("rowId"))
         filler.finish(test.line_of, test.row_id)
@@ -135,15 +141,18 @@ class CaseBuilder:
         """The capabilities that a test needs, apart from those of its messages."""
         self._tags = tuple(sorted(test.tags))
         self._implied = implied_checks(self._bare)
-        self.has_groups = self._checks is not None and self._checks.has_group
+        self.has_groups = any(check.scope == "group" for check in self._checks)
         """Whether a check looks at all rows of a group."""
         self.group_differs = self._group is not None and bool(self._group.names)
         """Whether `group` depends on the row."""
-        self.runs_code = self._checks is not None and self._checks.runs_code
+        self.runs_code = any(check.type == python.NAME for check in self._checks)
         """Whether a check runs a Python file."""
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
+        self._is_judged_alike = all(check.is_fixed for check in self._checks) and (
+            self._instructions is None or self._instructions.is_fixed
+        )
         self._judged: _Judged | None = None
         """How all rows are judged, if this does not depend on the row."""
 
@@ -188,14 +197,28 @@ class CaseBuilder:
     def _judge(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> _Judged:
-        """Return how the answers to a row are judged; the result is cached if it is fixed."""
+        """Return how the answers to a row are judged; the result is cached if it is fixed.
+
+        Raises `FileProblem` with the problems of all checks.
+        """
         instructions = (
             fill_instructions(self._instructions, row, project, shapes, self._later)
             if self._instructions
             else ()
         )
-        checks = self._checks.fill(row, project, shapes) if self._checks else BoundChecks()
-        evaluation = EvaluationVersion(instructions, (*self._implied, *checks.own))
+        own: list[Json] = []
+        group: list[Json] = []
+        problems: list[FileProblem] = []
+        for template in self._checks:
+            checks = group if template.scope == "group" else own
+            try:
+                checks.append(template.bound or template.bind_row(row, project, shapes))
+            except LimitProblem:
+                raise
+            except FileProblem as problem:
+                problems.append(problem)
+        raise_all(problems)
+        evaluation = EvaluationVersion(instructions, (*self._implied, *self._in_block(own)))
         judge = judge_of(evaluation.checks)
         by_checks, by_models = bool(without_judge(evaluation.checks)), bool(instructions or judge)
         judged = _Judged(
@@ -205,13 +228,18 @@ class CaseBuilder:
             self._judged_by[by_checks, by_models],
             tuple(judge.get("prompts", ())) if judge else (),
             _code(evaluation.checks) if self.runs_code else (),
-            checks.group,
+            self._in_block(group),
         )
-        if (self._instructions is None or self._instructions.is_fixed) and (
-            self._checks is None or self._checks.are_fixed
-        ):
+        if self._is_judged_alike:
             self._judged = judged
         return judged
+
+    def _in_block(self, checks: list[Json]) -> tuple[Json, ...]:
+        """Return checks in canonical form, as one block if not all of them must pass."""
+        rule = self._test.checks.rule if self._test.checks else "all"
+        if rule == "all" or not checks:
+            return tuple(checks)
+        return ({"type": BLOCK, "revision": 1, "pass": rule, "checks": checks},)
 
     def note_blank(self, row: DatasetRow) -> None:
         """Note the columns that messages or instructions show, and that are empty in this row."""
@@ -388,59 +416,6 @@ OF_EXPRESSIONS = JUDGED_NAMES | {"json", "tool_calls"}
 """The same for expressions."""
 
 
-class BoundChecks(NamedTuple):
-    """The checks of one row in canonical form."""
-
-    own: tuple[Json, ...] = ()
-    """Those that look at the answers of the row."""
-    group: tuple[Json, ...] = ()
-    """Those that look at the answers of all rows of its group."""
-
-
-class CheckTemplates:
-    """The checks of a file with their texts compiled."""
-
-    def __init__(self, checks: CheckList, filler: TemplateSet, named: Collection[str]) -> None:
-        """`named` are the names of the answers and of the runs of the file."""
-        self._rule = checks.rule
-        later = (JUDGED_NAMES | set(named)) - filler.known.keys()
-        self._templates: list[_CheckTemplate] = []
-        for entry in checks.entries:
-            try:
-                self._templates.append(_CheckTemplate(entry, filler, later))
-            except FileProblem as problem:
-                filler.problems.append(problem.at(filler.path))
-        self.has_group = any(template.scope == "group" for template in self._templates)
-        """Whether a check looks at all rows of a group."""
-        self.runs_code = any(template.type == python.NAME for template in self._templates)
-        """Whether a check runs a Python file."""
-        self.are_fixed = all(template.is_fixed for template in self._templates)
-        """Whether they are the same for every row."""
-
-    def fill(
-        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
-    ) -> BoundChecks:
-        """Fill the checks for a row and its conversations; raises `FileProblem` with all."""
-        own: list[Json] = []
-        group: list[Json] = []
-        problems: list[FileProblem] = []
-        for template in self._templates:
-            checks = group if template.scope == "group" else own
-            try:
-                checks.append(template.bound or template.bind_row(row, project, shapes))
-            except LimitProblem:
-                raise
-            except FileProblem as problem:
-                problems.append(problem)
-        raise_all(problems)
-        return BoundChecks(self._together(own), self._together(group))
-
-    def _together(self, checks: list[Json]) -> tuple[Json, ...]:
-        if self._rule == "all" or not checks:
-            return tuple(checks)
-        return ({"type": BLOCK, "revision": 1, "pass": self._rule, "checks": checks},)
-
-
 class _CheckTemplate:
     """One check of a file with its texts compiled."""
 
@@ -527,7 +502,13 @@ class _CheckTemplate:
         if isinstance(check.get("schema"), str):
             check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:
-            check["file"] = find_check_file(project, check, self._line)
+            written = clean_path(FileMention(check["file"], self._line))
+            try:
+                version, id = project.read_file(written)
+            except FileProblem as problem:
+                raise FileProblem(problem.message, self._line, hint=problem.hint) from problem
+            require_defined(check, version.data, self._line)  # it is not run
+            check["file"] = {"id": id, "path": written}
         if self.type == JUDGE and "prompt" in check:
             check["prompts"] = list(project.find_prompts(check.pop("prompt"), self._line))
         return check
@@ -617,20 +598,6 @@ def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
 
 
 # --- adds the file and the values of the row to a check that runs a Python file
-
-
-def find_check_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
-    """Find the file of a check; returns its id and its stored path, raises `FileProblem`.
-
-    The file must define the name in the check; it is not run.
-    """
-    written = clean_path(FileMention(check["file"], line))
-    try:
-        version, id = project.read_file(written)
-    except FileProblem as problem:
-        raise FileProblem(problem.message, line, hint=problem.hint) from problem
-    require_defined(check, version.data, line)
-    return {"id": id, "path": written}
 
 
 def bind_code(

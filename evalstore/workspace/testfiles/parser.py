@@ -115,23 +115,15 @@ def misspelt_blocks(lines: Sequence[SourceLine], reader: str) -> list[FileProble
 
     No usual language has such a name, so other blocks of code are left alone.
     """
-    return [
-        FileProblem(
-            f"the block '{fence.info}' is text for the {reader}, not a block of checks",
-            fence.opened,
-            severity="warning",
-            hint=f"did you mean '{WORD}'?",
-        )
-        for fence in fences(lines)
-        if _is_misspelt(fence.info)
-    ]
-
-
-def _is_misspelt(info: str) -> bool:
-    """Return whether the first word after a fence is nearly, but not exactly, `checks`."""
-    word = info.split()[0] if info else WORD
-    letters = re.sub("[^a-z]", "", word.lower())
-    return word != WORD and bool(get_close_matches(letters, [WORD], cutoff=_NEAR))
+    problems = []
+    for fence in fences(lines):
+        word = fence.info.split()[0] if fence.info else WORD
+        letters = re.sub("[^a-z]", "", word.lower())
+        if word != WORD and get_close_matches(letters, [WORD], cutoff=_NEAR):
+            message = f"the block '{fence.info}' is text for the {reader}, not a block of checks"
+            hint = f"did you mean '{WORD}'?"
+            problems.append(FileProblem(message, fence.opened, severity="warning", hint=hint))
+    return problems
 
 
 def _parse(lines: list[str], first: int) -> Document:

@@ -37,7 +37,14 @@ def read_replacements(document: Document | None) -> Replacements:
     written = field.written() if field else None
     if document is None:
         return ({},)
-    lists = _read_lists(document)
+    listed = document.at("lists").written()
+    if listed is None or _is_null(listed):
+        listed = {}
+    if not isinstance(listed, dict):
+        raise FileProblem(
+            "'lists' must be a mapping from names to lists of values", document.line("lists")
+        )
+    lists = {name: _values(name, it, document, ("lists", name)) for name, it in listed.items()}
     if written is None or _is_null(written):
         for name in lists:
             raise FileProblem(f"list '{name}' is never used", document.line("lists", name))
@@ -60,20 +67,6 @@ def read_replacements(document: Document | None) -> Replacements:
     if sum(math.prod(map(len, item.values())) for item in result) > MOST_ROWS:
         raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
     return tuple(result)
-
-
-def _read_lists(document: Document) -> dict[str, tuple[WrittenScalar, ...]]:
-    """Read the values under `lists`, by name."""
-    values = document.at("lists").written()
-    if values is None or _is_null(values):
-        return {}
-    if not isinstance(values, dict):
-        raise FileProblem(
-            "'lists' must be a mapping from names to lists of values", document.line("lists")
-        )
-    return {
-        name: _values(name, values, document, ("lists", name)) for name, values in values.items()
-    }
 
 
 def _read_item(
