@@ -169,15 +169,6 @@ class CodeTrust:
             )
         return self._answers[text]
 
-    def _was_trusted(self, path: str, code: CodeFile) -> bool:
-        """Return whether a file was trusted, but with other content than this check has."""
-        version = self._reading.blobs.get(code.id)
-        now = digest(version.data) if version else None
-        place = os.path.realpath(self._workspace.root / path)
-        return any(
-            entry.path == place and entry.sha256 != now for entry in self._trusted().entries
-        ) and (now is None or self._trusted().find(now) is None)
-
     def _note(self, text: str, test: str) -> Untrusted:
         """Note a file that is not trusted, by its path as this test file names it."""
         code = CodeFile.read(text)
@@ -191,9 +182,12 @@ class CodeTrust:
             except FileProblem:
                 path = mentioned
             typed = os.path.relpath(self._workspace.root / path, self._directory)
-            self.untrusted[text] = Untrusted(
-                path, typed, code.network, self._was_trusted(path, code)
-            )
+            version, trusted = self._reading.blobs.get(code.id), self._trusted()
+            now = digest(version.data) if version else None
+            place = os.path.realpath(self._workspace.root / path)
+            was_trusted = any(it.path == place and it.sha256 != now for it in trusted.entries)
+            was_trusted = was_trusted and (now is None or trusted.find(now) is None)
+            self.untrusted[text] = Untrusted(path, typed, code.network, was_trusted)
         return self.untrusted[text]
 
 

@@ -222,7 +222,14 @@ class JudgementReasons:
         """Return why an answer is judged."""
         subject = judgement.subject
         if subject is None:
-            return self._asked_elsewhere(judgement.cell) or Reason(NEW_ANSWER)
+            cell = judgement.cell
+            found = [self._asked_by[it] for it in cell.questions if it in self._asked_by]
+            has_own = any((it.file, it.number) == (cell.file, cell.number) for it in found)
+            reason = self._questions.explain_edit(cell) if found and not has_own else None
+            if reason is None:
+                return Reason(NEW_ANSWER)
+            is_here = found[0].file == cell.file
+            return reason.followed_by(f"asked in {'another row' if is_here else found[0].file}")
         if judgement.why:
             return Reason(with_verb("judged", judgement.why))
         evaluation = judgement.cell.case.evaluation
@@ -246,16 +253,6 @@ class JudgementReasons:
         if by_others and judgement.judge:
             return self._other_evaluator(judgement, judgement.judge, by_others[-1])
         return self._judged_otherwise(judgement) or Reason("not judged yet")
-
-    def _asked_elsewhere(self, cell: Cell) -> Reason | None:
-        """Return why a case waits for the answers to another one; None if it has its own."""
-        found = [self._asked_by[it] for it in cell.questions if it in self._asked_by]
-        if not found or any((it.file, it.number) == (cell.file, cell.number) for it in found):
-            return None
-        reason, file = self._questions.explain_edit(cell), found[0].file
-        return reason and reason.followed_by(
-            f"asked in {file if file != cell.file else 'another row'}"
-        )
 
     def explain_carried(self, judgement: PlannedJudgement) -> Reason:
         """Return why a judgement was missing for which a stored one is used again."""

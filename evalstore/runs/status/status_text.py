@@ -181,7 +181,13 @@ def focus(was: str | None, now: str | None, width: int | None) -> tuple[str, str
         return _clip(_one_line(was), width), _clip(_one_line(now), width)
     old, new = _one_line(was), _one_line(now)
     if old == new:
-        old, new = _with_blanks(was, now)
+        start, end = shared_ends(was, now)
+        old, new = (
+            safe(text[:start])
+            + "".join(map(_visible, text[start : len(text) - end]))
+            + safe(text[len(text) - end :])
+            for text in (was, now)
+        )
     if width is None or max(columns_of(old), columns_of(new)) <= width:
         return old, new
     at = first_difference(old, new)
@@ -192,17 +198,6 @@ def focus(was: str | None, now: str | None, width: int | None) -> tuple[str, str
 
 def _one_line(text: str | None) -> str:
     return safe(" ".join((text or "").split()))
-
-
-def _with_blanks(was: str, now: str) -> tuple[str, str]:
-    """Return two texts that differ in white space alone, with that visible where they differ."""
-    start, end = shared_ends(was, now)
-
-    def show(text: str) -> str:
-        edited = map(_visible, text[start : len(text) - end])
-        return f"{safe(text[:start])}{''.join(edited)}{safe(text[len(text) - end :])}"
-
-    return show(was), show(now)
 
 
 def _visible(character: str) -> str:

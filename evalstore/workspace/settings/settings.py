@@ -9,7 +9,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -535,26 +535,24 @@ def _remotes(fields: Fields) -> dict[str, RemoteSettings]:
                 hint="as in 'origin: /mnt/team/results'",
             )
         line = entry.line("address") if entry else fields.line("remotes", name)
-        remotes[name] = replace(_remote(address, entry), line=line)
-    return remotes
-
-
-def _remote(address: str, fields: Fields | None) -> RemoteSettings:
-    if fields is None:
-        return RemoteSettings(address)
-    if fields.value("trust") == []:
-        raise FileProblem(
-            "'trust' names no writer",
-            fields.line("trust"),
-            hint="leave it out to pull the pushes of everybody",
+        if entry is None:
+            remotes[name] = RemoteSettings(address, line=line)
+            continue
+        if entry.value("trust") == []:
+            raise FileProblem(
+                "'trust' names no writer",
+                entry.line("trust"),
+                hint="leave it out to pull the pushes of everybody",
+            )
+        remotes[name] = RemoteSettings(
+            address,
+            _path(entry, "sign"),
+            _path(entry, "allowedSigners"),
+            tuple(entry.names("trust")),
+            tuple(entry.names("excludeTags")),
+            line,
         )
-    return RemoteSettings(
-        address,
-        _path(fields, "sign"),
-        _path(fields, "allowedSigners"),
-        tuple(fields.names("trust")),
-        tuple(fields.names("excludeTags")),
-    )
+    return remotes
 
 
 def _path(fields: Fields, name: str) -> PathSetting | None:
