@@ -120,7 +120,11 @@ def wait_until_dead(pid: int) -> None:
             "bot.py ended its process by SIGSEGV",
             False,
         ),
-        ("""import os; os.write(4, b'{"number": 2, "error": "x"}\\n')""", "bot.py: x", False),
+        (
+            """import os, signal; os.write(4, b'{"number": 2, "error": "x"}\\n'); signal.pause()""",
+            "bot.py: x",
+            False,
+        ),
         (
             "return 'x' * 100_000_000",
             "bot.py: ValueError: it returned 100,000,002 characters; the limit is 16,777,216",
