@@ -13,7 +13,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 from evalstore.core.display import as_text, shorten, shorten_to_line
@@ -167,21 +167,9 @@ def comparable(steps: Sequence[str], expected: str, actual: str) -> tuple[str, s
     return expected, actual
 
 
-@lru_cache(maxsize=64)
-def preparer(steps: tuple[str, ...], ignore_case: bool) -> Callable[[str], str]:
-    """Return a function that applies all steps in their order, and then folds case."""
-    functions = [*(STEPS[step] for step in steps), *([str.casefold] if ignore_case else [])]
-    if not functions:
-        return str
-    return lambda text: reduce(lambda changed, function: function(changed), functions, text)
-
-
-def quoter(steps: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a function that applies the same steps, except that it does not fold case.
-
-    `squad` changes the case nevertheless.
-    """
-    return preparer(tuple(step for step in steps if step != "casefold"), False)
+def normalized(text: str, steps: Iterable[str]) -> str:
+    """Return a text after all steps in their order."""
+    return reduce(lambda changed, step: STEPS[step](changed), steps, text)
 
 
 BLOCK = "block"
@@ -237,16 +225,20 @@ class CheckInput:
     """The row's values, which an expression may use beside the answer."""
     answers: tuple[str, ...] = ()
     """The texts of all answers that are judged together; empty when there is only this one."""
-    prepare: Callable[[str], str] = str
-    """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
     steps: tuple[str, ...] = ()
-    """The same as a list of steps."""
-    quote: Callable[[str], str] = str
-    """The same without changes of case, for texts that a feedback quotes."""
+    """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
     """Runs a Python file: from a check and its input to the value that the function returned."""
     run_check: Callable[[Mapping[str, Json], CheckInput], CheckOutcome] | None = None
     """Runs a nested check; `run_check` of the module `runner`."""
+
+    def prepare(self, text: str) -> str:
+        """Return a text as it is compared."""
+        return normalized(text, self.steps)
+
+    def quote(self, text: str) -> str:
+        """Return a text as a feedback quotes it: case is not folded, but `squad` changes it."""
+        return normalized(text, (step for step in self.steps if step != "casefold"))
 
     @property
     def text(self) -> str:

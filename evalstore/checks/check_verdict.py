@@ -41,8 +41,6 @@ from evalstore.checks.base import (
     CheckInput,
     CheckOutcome,
     NotJsonError,
-    preparer,
-    quoter,
     reaches,
 )
 from evalstore.checks.complexity import is_cheap_check, size_of
@@ -183,11 +181,11 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
 def with_normalization(check: Mapping[str, Json], subject: CheckInput) -> CheckInput:
     """Return the input of a check with the normalization of the texts that it compares."""
     steps = tuple(check.get("normalize", ()))
-    prepare, quote = preparer(steps, bool(check.get("ignoreCase"))), quoter(steps)
-    if prepare is subject.prepare and quote is subject.quote and subject.run_check:
+    if check.get("ignoreCase"):
+        steps = (*steps, "casefold")
+    if steps == subject.steps and subject.run_check:
         return subject
-    steps = (*steps, "casefold") if check.get("ignoreCase") else steps
-    return replace(subject, prepare=prepare, steps=steps, quote=quote, run_check=run_check)
+    return replace(subject, steps=steps, run_check=run_check)
 
 
 def _must_not_hold(check: Mapping[str, Json], subject: CheckInput) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
 
 from evalstore.checks.base import BLOCK, CheckInput, NotJsonError, parse_answer, shown
 from evalstore.checks.check_verdict import (
@@ -35,7 +34,6 @@ from evalstore.checks.types.consistency import (
     broken_order,
     differing_values,
     first_other,
-    number_match,
     numbers_of,
     prepared_answers,
     values_of_key,
@@ -53,12 +51,8 @@ from evalstore.core.display import first_difference, shorten
 from evalstore.core.values import Json
 from evalstore.files.yaml12 import parse_json
 
-
-class AnswerWithDifference(NamedTuple):
-    """A difference, and the number of the answer that has it, from 1."""
-
-    number: int
-    difference: AnswerDifference
+AnswerWithDifference = tuple[int, AnswerDifference]
+"""A difference, after the number of the answer that has it, from 1."""
 
 
 def _locate_unequal(_check: Mapping[str, Json], subject: CheckInput) -> AnswerWithDifference | None:
@@ -71,7 +65,7 @@ def _locate_unequal(_check: Mapping[str, Json], subject: CheckInput) -> AnswerWi
     place = place_in(subject.answers[number - 1], other, first_difference(answers[0], other))
     texts = subject.quote(subject.answers[0]), subject.quote(subject.answers[number - 1])
     difference = AnswerDifference(*texts, place if other else "", is_text=True, note=_compared(1))
-    return AnswerWithDifference(number, difference)
+    return number, difference
 
 
 def _locate_difference(
@@ -89,47 +83,29 @@ def _locate_difference(
     difference = AnswerDifference(f"{shown(was)}{bound}", shown(now), place)
     if not bound:
         difference = _from_json(JsonComparison().difference(was, now, place)) or difference
-    return AnswerWithDifference(pair.differing, difference._replace(note=_compared(pair.compared)))
+    return pair.differing, difference._replace(note=_compared(pair.compared))
 
 
 def _locate_order(check: Mapping[str, Json], subject: CheckInput) -> AnswerWithDifference | None:
     """Return the first answer whose number is not in order after that of another, and its place."""
     numbers = numbers_of(check, subject)
-    for number, value in numbers:
-        if value is None:
-            pattern = f"a number, by the pattern {shorten(check['pattern'])}"
-            difference = AnswerDifference(pattern, "", note="no number in the answer")
-            return AnswerWithDifference(number, difference)
+    if len(numbers) < len(subject.answers):
+        pattern = f"a number, by the pattern {shorten(check['pattern'])}"
+        return len(numbers) + 1, AnswerDifference(pattern, "", note="no number in the answer")
     pair = broken_order(check, numbers)
     if pair is None:
         return None
-    by_number = dict(numbers)
     sign = ">" if check["order"] == "increasing" else "<"
     sign += "" if check.get("strict") else "="
+    (was, _), (now, at) = (numbers[number - 1] for number in pair)
     answer = prepared_answers(subject)[pair.differing - 1]
-    at = _place_of_number(check, answer)
-    place = "" if at is None else place_in(subject.answers[pair.differing - 1], answer, at)
-    return AnswerWithDifference(
-        pair.differing,
-        AnswerDifference(
-            f"{sign} {by_number[pair.compared]}",
-            str(by_number[pair.differing]),
-            place,
-            note=_compared(pair.compared),
-        ),
-    )
+    place = place_in(subject.answers[pair.differing - 1], answer, at)
+    note = _compared(pair.compared)
+    return pair.differing, AnswerDifference(f"{sign} {was}", str(now), place, note=note)
 
 
 def _compared(number: int) -> str:
     return f"compared with answer {number}"
-
-
-def _place_of_number(check: Mapping[str, Json], answer: str) -> int | None:
-    if "pattern" in check:
-        found = number_match(check, answer)
-        return found and found[1]
-    last = find_last_number(answer, commas=check.get("commas", False))
-    return last and last[1]
 
 
 JOINT_LOCATORS: Mapping[
@@ -207,8 +183,8 @@ def _find_in(
         found = locate(check, with_normalization(check, subject))
     else:
         difference = _locate(check, subject)
-        found = AnswerWithDifference(number, difference) if difference else None
-    if found is None or found.difference.expected == found.difference.actual:
+        found = (number, difference) if difference else None
+    if found is None or found[1].expected == found[1].actual:
         return None  # of values that are cut, what differs may be left out
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import eq, itemgetter
 from typing import NamedTuple
 
-from evalstore.checks.base import CheckInput, preparer
+from evalstore.checks.base import CheckInput
 from evalstore.checks.types.text import text_and_flags
 from evalstore.core.display import as_text, first_difference, shorten
 from evalstore.core.values import Json
@@ -71,13 +71,13 @@ def in_own_case(
     A check that ignores case has compared them in lower case. A passage that the answer has in
     several spellings stays so.
     """
-    steps = tuple(check.get("normalize", ()))
-    keep, fold = preparer(steps, False), preparer(steps, True)
     texts = check["expected"] if isinstance(check.get("expected"), list) else []
     entries = [entry for entry in texts if isinstance(entry, str)]
-    expected = (keep(entry) for entry in entries if fold(entry) == difference.expected)
+    expected = (
+        subject.quote(entry) for entry in entries if subject.prepare(entry) == difference.expected
+    )
     found = re.escape(difference.actual)
-    spellings = {*re.findall(found, keep(as_text(subject.actual)), re.IGNORECASE)} if found else ()
+    spellings = {*re.findall(found, subject.quoted, re.IGNORECASE)} if found else ()
     actual = spellings.pop() if len(spellings) == 1 else difference.actual
     return difference._replace(expected=next(expected, difference.expected), actual=actual)
 
@@ -135,13 +135,12 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
 def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the first of the texts that the answer must not contain."""
     text = subject.text
-    keep = preparer(tuple(check.get("normalize", ())), False)
-    own = keep(as_text(subject.actual))
+    own = subject.quoted
     for entry in check["expected"]:
         at = text.find(subject.prepare(entry))
         if at >= 0:
             return AnswerDifference(
-                f"not {shorten(keep(entry))}",
+                f"not {shorten(subject.quote(entry))}",
                 shorten(own if len(own) == len(text) else text, at),
                 place_in(subject.actual, text, at),
             )

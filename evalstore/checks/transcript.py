@@ -54,7 +54,7 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
         calls = [{"name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
         number = "a tool" if len(calls) == 1 else f"{len(calls)} tools"
         shown.append(
-            _remark(f"The candidate called {number}:", nonce)
+            remark(f"The candidate called {number}:", nonce)
             + "\n"
             + json.dumps(calls, ensure_ascii=False, separators=(",", ":"))
         )
@@ -86,10 +86,11 @@ def remarks_on(answer: ShownAnswer, nonce: str = "") -> list[str]:
         )
     if not (has_text or answer.tool_calls or remarks):
         remarks.append("The candidate gave an empty answer")
-    return [_remark(remark, nonce) for remark in remarks]
+    return [remark(words, nonce) for words in remarks]
 
 
-def _remark(words: str, nonce: str) -> str:
+def remark(words: str, nonce: str) -> str:
+    """Return a remark in brackets, with the nonce if there is one."""
     return f"[{nonce}: {words}]" if nonce else f"[{words}]"
 
 

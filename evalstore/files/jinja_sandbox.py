@@ -129,18 +129,14 @@ SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
 class _Failed(Exception):  # noqa: N818 - it becomes a `FileProblem`
     """A template that cannot be read or rendered, and why."""
 
-    problem: type[FileProblem] = FileProblem
-
-    def __init__(self, message: str, line: int = 1) -> None:
+    def __init__(
+        self, message: str, line: int = 1, problem: type[FileProblem] = FileProblem
+    ) -> None:
+        """`problem` is what it becomes: a `LimitProblem` if it reached a limit."""
         super().__init__(message)
+        self.problem = problem
         self.line = line
         """Counted from 1 within the source."""
-
-
-class _GivenUp(_Failed):
-    """A template that reached a limit."""
-
-    problem = LimitProblem
 
 
 class MappingUses(NamedTuple):
@@ -325,9 +321,9 @@ def _limited(function: str, source: str, about: str | Mapping[str, Any] = "") ->
     try:
         reply = call(__name__, "compute", function, source, about)
     except LimitReached as limit:
-        raise _GivenUp(f"{limit}, so it was stopped") from None
+        raise _Failed(f"{limit}, so it was stopped", problem=LimitProblem) from None
     except NotRunError as error:
-        raise _GivenUp(str(error)) from None
+        raise _Failed(str(error), problem=LimitProblem) from None
     if "message" in reply:
         raise _Failed(reply["message"], reply["line"])
     return reply["value"]

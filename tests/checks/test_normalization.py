@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.checks.base import STEPS, preparer
+from evalstore.checks.base import STEPS, normalized
 
 texts = st.text() | st.text(alphabet="*_`~#>-+[]()! \n\tab“’é\u0301", max_size=40)
 
@@ -48,11 +48,11 @@ def test_a_step_applied_twice_changes_nothing_more(step: str, text: str) -> None
 
 @given(texts)
 def test_without_steps_a_text_stays_as_it_is(text: str) -> None:
-    assert preparer((), False)(text) == text
+    assert normalized(text, ()) == text
 
 
 def test_steps_are_taken_in_their_order_and_case_last() -> None:
-    assert preparer(("quotes", "trim"), True)(" ‘A’ ") == "'a'"
+    assert normalized(" ‘A’ ", ("quotes", "trim", "casefold")) == "'a'"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.base import preparer
+from evalstore.checks.base import normalized
 from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from tests.checks.checking import score, verdict
@@ -36,7 +36,7 @@ def test_the_score_is_that_of_the_original(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", those_with("normalized"))
 def test_a_text_is_normalized_as_in_the_original(case: dict[str, Any]) -> None:
-    assert preparer(tuple(case["steps"]), False)(case["text"]) == case["normalized"]
+    assert normalized(case["text"], case["steps"]) == case["normalized"]
 
 
 @pytest.mark.parametrize("case", those_with("problem"))

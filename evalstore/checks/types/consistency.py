@@ -15,7 +15,7 @@ from evalstore.checks.base import (
     find_values,
     read_nothing,
 )
-from evalstore.checks.types.number import last_number
+from evalstore.checks.types.number import find_last_number
 from evalstore.core.display import as_text, shorten
 from evalstore.core.values import Json
 from evalstore.files.processes.limited_calls import SECONDS, compiled, pattern_problem
@@ -165,75 +165,61 @@ def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
     The number is the last one of an answer, or what a pattern finds in it.
     """
     numbers = numbers_of(check, subject)
-    missing = next((place for place, number in numbers if number is None), None)
-    if missing is not None:
-        answer = prepared_answers(subject)[missing - 1]
-        return CheckFinding(0.0, f"answer {missing} holds no number: {shorten(answer)}")
+    if len(numbers) < len(subject.answers):
+        answer = shorten(prepared_answers(subject)[len(numbers)])
+        return CheckFinding(0.0, f"answer {len(numbers) + 1} holds no number: {answer}")
     pair = broken_order(check, numbers)
     if pair is None:
         return CheckFinding(1.0)
-    place, next_place = pair
-    by_place = dict(numbers)
-    words = f"{by_place[place]} of answer {place} is followed by {by_place[next_place]}"
-    words += "" if next_place == place + 1 else f" of answer {next_place}"
+    (was, _), (now, _) = (numbers[number - 1] for number in pair)
+    words = f"{was} of answer {pair.compared} is followed by {now}"
+    words += "" if pair.differing == pair.compared + 1 else f" of answer {pair.differing}"
     strictly = "strictly " if check.get("strict") else ""
     return CheckFinding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
 
 
-NumberedAnswers = Sequence[tuple[int, Decimal | None]]
-"""The numbers of answers from 1, each with the number in the answer."""
+FoundNumber = tuple[Decimal, int]
+"""The number in an answer, and the index of its start."""
 
 
-def numbers_of(check: Mapping[str, Json], subject: CheckInput) -> NumberedAnswers:
-    """Return the number in each answer, up to the first without one; raises `GroupError`."""
-    numbers: list[tuple[int, Decimal | None]] = []
+def numbers_of(check: Mapping[str, Json], subject: CheckInput) -> list[FoundNumber]:
+    """Return the number in each answer, up to one in which a pattern finds none.
+
+    Raises `GroupError`.
+    """
+    numbers: list[FoundNumber] = []
     for place, answer in enumerate(prepared_answers(subject), start=1):
-        number = _number_of(check, answer)
-        if number is None and "pattern" not in check:
-            raise GroupError(f"answer {place} holds no number: {shorten(answer)}")
-        numbers.append((place, number))
-        if number is None:
+        if "pattern" not in check:
+            found = find_last_number(answer, commas=check.get("commas", False))
+            if found is None:
+                raise GroupError(f"answer {place} holds no number: {shorten(answer)}")
+        else:
+            pattern = compiled(check["pattern"], frozenset())
+            match = pattern.search(answer, timeout=SECONDS)
+            group = 1 if pattern.groups else 0
+            number = None if match is None else to_number(match[group])
+            found = (number, match.start(group)) if match and number is not None else None
+        if found is None:
             break
+        numbers.append(found)
     return numbers
 
 
-def broken_order(check: Mapping[str, Json], numbers: NumberedAnswers) -> AnswerPair | None:
+def broken_order(check: Mapping[str, Json], numbers: Sequence[FoundNumber]) -> AnswerPair | None:
     """Return the first two answers in a row whose numbers are not in order; raises `GroupError`."""
-    known = [(place, number) for place, number in numbers if number is not None]
+    known = [(place, number) for place, (number, _) in enumerate(numbers, start=1)]
+    if "by" in check:
+        by = check["by"]
+        if len(by) != len(known):
+            raise GroupError(f"'by' has {len(by)} numbers, there are {len(known)} answers")
+        pairs = [pair for pair in zip(by, known, strict=True) if pair[0] is not None]
+        known = [number for _, number in sorted(pairs, key=lambda pair: Decimal(pair[0]))]
     up = check["order"] == "increasing"
-    for (place, current), (next_place, following) in pairwise(_in_order(check, known)):
+    for (place, current), (next_place, following) in pairwise(known):
         falls = following < current if up else following > current
         if falls or (check.get("strict") and following == current):
             return AnswerPair(place, next_place)
     return None
-
-
-def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
-    if "pattern" not in check:
-        return last_number(answer, commas=check.get("commas", False))
-    match = number_match(check, answer)
-    return None if match is None else to_number(match[0])
-
-
-def number_match(check: Mapping[str, Json], answer: str) -> tuple[str, int] | None:
-    """Return what the pattern of a check finds in an answer, and the index of its start."""
-    pattern = compiled(check["pattern"], frozenset())
-    match = pattern.search(answer, timeout=SECONDS)
-    group = 1 if pattern.groups else 0
-    return None if match is None else (match[group], match.start(group))
-
-
-def _in_order(
-    check: Mapping[str, Json], numbers: list[tuple[int, Decimal]]
-) -> list[tuple[int, Decimal]]:
-    if "by" not in check:
-        return numbers
-    if len(check["by"]) != len(numbers):
-        raise GroupError(f"'by' has {len(check['by'])} numbers, there are {len(numbers)} answers")
-    pairs = [
-        (by, number) for by, number in zip(check["by"], numbers, strict=True) if by is not None
-    ]
-    return [number for _, number in sorted(pairs, key=lambda pair: Decimal(pair[0]))]
 
 
 def to_number(value: Json) -> Decimal | None:

@@ -18,7 +18,7 @@ from evalstore.checks.base import (
     CheckType,
     comparable,
     holds,
-    preparer,
+    normalized,
     read_nothing,
     squad,
 )
@@ -375,7 +375,7 @@ def text_and_flags(check: Mapping[str, Json], subject: CheckInput) -> tuple[str,
     steps = tuple(check.get("normalize", ()))
     flags = frozenset(check.get("flags", ()))
     if check.get("ignoreCase"):
-        return preparer(steps, False)(as_text(subject.actual)), flags | {"ignoreCase"}
+        return normalized(as_text(subject.actual), steps), flags | {"ignoreCase"}
     folds = "casefold" in steps or "squad" in steps
     return subject.text, flags | {"ignoreCase"} if folds else flags
 

@@ -34,9 +34,9 @@ from evalstore.checks.judge_replies import (
 )
 from evalstore.checks.transcript import (
     Outgoing,
-    _remark,
     fence,
     fill_turns,
+    remark,
     show_answer,
     show_json,
     show_messages,
@@ -546,5 +546,5 @@ def show_sample(expression: str, conversation: HeldConversation, nonce: str) -> 
     except LimitProblem as problem:
         raise NotRunError(f"'{expression}' has no value: {problem.message}") from problem
     except (FileProblem, ValueError, RecursionError):  # such as NaN, which is not JSON
-        return _remark(f"The answer has no value for '{expression}'", nonce)
+        return remark(f"The answer has no value for '{expression}'", nonce)
     return text if value is None or isinstance(value, bool | int | float) else fence(text, nonce)

@@ -39,7 +39,14 @@ def main(requests: IO[bytes], replies: IO[bytes], plain: Plain, describe: Descri
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, lines), daemon=True).start()
-    send = _Sender(replies)
+    process = os.getpid()
+
+    def send(reply: dict[str, Any]) -> None:
+        if os.getpid() != process:  # a copy made by `os.fork`
+            os._exit(0)
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
+
     setup = json.loads(lines.get())
     function = _Function(setup, plain, describe)
     send({"number": setup["number"], **function.problem})
@@ -53,20 +60,6 @@ def _read(requests: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     for line in requests:
         lines.put(line)
     os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
-class _Sender:
-    """Writes replies, in this process only: a copy made by `os.fork` ends instead."""
-
-    def __init__(self, replies: IO[bytes]) -> None:
-        self._replies = replies
-        self._process = os.getpid()
-
-    def __call__(self, reply: dict[str, Any]) -> None:
-        if os.getpid() != self._process:
-            os._exit(0)
-        self._replies.write(json.dumps(reply).encode() + b"\n")
-        self._replies.flush()
 
 
 class _Function:
