@@ -323,20 +323,16 @@ class RowCells(NamedTuple):
     """How many results the file has."""
 
 
-class _Leaf(NamedTuple):
-    """The nodes of the results of a long file, in order."""
-
-    nodes: list[ResultLeaf]
-    total: int
-
-
 class RowResults:
     """Finds results of test files by the names of their cases: their keys and their labels."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._leaves: dict[str, _Leaf | None] = {}
-        """The leaves that were looked into; None for one without parts."""
+        self._leaves: dict[str, tuple[list[ResultLeaf], int] | None] = {}
+        """The leaves that were looked into: their nodes, in order, and how many results they have.
+
+        None for one without parts.
+        """
         self._decoded: dict[tuple[str, str], Cells] = {}
         """The results of nodes, by path and node."""
 
@@ -354,13 +350,13 @@ class RowResults:
             nodes[path] = [leaf]
             if parts := self._leaves[leaf]:
                 named = self._store.find_named_leaves(names[path])
-                nodes[path] = [node.id for node in parts.nodes if node.cases in named]
+                nodes[path] = [node.id for node in parts[0] if node.cases in named]
         decoded = self._decode([(path, node) for path in nodes for node in nodes[path]])
         found: dict[str, RowCells] = {}
         for path, leaf in entries.items():
             cells = [cell for node in nodes[path] for cell in decoded[path, node]]
             parts = self._leaves[leaf]
-            found[path] = RowCells(cells, parts.total if parts else len(cells))
+            found[path] = RowCells(cells, parts[1] if parts else len(cells))
         return found
 
     def _look_into(self, entries: Mapping[str, str]) -> None:
@@ -371,7 +367,7 @@ class RowResults:
         for leaf in [leaf for leaf in fresh if levels.get(leaf) != 0]:
             nodes = self._store.find_result_leaves(leaf)
             counts = self._store.count_by_candidate(node.id for node in nodes)
-            self._leaves[leaf] = _Leaf(nodes, sum(each.total() for each in counts.values()))
+            self._leaves[leaf] = nodes, sum(each.total() for each in counts.values())
 
     def _decode(self, places: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Cells]:
         """Return the results in these nodes, and others, each given with the path of its file."""

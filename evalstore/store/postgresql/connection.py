@@ -114,12 +114,6 @@ _REASONS: tuple[tuple[tuple[type[Error], ...], str, str, str | None], ...] = (
         "restore a copy of it; 'evalstore fsck' lists what is wrong",
     ),
     (
-        (errors.ProgramLimitExceeded,),
-        "",
-        "a value is too large for the store '{name}': {text}",
-        "a text, and all parameters of a statement together, may have at most 1 GiB",
-    ),
-    (
         (),
         r"invalid .*(value|number)|definition of service|could not match|certificate|support SSL",
         "the address of the store '{name}' cannot be used: {text}",
