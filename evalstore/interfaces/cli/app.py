@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import re
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import get_annotations
 from pathlib import Path
@@ -154,18 +152,6 @@ class Globals:
 def here() -> Location:
     """Locate the workspace that the global options name."""
     return Globals.location
-
-
-def from_here(commands: Sequence[str]) -> list[str]:
-    """Adapt commands for the folder of `-C` to the current one, as they are typed there."""
-    if Globals.folder is None or not commands:
-        return list(commands)
-    folder = shlex.quote(str(Globals.folder))
-    first, *others = commands
-    if first.startswith("cd "):
-        [_, name] = shlex.split(first)
-        return [shlex.join(["cd", str(Globals.folder / name)]), *others]
-    return [re.sub(r"\Aevalstore ", lambda _: f"evalstore -C {folder} ", each) for each in commands]
 
 
 # --- resources that the system refuses, such as memory, disk space or open files

@@ -17,7 +17,7 @@ from evalstore.core.display import BROKEN_PENDING, STILL_BROKEN, WORKSPACE, case
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem, UnsuitedError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import app, from_here, here
+from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import (
     CommandOutput,
@@ -120,8 +120,13 @@ def init(
 
 
 def _tell_next(title: str, commands: list[str]) -> None:
+    """Print commands as they are typed in the current folder, or in the one of a first `cd`."""
     output.talk(title)
-    for command in from_here(commands):
+    first, *others = map(output.for_here, commands)
+    if first.startswith("cd "):
+        folder = (Globals.folder or Path()) / shlex.split(first)[1]
+        first, others = shlex.join(["cd", str(folder)]), commands[1:]
+    for command in (first, *others):
         output.talk(f"  {output.safe(command)}")
 
 
