@@ -239,10 +239,6 @@ class Sides(NamedTuple):
     keys_was: Sequence[int]
     keys_now: Sequence[int]
 
-    def swapped(self) -> Sides:
-        """Return the sides exchanged."""
-        return Sides(self.now, self.was, self.keys_now, self.keys_was)
-
     def key(self, numbers: Numbers) -> int:
         """Return the sort key of a pair: by file, by the place of the row in it, by candidate."""
         was, now = numbers
@@ -356,7 +352,9 @@ class PairGroup(FiledSequence[Pair]):
 
     def swapped(self) -> PairGroup:
         """Return the same pairs with the sides exchanged."""
-        return PairGroup(self.sides.swapped(), zip(self._now, self._was, strict=True))
+        was, now, keys_was, keys_now = self.sides
+        numbers = zip(self._now, self._was, strict=True)
+        return PairGroup(Sides(now, was, keys_now, keys_was), numbers)
 
     def batches(self) -> Iterator[list[tuple[Numbers, Pair | None]]]:
         """Yield the pairs with their numbers in batches; those with one sort key are together.
