@@ -260,10 +260,11 @@ class Browser(BrowserApp):
         if getattr(self.screen, "awaits_list", False):
             active = self.screen.active_bindings
             ids = [it.key in active and active[it.key].binding.id for it in self._typed]
-            if _WAYS_OUT.isdisjoint(ids):
+            ways = {"prompt.leave"} if isinstance(self.screen, PromptDialog) else _WAYS_OUT
+            if ways.isdisjoint(ids):
                 self.set_timer(_KEY_SECONDS, partial(self._press_typed, self.screen))
                 return
-            del self._typed[: next(at for at, id in enumerate(ids) if id in _WAYS_OUT)]
+            del self._typed[: next(at for at, id in enumerate(ids) if id in ways)]
         try:
             await super().on_event(self._typed[0])
         finally:

@@ -365,16 +365,12 @@ class CaseNavigator:
     @property
     def gone(self) -> str:
         """Return that the case was not among those that were read last; empty if it was."""
-        case, now = self.case, self._now.rows if self._now else None
-        if now is None or any(line_key(row) == line_key(case) for row in now):
-            return ""
-        has_row = any((row.file, row.row) == (case.file, case.row) for row in now)
-        is_row = case.row and not has_row
-        return (
-            f"this row is no longer in {case.file}"
-            if is_row
-            else "this case is no longer in the workspace"
-        )
+        is_there = self._now is None or self.has_case(self._now)
+        return "" if is_there else "this case is no longer in the workspace"
+
+    def has_case(self, cases: Cases) -> bool:
+        """Return whether the case is among others."""
+        return any(line_key(row) == line_key(self.case) for row in cases.rows)
 
     @property
     def case(self) -> CaseRow:

@@ -25,23 +25,17 @@ from evalstore.interfaces.tui.grid_columns import (
     full_width,
     is_heading,
 )
-from evalstore.interfaces.tui.text_view import find_style
+from evalstore.interfaces.tui.text_view import TEXT_STYLES, find_style
 
 _Item = TypeVar("_Item")
 _BESIDE = 72
 """Columns that a list leaves to what stands beside it: images have room there."""
 
 
-_TEXT_STYLES = {
+_STYLES = {
+    **TEXT_STYLES,
     "mark": ("text-accent", "bold"),
-    "faint": ("faint", ""),
-    "pass": ("text-success", ""),
-    "fail": ("text-error", ""),
-    "error": ("text-error", "bold"),
-    "undecided": ("text-warning", ""),
-    "pending": ("text-warning", "italic"),
     "group": ("text-accent", "bold"),
-    "match": ("text-accent", "bold"),
     "picked": ("", "reverse bold"),
     "picked-plain": ("", "bold underline"),
 }
@@ -278,7 +272,7 @@ class Grid(ScrollView, can_focus=True):
     def _colour(self, name: str) -> Style:
         if name == "picked" and self.app.no_color:
             name = "picked-plain"
-        return find_style(self.app, _TEXT_STYLES, name)
+        return find_style(self.app, _STYLES, name)
 
     # --- the cursor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise, takewhile
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ from evalstore.comparison.comparison import CellIndex, numbers_now
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Verdict
-from evalstore.planning.earlier_results import EarlierRuns, find_cells
+from evalstore.planning.earlier_results import EarlierRuns
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.planning.options import Location, is_partial
+from evalstore.planning.options import Location
 from evalstore.planning.path_history import PathHistory, follow_file
 from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.project import Project
@@ -32,7 +32,7 @@ from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, iterate_entries
 from evalstore.store.revisions import resolve_run
-from evalstore.store.trees.tree_nodes import find_entries, find_entry, find_leaves
+from evalstore.store.trees.tree_nodes import find_entries, find_leaves
 
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""
@@ -442,50 +442,11 @@ def _add(
     return sum(map(len, known.values()))
 
 
-# --- the newest run after a given one, and the newest result of a case in later runs
+# --- the newest run
 
 
-_LATER_RUNS = 20
-"""Later runs in which a result is looked for."""
-
-
-class NewerRun(NamedTuple):
-    """A run after the one that is shown."""
-
-    run: str
-    is_partial: bool
-    """Whether it left out some cases or candidates."""
-    result: Result | None = None
-    """What it has for the case that is shown, if that differs from what is shown."""
-
-
-def find_newer(location: Location, run: str, result: Result | None = None) -> NewerRun | None:
-    """Return the newest later run, or with a result the newest that has its case.
-
-    None if there is none, or if the result is the same there.
-    """
+def find_newer_run(location: Location, run: str) -> Run | None:
+    """Return the newest run, unless it is this one."""
     with open_store(location) as store:
-        runs = store.find_recent_runs(limit=_LATER_RUNS)
-        later = [*takewhile(lambda other: other.id != run, runs)]
-        if later and result:
-            own = _find_same_cell(store, store.load_run(run), result, (result.prompt,))
-            prompts = own[1].prompts if own else (result.prompt,)
-            found = ((it, _find_same_cell(store, it, result, prompts)) for it in later)
-            newest, other = next((both for both in found if both[1]), (None, None))
-            if newest is None or other is None or _what_counts(other[0]) == _what_counts(result):
-                return None
-            return NewerRun(newest.id, is_partial(newest), other[0])
-        return NewerRun(later[0].id, is_partial(later[0])) if later else None
-
-
-def _find_same_cell(
-    store: Store, run: Run, result: Result, prompts: Sequence[str | None]
-) -> tuple[Result, Case] | None:
-    """Return the same cell in a run; `prompts` are the system prompts of its case."""
-    leaf = find_entry({run.results}, result.file, store.load_nodes).get(run.results)
-    leaves = {result.file: leaf} if leaf else {}
-    return find_cells(RowResults(store), leaves, [(result, prompts)])[0]
-
-
-def _what_counts(result: Result) -> tuple[object, ...]:
-    return result.verdict, result.sessions, result.evaluations
+        newest = next(iter(store.find_recent_runs(limit=1)), None)
+    return newest if newest and newest.id != run else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,6 @@ from evalstore.core.display import (
     marked_spans,
     plural,
     safe,
-    short,
     short_names,
     text_lines,
     verdict_span,
@@ -64,9 +62,6 @@ from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
-
-_MARKUP = re.compile(r"([\\`*_<\[\]|])")
-
 
 MISSING = "{page.run} gets what is missing, and shows the price first."
 _INDENT = 2
@@ -463,41 +458,6 @@ def save(folder: Path, name: str, files: FileTexts) -> Path:
         words = problem.strerror if isinstance(problem, OSError) else str(problem)
         raise EvalstoreError(f"'{name}' cannot be written: {words}") from problem
     return path
-
-
-# --- an answer as a file of Markdown: headings for the roles, and below them the texts themselves
-
-
-def as_markdown(texts: AnswerTexts) -> str:
-    """Return an answer as Markdown, its verdicts first, without ages."""
-    title, *head = texts.head
-    lines = [f"# {_markdown_line(title.text)}", ""]
-    lines += (f"- {_markdown_line(line.text)}" for line in head if line.text)
-    lines += map(_markdown_item, texts.verdicts)
-    outdent = _INDENT  # the page shows a text further to the right
-    for line in texts.written:
-        if line.spans[:1] and line.spans[0].colour == "heading":
-            lines.append(_markdown_item(line))
-            outdent = -_INDENT if line.text.startswith("checks") else _INDENT  # checks are code
-        else:
-            lines.append(f"{' ' * (line.indent - outdent)}{line.text}")
-    lines += map(_markdown_item, texts.closing)
-    name = f"answer {short(texts.view.id)}" if texts.view.id else ""
-    return "\n".join([*lines, name]).rstrip() + "\n"
-
-
-def _markdown_item(line: StyledLine) -> str:
-    """Return a heading, or a line of a list."""
-    shown = "".join(span.text for span in line.spans if span.colour != "faint")
-    text = _markdown_line(shown.removeprefix("▌ "))
-    if text and line.spans[0].colour == "heading":
-        return f"## {text}\n"
-    return f"{' ' * line.indent}- {text}" if text else ""
-
-
-def _markdown_line(text: str) -> str:
-    """Escape a text to one line that Markdown shows as it is."""
-    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 # --- images as lines of text: two pixels in each character, an upper and a lower half of it

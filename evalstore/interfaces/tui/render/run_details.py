@@ -19,12 +19,10 @@ from evalstore.core.display import (
     heading,
     interval_bar,
     is_simulated,
-    money,
     percent,
     plural,
     safe,
     short,
-    simulated,
     status_word,
     text_lines,
     widest,
@@ -229,8 +227,6 @@ STRIP = 10
 _FROM = 18
 """The most columns of who pushed a run."""
 _NOTE = len("current cases")
-_BRIEFLY_SIMULATED = simulated("").strip()
-"""The title of the costs where all of them are simulated."""
 _CELLS = (
     *("run", "when", "sign", "state", "passed", "change", "of", "cost", "verdicts"),
     *("asked", "judged", "reused", "from", "message"),
@@ -245,9 +241,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
     """
     states = (status_word(run.status) for run in runs if run.status != "complete")
     counted = widest([_state_text(state), *map(passed_text, runs)])
-    is_titled = is_all_simulated(runs)
-    cost = _BRIEFLY_SIMULATED if is_titled else "cost"
-    costs = widest([cost, *(run_cost(run, is_titled=is_titled) for run in runs)])
+    costs = widest(["cost", *(cost_text(run.cost, run.spending, brief=True) for run in runs)])
     message = widest(run.message or "" for run in runs)
     rank = 3 if message or not runs else 9
     return [
@@ -258,7 +252,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
         Column("passed", 6, right=True),
         Column("change", 7, right=True, rank=2),
         Column("of", counted, right=True, rank=5),
-        Column(cost, costs, right=True, rank=6),
+        Column("cost", costs, right=True, rank=6),
         Column("verdicts", STRIP, rank=4),
         *(Column(name, 6, right=True, rank=7) for name in ("asked", "judged", "reused")),
         Column("from", min(widest(run.push.writer for run in runs if run.push), _FROM), rank=8),
@@ -288,20 +282,6 @@ def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[St
 
 def _state_text(state: Dashboard | None) -> str:
     return f"{state.rate.passed:,}/{state.rate.judged:,}" if state and state.rate else ""
-
-
-def is_all_simulated(runs: Sequence[RunLine]) -> bool:
-    """Return whether no run has cost anything but simulated costs, and some have such."""
-    free = money(0)
-    marks = [is_simulated(run.spending) for run in runs]
-    others = (run for run, is_free in zip(runs, marks, strict=True) if not is_free)
-    return any(marks) and all(run_cost(run, is_titled=False) == free for run in others)
-
-
-def run_cost(run: RunLine, *, is_titled: bool) -> str:
-    """Return the cost of a run; that it is simulated is left out where the title says so."""
-    text = cost_text(run.cost, run.spending, brief=True)
-    return text.removesuffix(simulated("")) if is_titled else text
 
 
 def passed_text(run: RunLine) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
@@ -16,11 +16,9 @@ from evalstore.core.display import (
     StyledLine,
     StyledSpan,
     ago,
-    case_name,
     clip,
     heading,
     marked_spans,
-    plural,
     safe,
     text_lines,
     verdict_span,
@@ -31,10 +29,8 @@ from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines
 from evalstore.results.labels import LabelIndex
-from evalstore.results.table.cases import CaseRow, Cases
-from evalstore.results.verdict_order import PERSON, SIGNS
+from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.status.status_text import edit_lines
-from evalstore.store.events import Label
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
@@ -111,56 +107,25 @@ def problem_text(problem: EvalstoreError) -> str:
     return f"error: {problem}{hint}"
 
 
-# --- the judgements on a case: the feedback of judges and the labels of people, by candidate
+# --- the verdict on a candidate beside others
 
 
 MOST_OF_FEEDBACK = 2_000
 """Columns of the feedback on an answer that is one of several; its page has all of it."""
 
 
-def case_judgement_lines(
-    cases: Cases,
-    case: CaseRow,
-    picked: int,
-    feedback: Mapping[Decision, str],
-    history: Callable[[Result], Sequence[str]] = lambda _result: (),
-) -> Iterator[StyledLine]:
-    """Yield the judgements on a case, first on the picked candidate.
-
-    `feedback` has the reasons for verdicts; `history` returns the last verdicts of a result.
-    """
-    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
-    for number in sorted(range(len(case.results)), key=lambda number: number != picked):
-        yield from candidate_lines(cases, case, number, feedback, history)
-
-
 def candidate_lines(
-    cases: Cases,
-    case: CaseRow,
-    number: int,
-    feedback: Mapping[Decision, str],
-    history: Callable[[Result], Sequence[str]] = lambda _result: (),
+    result: Result, labels: LabelIndex, reasons: str, last: Sequence[str]
 ) -> Iterator[StyledLine]:
-    """Yield the verdict on one candidate with its reasons; nothing when it lacks the case.
+    """Yield the verdict on a candidate with its reasons, unless a person gave it.
 
-    Labels have lines of their own.
+    `last` are the last verdicts.
     """
-    result = case.results[number]
-    if result is None:
-        return
-    cell = result_cell(result, cases.labels)
-    yield StyledLine(
-        (
-            StyledSpan(f"{cell.text}  ", cell.colour),
-            StyledSpan(safe(cases.models[number])),
-            *history_spans(history(result)),
-        )
-    )
-    labels = cases.labels.of(result)
-    is_labelled = any(label.id in result.evaluations for label in labels)
-    if not is_labelled and (reasons := feedback.get(result.decision)):
+    cell = result_cell(result, labels)
+    verdict = StyledSpan(f"{cell.text}  ", cell.colour)
+    yield StyledLine((verdict, StyledSpan(safe(result.model)), *history_spans(last)))
+    if reasons and not labels.decides(result):
         yield from text_lines(clip(reasons, MOST_OF_FEEDBACK), indent=2)
-    yield from _label_lines(labels, result)
 
 
 def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:
@@ -169,24 +134,6 @@ def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:
         yield StyledSpan("  last runs: ", "faint")
         yield from spark_spans(words)
         yield StyledSpan(f" {spark_words(words)}", "faint")
-
-
-def _label_lines(labels: Sequence[Label], result: Result) -> Iterator[StyledLine]:
-    """Yield the labels of people; the same label of several answers once."""
-    alike: dict[tuple[str, str, str, bool], list[Label]] = {}
-    for label in labels:
-        is_later = label.id not in result.evaluations
-        alike.setdefault((label.person, label.verdict, label.note, is_later), []).append(label)
-    for (person, word, note, is_later), group in alike.items():
-        count = sum(len(label.sessions) for label in group)
-        facts = [
-            f"label removed by {person}" if word == "none" else f"{word}  by {person}",
-            when(max(label.at for label in group)),
-            *(["after this run"] if is_later else []),
-            *([plural(count, "answer")] if count > 1 else []),
-        ]
-        text = f"{PERSON} {', '.join(facts)}" + (f": {note}" if note else "")
-        yield from text_lines(text, "faint" if word == "none" else word, 2)
 
 
 _USER = "user  "

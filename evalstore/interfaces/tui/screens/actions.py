@@ -24,20 +24,22 @@ from textual.widgets import Static
 from evalstore.core.display import case_name, columns_of, plural, safe, short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.answer import FileTexts, save, table_files, text_files
 from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import Page, PanelPage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
+from evalstore.planning.options import is_partial
 from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
-from evalstore.results.verdict_order import SIGNS, verdict_counts
+from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
 from evalstore.workspace.git.status import name_of_user
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.result_history import NewerRun, RecentVerdicts
+    from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.labels import LabelReport
 
 NO_EARLIER_RUN = "no earlier run to compare with"
@@ -72,13 +74,13 @@ def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
             return safe(" ".join(max(own, default=(0, ""))[1].split()))
         return ""
 
-    def ask(note: str = "") -> None:
-        page.awaits_list = False
+    def ask(note: str = "") -> PromptDialog:
         hint = "Enter to label (the note is optional), Escape to cancel"
         window = PromptDialog(title, hint, text=note, placeholder="why")
         is_answer_below = bool(page.query(Grid)) and not page.has_class("-broad")
         window.set_class(is_answer_below, "-above")
         page.app.push_screen(window, lambda note: None if note is None else store(note.strip()))
+        return window
 
     def store(note: str) -> None:
         def write() -> list[LabelReport] | EvalstoreError:
@@ -109,8 +111,9 @@ def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
     elif len(results) > 1:
         ask()
     else:
-        page.awaits_list = True  # what is typed belongs to the note
-        page.fetch(read_note, ask, group="note")
+        window = ask()
+        window.awaits_list = True
+        page.fetch(read_note, partial(window.call_later, window.fill), group="note")
 
 
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
@@ -126,12 +129,9 @@ def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
         lines.append(f"now: {verdict_cell(only).text if only else verdict_counts(words)}")
     if words["pending"]:
         lines.append(f"{run_key} runs pending work.")
-    gone = [word for word in now.values() if word is None]
-    if gone and len(now) == 1:
-        lines.append("The case has changed since: in the workspace the label does not count.")
-    elif gone:
-        cases = plural(len(gone), "case")
-        lines.append(f"{cases} changed since: in the workspace these labels do not count.")
+    if gone := sum(word is None for word in now.values()):
+        cases = plural(gone, "case")
+        lines.append(f"{cases} changed since: in the workspace the label does not count.")
     return "\n".join(lines)
 
 
@@ -527,7 +527,7 @@ class DatedPage(CaseActionsPage):
     ]
     NEWER: ClassVar[str] = "{case.newest} shows its cases"
     """What the key does, as the line says it."""
-    newer: NewerRun | None = None
+    newer: Run | None = None
     """The newer run that the line names."""
 
     def compose_above(self) -> ComposeResult:
@@ -535,30 +535,26 @@ class DatedPage(CaseActionsPage):
         yield Static(classes="newer", markup=False)
         yield from super().compose_above()
 
-    def look_for_newer(self, run: str | None, result: Result | None = None) -> None:
-        """Show whether there is a newer run; with a result, one in which it is another."""
+    def look_for_newer(self, run: str | None) -> None:
+        """Show whether there is a newer run."""
         if run is None:
             self._show_newer(None)
             return
         location = self.source.location
 
-        def read() -> NewerRun | None:
-            from evalstore.results.flips.result_history import find_newer
+        def read() -> Run | None:
+            from evalstore.results.flips.result_history import find_newer_run
 
-            return find_newer(location, run, result)
+            return find_newer_run(location, run)
 
         self.fetch(read, self._show_newer, group="newer")
 
-    def _show_newer(self, newer: NewerRun | None) -> None:
+    def _show_newer(self, newer: Run | None) -> None:
         self.newer = newer
         line = self.query_one(".newer", Static)
         line.display = newer is not None
         if newer:
-            text = f"{'the partial ' if newer.is_partial else ''}run {short(newer.run)} is newer"
-            if newer.result is not None:
-                word = newer.result.word or "answered"
-                sign = f"{SIGNS[word]} " if word in SIGNS else ""
-                text = f"run {short(newer.run)} has a newer result, {sign}{word}"
+            text = f"{'the partial ' if is_partial(newer) else ''}run {short(newer.id)} is newer"
             line.update(Content(safe(f"{text}: the key {self.with_keys(self.NEWER)}")))
         self.refresh_bindings()
 
@@ -571,9 +567,9 @@ class DatedPage(CaseActionsPage):
     def action_newest(self) -> None:
         """Show the newer run in place of this one."""
         if self.newer:
-            self.open_newer(self.newer)
+            self.open_newer(self.newer.id)
 
-    def open_newer(self, newer: NewerRun) -> None:
+    def open_newer(self, newer: str) -> None:
         """Show a newer run in place of this one."""
         raise NotImplementedError
 

@@ -26,7 +26,6 @@ from evalstore.interfaces.tui.render.answer import (
     FileTexts,
     answer_texts,
     answer_title,
-    as_markdown,
     attempt_of,
     compared_texts,
     head_lines,
@@ -44,7 +43,6 @@ from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
-    from evalstore.results.flips.result_history import NewerRun
 
 _SPLIT = 120
 """The width from which on the verdicts in full are at the right of an answer."""
@@ -89,7 +87,7 @@ the next and the previous answer of the candidate, {session.candidate} the next 
 {session.next} the next of the listed cases. {session.beside} puts another candidate's answer beside
 this one and marks the words that differ; {page.back} removes it. Markdown is rendered, and files
 are shown in part; {session.markdown} shows everything as written, as copies and saved files do. If
-one of the newest 20 runs has a newer result, {case.newest} shows it."""
+there is a newer run, {case.newest} shows the case in it."""
 
 
 class AnswerPage(DatedPage):
@@ -100,7 +98,7 @@ class AnswerPage(DatedPage):
     TITLE = "Answer"
     WAY = "{list.open} on a case"
     HELP = _HELP
-    NEWER = "{case.newest} shows it"
+    NEWER = "{case.newest} shows the case in it"
     DEFAULT_CSS = """
     AnswerPage.-wide > #panels, AnswerPage.-framed > #panels { layout: horizontal; }
     AnswerPage > #panels > TextView { width: 1fr; }
@@ -228,21 +226,21 @@ class AnswerPage(DatedPage):
         self._texts = texts
         self._show_texts(stay=stay)
         self._show_title()
-        self.look_for_newer(self.navigator.cases.run, self.navigator.result)
+        self.look_for_newer(self.navigator.cases.run)
         if self.navigator.other is None:
             self._add_explanation(texts)
 
-    def open_newer(self, newer: NewerRun) -> None:
-        """Show the answer in a newer run."""
+    def open_newer(self, newer: str) -> None:
+        """Show the answer in a newer run; if that lacks the case, the cases of that run."""
 
         def show(cases: Cases) -> None:
-            self.navigator.renew(cases)
-            if self.navigator.cases is cases:
+            if self.navigator.has_case(cases):
+                self.navigator.renew(cases)
                 self.read()
-            elif cases.run:  # the case has another name there
-                self.browser.open("cases", cases.run)
+            else:
+                self.browser.open("cases", newer)
 
-        self.fetch(lambda: self._read_listed(newer.run), show, group="cases")
+        self.fetch(lambda: self._read_listed(newer), show, group="cases")
 
     def _add_explanation(self, texts: AnswerTexts) -> None:
         """Read the explanation in a worker, then show the texts with it below the verdict.
@@ -388,8 +386,7 @@ class AnswerPage(DatedPage):
             ids = ("#asked", "#text", "#other")
             sides = (self.query_one(id, TextView).indented_text for id in ids)
             return text_files("\n\n".join(sides).rstrip())
-        texts = self._texts
-        return {".md": lambda: as_markdown(texts), **text_files(indented_text(texts.lines))}
+        return text_files(indented_text(self._texts.lines))
 
     def action_versions(self) -> None:
         """Show the versions of this test."""

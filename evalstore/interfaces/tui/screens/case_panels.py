@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from textual.widgets import Input
 
-from evalstore.core.display import BLANK, StyledLine, TextBlock, plural, text_lines
+from evalstore.core.display import BLANK, StyledLine, case_name, heading, plural, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.case_filter import (
@@ -36,7 +36,6 @@ from evalstore.interfaces.tui.render.answer import (
 from evalstore.interfaces.tui.render.verdicts import (
     MOST_OF_FEEDBACK,
     candidate_lines,
-    case_judgement_lines,
     history_spans,
     question_lines,
 )
@@ -286,16 +285,23 @@ _QUESTION_LINES = 3
 Lines: TypeAlias = "Sequence[StyledLine]"
 
 
-def _shortened(
-    block: TextBlock, images: Mapping[str, Sequence[StyledLine]], cut_note: str, rendered: bool
+def _exchange(
+    page: Page, view: AnswerView, images: Mapping[str, Lines], *, rendered: bool
 ) -> Iterator[StyledLine]:
-    """Yield the beginning of a block; a note says how much is left out."""
-    start = "\n".join(block.text[:_CHARACTERS].split("\n")[:_LINES])
-    yield BLANK
-    yield from block_lines(block._replace(text=start), images, rendered=rendered)
-    if left := len(block.text) - len(start):
-        words = f"… {plural(left, 'more character')}{cut_note}"
-        yield from text_lines(words, "faint", 2)
+    """Yield the last message that was answered in short, and the beginning of the answer."""
+    blocks = list(zip(conversation(view), view.conversation, strict=True))
+    users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
+    for block in users[-1:]:
+        yield from question_lines(block.text, _QUESTION_LINES)
+        for line in (line for id in block.files for line in images.get(id, ())):
+            yield line._replace(indent=2)
+    for block, _ in (it for it in blocks[-1:] if it[1].answer):
+        start = "\n".join(block.text[:_CHARACTERS].split("\n")[:_LINES])
+        yield BLANK
+        yield from block_lines(block._replace(text=start), images, rendered=rendered)
+        if left := len(block.text) - len(start):
+            words = f"… {plural(left, 'more character')}{page.with_keys(_CUT)}"
+            yield from text_lines(words, "faint", 2)
 
 
 # --- reads it while the cursor stays
@@ -346,7 +352,7 @@ class CaseReader(TextView):
         stays = place == self._shown  # the same case was read again
         self._shown = place
         if not stays:
-            self.show(case_judgement_lines(cases, case, picked, {}, self.history))
+            self.show(self._verdict_lines(cases, case, range(len(case.results)), {}))
         self._page.end_pause(_FEEDBACK)
         self._show_again = partial(self.show_case, cases, case, picked)
         read = partial(self._read, cases, case, picked, stays=stays)
@@ -362,71 +368,49 @@ class CaseReader(TextView):
         if self._has_room not in (None, self.text_width > IMAGE_WIDTH):
             self._show_again()
 
-    def _texts(
+    def _verdict_lines(
         self,
-        page: Page,
         cases: Cases,
         case: CaseRow,
-        picked: int,
-        view: AnswerView,
+        candidates: Iterable[int],
         feedback: Mapping[Decision, str],
-        *,
-        shows_images: bool,
-    ) -> tuple[Lines, Lines]:
-        """Return the text of a case as it is shown, and as it is written.
-
-        `feedback` has the reasons for the verdicts on the other candidates.
-        """
-        result = case.results[picked]
-        assert result
-        read = page.source.files_of_test
-        images = render_images(view, read) if shows_images else {}
-        mixed = cases.mixed.get(result.evaluations)
-        place = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
-        place += reason_lines(view)  # the verdicts in full may not be seen below the answer
-        below = [
-            *lack_lines(view, result, page.with_keys(MISSING)),
-            *verdict_lines(view, MOST_OF_FEEDBACK),
-        ]
-        if spans := tuple(history_spans(self.history(result))):
-            below.append(StyledLine(spans))
-        for number in range(len(case.results)):
-            lines = list(candidate_lines(cases, case, number, feedback, self.history))
-            if number != picked and lines:
-                below += [BLANK, *lines]
-        blocks = list(zip(conversation(view), view.conversation, strict=True))
-        users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
-        answers = [block for block, turn in blocks[-1:] if turn.answer]
-
-        def exchange(*, rendered: bool) -> Iterator[StyledLine]:
-            for block in (*users[-1:], *answers):
-                if block.by_candidate:
-                    yield from _shortened(block, images, page.with_keys(_CUT), rendered)
-                else:
-                    yield from question_lines(block.text, _QUESTION_LINES)
-                    for line in (line for id in block.files for line in images.get(id, ())):
-                        yield line._replace(indent=2)
-
-        shown, written = ([*exchange(rendered=rendered)] for rendered in (True, False))
-        return [*place, *shown, *below], [*place, *written, *below]
+    ) -> Iterator[StyledLine]:
+        """Yield the case, and the verdicts on some candidates with their reasons."""
+        yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
+        for result in filter(None, (case.results[number] for number in candidates)):
+            yield BLANK
+            reasons, last = feedback.get(result.decision, ""), self.history(result)
+            yield from candidate_lines(result, cases.labels, reasons, last)
 
     def _read(self, cases: Cases, case: CaseRow, picked: int, *, stays: bool) -> None:
         page, place = self._page, self._shown
         result = case.results[picked] if picked < len(case.results) else None
-        others = [other for number, other in enumerate(case.results) if other and number != picked]
-        decisions = [other.decision for other in others]
+        others = [number for number in range(len(case.results)) if number != picked]
         self._has_room = self.text_width > IMAGE_WIDTH
         shows_images = not page.app.no_color and self._has_room
 
         def read() -> tuple[Lines, Lines]:
             source = page.source
-            feedback = source.feedback(decisions) if decisions else {}
+            feedback = source.feedback(it.decision for n in others if (it := case.results[n]))
+            name, *below = self._verdict_lines(cases, case, others, feedback)
             if result is None:
-                lines = list(case_judgement_lines(cases, case, picked, feedback, self.history))
-                return lines, lines
+                return [name, *below], [name, *below]
             shown = result.sessions[cases.shown_attempt(result)] if result.sessions else None
             view = source.answer(result, shown, cases.run)
-            return self._texts(page, cases, case, picked, view, feedback, shows_images=shows_images)
+            images = render_images(view, source.files_of_test) if shows_images else {}
+            mixed = cases.mixed.get(result.evaluations)
+            head = [*place_lines(case, result, attempt_of(view, result), cases.labels, mixed)]
+            head += reason_lines(view)  # the verdicts in full may not be seen below the answer
+            verdicts = [
+                *lack_lines(view, result, page.with_keys(MISSING)),
+                *verdict_lines(view, MOST_OF_FEEDBACK),
+                *[StyledLine(it) for it in [tuple(history_spans(self.history(result)))] if it],
+            ]
+            shown_as, written = (
+                [*head, *_exchange(page, view, images, rendered=it), *verdicts, *below]
+                for it in (True, False)
+            )
+            return shown_as, written
 
         def show(texts: tuple[Lines, Lines]) -> None:
             if place == self._shown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -36,10 +36,6 @@ from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, 
 from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.results.table.cases import CaseRow, Cases, RunLine, candidate_rates
 from evalstore.results.table.editable_files import EditPlace
-
-if TYPE_CHECKING:
-    from evalstore.results.flips.result_history import NewerRun
-
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
@@ -187,9 +183,9 @@ class CasesPage(DatedPage):
         self.show_matches()
         self.look_for_newer(read.cases.run)
 
-    def open_newer(self, newer: NewerRun) -> None:
+    def open_newer(self, newer: str) -> None:
         """Show the cases of a newer run; the cursor stays with its case."""
-        self.revision = self.filter.run = newer.run
+        self.revision = self.filter.run = newer
         self.reload()
 
     # --- the table

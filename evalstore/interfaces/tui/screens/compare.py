@@ -10,16 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from evalstore.comparison.comparison import Pair
-from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import (
-    BLANK,
     StyledLine,
     StyledSpan,
-    heading,
     safe,
     short_names,
     side_name,
-    text_lines,
     widest,
 )
 from evalstore.core.results import Result
@@ -41,14 +37,12 @@ from evalstore.results.compare.diff_result import (
     side_names,
     summary_lines,
 )
-from evalstore.results.edits.edited_sources import by_subject
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import Cases
-from evalstore.runs.status.status_text import ROW_ID_HINT, edit_lines
+from evalstore.runs.status.status_text import ROW_ID_HINT
 
 if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.result_history import NewerRun
 
 
 _HELP = """\
@@ -88,7 +82,6 @@ class ComparePage(DatedPage):
     ComparePage {
         & > #rates { height: auto; min-height: 3; max-height: 6; background: $panel; }
         &.-short > #rates { height: 2; min-height: 2; }
-        & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
     }
     """
 
@@ -109,11 +102,6 @@ class ComparePage(DatedPage):
         self._pairs: list[ListedPair] = []
         self._cases: dict[str | None, Cases] = {}
         """The cases of the sides whose answers were opened."""
-
-    @property
-    def panel_titles(self) -> Mapping[str, str]:
-        """Return the titles of the panels; without pairs there are edits in place of answers."""
-        return self.PANELS if self._pairs else {**self.PANELS, "pair": "Edits"}
 
     def compose_above(self) -> ComposeResult:
         """Lay out the rates, too."""
@@ -144,10 +132,10 @@ class ComparePage(DatedPage):
 
         self.fetch(read, show)
 
-    def open_newer(self, newer: NewerRun) -> None:
+    def open_newer(self, newer: str) -> None:
         """Compare with a newer run; of candidates, compare those in it."""
         was, _ = self._sides
-        self._sides = (newer.run if self._models else was), newer.run
+        self._sides = (newer if self._models else was), newer
         self._diff = None
         self.reload()
 
@@ -170,14 +158,11 @@ class ComparePage(DatedPage):
         self.set_title("compare", within, sides, filtered, file if is_all else f"listed: {file}")
         rates = self.query_one("#rates", TextView)
         files = {listed.place[0] for listed in self._pairs}
-        edits = {file: edits for file, edits in diff.edits.items() if file not in files}
-        edited: list[str] = []
-        if self._pairs:  # what other test files use as well is left out: their pairs show it
-            others = {
-                name for file in diff.edits.keys() - edits for name in diff.sources.get(file, ())
-            }
-            names = (name for file in edits for name in diff.sources.get(file, (file,)))
-            edited = [name for name in dict.fromkeys(names) if name not in others]
+        # What the test files of pairs use as well is left out: their pairs show it.
+        others = {name for file in diff.edits.keys() & files for name in diff.sources.get(file, ())}
+        unlisted = (file for file in diff.edits if file not in files)
+        names = (name for file in unlisted for name in diff.sources.get(file, (file,)))
+        edited = [name for name in dict.fromkeys(names) if name not in others]
         has_unlisted = any(listed_pairs(diff, change) for change in _NOT_LISTED)
         has_hint = has_unlisted and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
@@ -185,25 +170,14 @@ class ComparePage(DatedPage):
         grid = self.grid
         columns = pair_columns(diff, self._pairs, self._labels)
         grid.show(columns, len(self._pairs), self._cells, cursor=cursor)
-        self._show_panels(diff, edits)
-
-    def _show_panels(self, diff: Diff, edits: Mapping[str, Sequence[Difference]]) -> None:
-        """Show the pairs with their answers, or the edits alone, or that nothing differs."""
-        self.show_panels()
         has_pairs = bool(self._pairs)
         is_with_workspace = self._models is None and None in self._sides  # two runs may be meant
         text = f"{_EMPTY}\n{_LAST_RUNS}" if is_with_workspace else _EMPTY
-        self.set_empty("" if has_pairs or edits else self.with_keys(text))
-        self.query_one("#panels").display = has_pairs or bool(edits)
-        grid, view = self.grid, self.query_one("#pair", TextView)
-        grid.display = has_pairs
-        was_alone = view.has_class("-alone")
-        view.set_class(not has_pairs, "-alone")
+        self.set_empty("" if has_pairs else self.with_keys(text))
+        self.query_one("#panels").display = has_pairs
         if not has_pairs:
-            view.show(edited_lines(diff, edits, self.with_keys(_LIST_UNCHANGED)) if edits else ())
-            focus = view if edits else None
-            self.call_after_refresh(self.set_focus, focus)  # also when it comes only now
-        elif was_alone or self.focused is None:
+            self.call_after_refresh(self.set_focus, None)  # also when it comes only now
+        elif self.focused is None:
             grid.focus()
         self.refresh_bindings()
 
@@ -346,11 +320,10 @@ class ComparePage(DatedPage):
 _NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
 _CHANGED = "the workspace has changed: {page.reload} reads it again"
 _UNCHANGED_HINT = " ({compare.unchanged} shows them)"
-_LIST_UNCHANGED = "{compare.unchanged} lists the cases that are unchanged."
-_EMPTY = f"""\
+_EMPTY = """\
 No verdict differs.
 
-{_LIST_UNCHANGED}"""
+{compare.unchanged} lists the cases that are unchanged, each with its edits."""
 _LAST_RUNS = (
     "To compare the last two runs, {history.compare} on the newest run in the list of runs."
 )
@@ -364,8 +337,6 @@ _CHANGE = 20
 """The most columns of the name of a change."""
 _NOT_LISTED = (SAME_ANSWER, "unchanged")
 """The kinds of pairs that are listed only on request."""
-_EDIT_WIDTH = 160
-"""Characters of a text of an edit."""
 
 
 class ListedPair(NamedTuple):
@@ -461,16 +432,3 @@ def comparison_lines(
         yield StyledLine((StyledSpan("; ".join(notes), "pending"),))
     if diff.has_edited_rows:
         yield StyledLine((StyledSpan(f"({ROW_ID_HINT})", "faint"),))
-
-
-def edited_lines(
-    diff: Diff, edits: Mapping[str, Sequence[Difference]], hint: str
-) -> Iterator[StyledLine]:
-    """Yield the edits of test files where no pair differs, then the hint."""
-    yield heading("No verdict and no answer differs. Edited:")
-    for subject, differences in by_subject(edits, diff.sources).items():
-        yield from text_lines(subject, indent=2)
-        for edit in differences:
-            yield from edit_lines(edit, width=_EDIT_WIDTH, indent=4)
-    yield BLANK
-    yield from text_lines(hint, "faint")

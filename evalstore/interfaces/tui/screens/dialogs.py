@@ -84,6 +84,8 @@ class PromptDialog(ModalScreen[str | None]):
 
     TITLE = "A question"
     HELP = "What you type is used as it is."
+    awaits_list = False
+    """Whether the text that is in the line first is still being read: keys wait for it."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Cancel", id="prompt.leave"),
         HELP_KEYS,
@@ -128,6 +130,12 @@ class PromptDialog(ModalScreen[str | None]):
             )
             yield Static(classes="problem", markup=False)
             yield Static(Content(safe(self._hint)), classes="hint", markup=False)
+
+    def fill(self, text: str) -> None:
+        """Put a text into the line; the keys that were typed follow."""
+        line = self.query_one(Input)
+        line.value, line.cursor_position = text, len(text)
+        self.awaits_list = False
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take what was typed."""

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import percent, plural, status_word
+from evalstore.core.display import cost_text, percent, plural, status_word
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
@@ -23,10 +23,8 @@ from evalstore.interfaces.tui.render.run_details import (
     STRIP,
     change_cell,
     dashboard_lines,
-    is_all_simulated,
     passed_text,
     run_columns,
-    run_cost,
     run_lines,
     state_cells,
     workspace_lines,
@@ -107,8 +105,6 @@ class RunsPage(ActionsPage):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunLine] = []
-        self._is_simulated = False
-        """Whether all costs of the runs are simulated."""
         self.dashboard = DashboardReader(self, self.show_state)
         self._differences: dict[str, RunDifferences | None] = {}
         """Those of the runs that were asked for, which never change; None: they cannot be read."""
@@ -146,7 +142,7 @@ class RunsPage(ActionsPage):
         highlighted = self.highlighted
         grid = self.grid
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
-        self._runs, self._is_simulated = runs, is_all_simulated(runs)
+        self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
         grid.show(
             run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
@@ -214,7 +210,7 @@ class RunsPage(ActionsPage):
             StyledCell("" if run.is_partial else percent(rate), "faint" * (rate is None)),
             change_cell(self._runs, row - 1, self._find_differences),
             StyledCell(passed_text(run)),
-            StyledCell(run_cost(run, is_titled=self._is_simulated)),
+            StyledCell(cost_text(run.cost, run.spending, brief=True)),
             StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
             StyledCell(f"{run.asked:,}"),
             StyledCell(f"{run.judged:,}"),
@@ -376,13 +372,13 @@ class DashboardReader:
         """Return what is said of figures that are old; empty when they are not."""
         if not self.is_old:
             return ""
-        is_due = _GROUP in self._page.pauses or self._is_reading or self.state is None
-        return self._progress if is_due else _OLD
+        return self._progress if self._is_due or self.state is None else _OLD
 
     @property
-    def _is_reading(self) -> bool:
-        """Return whether a reading is under way whose state will be shown."""
-        return self._has_begun and self._page.reads(_GROUP)  # it does not after a bug
+    def _is_due(self) -> bool:
+        """Return whether the state is being read, or will be after a pause; not after a bug."""
+        is_reading = self._has_begun and self._page.reads(_GROUP)
+        return _GROUP in self._page.pauses or is_reading
 
     def follow(self, runs: Sequence[RunLine]) -> None:
         """Show the trend of these runs, and read the state again, now or when it is seen."""
@@ -400,8 +396,7 @@ class DashboardReader:
 
     def go_on(self) -> None:
         """Read the state if that has waited for a page above this one."""
-        is_due = _GROUP in self._page.pauses or self._is_reading
-        if self._is_awaited and self._is_seen and not is_due:
+        if self._is_awaited and self._is_seen and not self._is_due:
             rest = max(_PAUSE_SECONDS, self._rests_until - time.monotonic())
             self._page.pause(_GROUP, rest, self._read)
         if self.is_old:

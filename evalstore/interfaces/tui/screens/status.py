@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import ClassVar, TypeAlias
 
 from textual import on
@@ -21,7 +20,7 @@ from evalstore.core.display import (
     text_lines,
     widest,
 )
-from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
+from evalstore.core.errors import Problem, WorkspaceError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
@@ -44,8 +43,8 @@ from evalstore.runs.status.status_text import (
     unrecorded_text,
 )
 
-_SAMPLE = 1_500
-"""Of more than twice as many items, so many at each end decide how wide the columns are."""
+_MOST = 5_000
+"""Lines of each kind that are listed."""
 _KINDS = ("ask", "ask"), ("record", "take"), ("judge", "judge")
 """The kinds of items in their order, with the first word of their titles."""
 
@@ -67,71 +66,18 @@ class Title:
 
 _WARNINGS = Title("warnings", is_undone=True)
 PendingLine: TypeAlias = "Title | FileChange | PlanItem | Problem"
-_Part: TypeAlias = "list[PendingLine] | SummedItems"
 
 
-class PendingLines:
-    """Lines one below the other; those of many items are read when they are needed."""
-
-    def __init__(self, *parts: _Part) -> None:
-        self._parts = [part for part in parts if part]
-        self._count = sum(map(len, self._parts))
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[PendingLine]:
-        return chain.from_iterable(self._parts)
-
-    def __getitem__(self, number: int) -> PendingLine:
-        for part in self._parts:
-            if number < len(part):
-                return part[number]
-            number -= len(part)
-        raise IndexError(number)
-
-    def place_of(self, line: PendingLine | None) -> int | None:
-        """Return the number of a line; None if it is not there, or None is looked for."""
-        if line is None:  # else all items would be read
-            return None
-        return next((number for number, each in enumerate(self) if each == line), None)
-
-    @property
-    def files(self) -> Iterator[str]:
-        """Return the files that lines are of."""
-        for part in self._parts:
-            if isinstance(part, list):
-                yield from (line.file for line in part if not isinstance(line, Title))
-            else:
-                yield from part.files
-
-    @property
-    def models(self) -> list[str]:
-        """Return the names of the candidates and the evaluators."""
-        parts = (part.models for part in self._parts if not isinstance(part, list))
-        return list(dict.fromkeys(chain.from_iterable(parts)))
-
-    def samples(self) -> Iterator[FileChange | PlanItem | Problem]:
-        """Yield the lines that decide how wide the columns are, without titles."""
-        for part in self._parts:
-            is_long = len(part) > 2 * _SAMPLE
-            for line in chain(part[:_SAMPLE], part[-_SAMPLE:]) if is_long else part:
-                if not isinstance(line, Title):
-                    yield line
-
-
-def pending_lines(status: Status) -> PendingLines:
-    """Return the lines of a status; takes seconds for a million items."""
-    return PendingLines(*_parts(status))
-
-
-def _parts(status: Status) -> Iterator[_Part]:
+def pending_lines(status: Status) -> tuple[list[PendingLine], set[str]]:
+    """Return the lines of a status, of many items the first, and the files that all are of."""
+    lines: list[PendingLine] = []
+    files: set[str] = set()
     if (status.changes or status.edits) and status.last_run:
-        last = f"run {status.last_run[:8]}"
-        edits = (
+        lines += [Title("changed", f"since run {status.last_run[:8]}"), *status.changes]
+        lines += (
             Title("", f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
         )
-        yield [Title("changed", f"since {last}"), *status.changes, *edits]
+        files.update(change.file for change in status.changes)
     may_be_less = status.may_judge_less
     for kind, name in _KINDS if status.items else ():
         if of_kind := SummedItems(status.items, kind):
@@ -139,9 +85,11 @@ def _parts(status: Status) -> Iterator[_Part]:
             if kind == "judge":
                 by_checks = of_kind.by_checks if may_be_less else 0
                 count = planned_judgements(of_kind.total, by_checks, may_be_less=may_be_less)
-            yield [Title(name, count)]
-            yield of_kind
-    yield list(_other_lines(status))
+            lines += [Title(name, count), *of_kind[:_MOST]]
+            files |= of_kind.files.keys()
+            if (more := len(of_kind) - _MOST) > 0:
+                lines.append(Title("", f"… {more:,} more lines: 'evalstore status --json' has all"))
+    return [*lines, *_other_lines(status)], files
 
 
 def _other_lines(status: Status) -> Iterator[Title]:
@@ -170,15 +118,21 @@ class LineTexts:
     """The texts of lines, with short names of the candidates and evaluators."""
 
     def __init__(
-        self, lines: PendingLines, prompts: Mapping[str, Mapping[str | None, str]]
+        self,
+        lines: Sequence[PendingLine],
+        files: Iterable[str],
+        prompts: Mapping[str, Mapping[str | None, str]],
     ) -> None:
         """`prompts` has for test files with several system prompts what to call each."""
-        names = ["", *lines.models]
+        items = [line for line in lines if isinstance(line, PlanItem)]
+        judges = (item.evaluator for item in items if item.evaluator)
+        names = list(dict.fromkeys(["", *(item.model for item in items), *judges]))
         self._models = dict(zip(names, short_names(names), strict=True))
         self._prompts = prompts
-        self.file = only_file(lines.files)
+        self.file = only_file(files)
         """The file that all lines are of, if there is only one."""
-        self.columns = _columns([self.of(line) for line in lines.samples()], bool(self.file))
+        texts = [self.of(line) for line in lines if not isinstance(line, Title)]
+        self.columns = _columns(texts, bool(self.file))
 
     def of(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
         """Return the texts of a line, one for each column."""
@@ -221,9 +175,6 @@ def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]
 # --- the page of the pending work
 
 
-_MOST_SAVED = 100_000
-
-
 class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
@@ -251,9 +202,9 @@ out; what it has not done yet is also listed here."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines = PendingLines()
+        self._lines: list[PendingLine] = []
         self._status: Status | None = None
-        self._texts = LineTexts(self._lines, {})
+        self._texts = LineTexts((), (), {})
 
     def compose_above(self) -> ComposeResult:
         """Lay out the runs of other programs, too."""
@@ -269,42 +220,31 @@ out; what it has not done yet is also listed here."""
 
     def reload(self) -> None:
         """Read the workspace again."""
-        highlighted = self._highlighted
 
         def show(text: str) -> None:
             if not self._lines:
                 self.set_title("pending work", text)
 
-        def read() -> tuple[Status | None, PendingLines, LineTexts, int | None]:
-            status: Status | None = None
+        def read() -> tuple[Status | None, list[PendingLine], LineTexts]:
             try:
                 with self.telling(show):
                     status = self.source.status()
-                    lines = pending_lines(status)
+                    lines, files = pending_lines(status)
             except WorkspaceError as error:
                 problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
                 title = Title(plural(len(problems), "problem"), "in the files")
-                lines = PendingLines([title, *problems])
-            texts = LineTexts(lines, status.prompts if status else {})
-            return status, lines, texts, lines.place_of(highlighted)
+                named = (problem.file for problem in problems)
+                return None, [title, *problems], LineTexts(problems, named, {})
+            return status, lines, LineTexts(lines, files, status.prompts)
 
-        self.fetch(read, lambda found: self._show(highlighted, *found))
+        self.fetch(read, lambda found: self._show(*found))
 
-    def _show(
-        self,
-        highlighted: PendingLine | None,
-        status: Status | None,
-        lines: PendingLines,
-        texts: LineTexts,
-        cursor: int | None,
-    ) -> None:
-        """Show lines, without a status problems; `cursor` is where the `highlighted` one is now."""
+    def _show(self, status: Status | None, lines: list[PendingLine], texts: LineTexts) -> None:
+        """Show lines, without a status problems; the cursor stays at its line if it is there."""
         before = self._highlighted
         self._status, self._lines, self._texts = status, lines, texts
-        if before != highlighted:  # the cursor was moved meanwhile
-            cursor = self._lines.place_of(before)
         if status is None:
-            self.set_title("pending work", self._texts.file, "nothing, until the files are fixed")
+            self.set_title("pending work", texts.file, "nothing, until the files are fixed")
             self.set_empty("")
         else:
             summary = "nothing"
@@ -313,19 +253,18 @@ out; what it has not done yet is also listed here."""
             elif status.labels:
                 summary = unrecorded_text(status)
             reused = f"{status.reuse:,} reused" if status.reuse else ""
-            self.set_title("pending work", summary, self._texts.file, (reused, ""))
-            self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
-        self.query_one("#panels").display = bool(self._lines)
-        place = 1 if cursor is None else cursor
-        self.grid.show(self._texts.columns, len(self._lines), self._cells, cursor=place)
-        if self._lines and self.focused is None:  # there was nothing to be focused
+            self.set_title("pending work", summary, texts.file, (reused, ""))
+            self.set_empty("" if lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
+        self.query_one("#panels").display = bool(lines)
+        place = lines.index(before) if before in lines else 1
+        self.grid.show(texts.columns, len(lines), self._cells, cursor=place)
+        if lines and self.focused is None:  # there was nothing to be focused
             self.grid.focus()
         self.refresh_bindings()
 
     @property
     def _highlighted(self) -> PendingLine | None:
-        number = self.grid.cursor
-        return self._lines[number] if number < len(self._lines) else None
+        return self.grid.at_cursor(self._lines)
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         item = self._lines[row]
@@ -359,15 +298,6 @@ out; what it has not done yet is also listed here."""
     def follow_cursor(self) -> None:
         """Show the details of the highlighted line."""
         self.query_one("#details", TextView).show(self._detail_lines())
-
-    def action_save(self) -> None:
-        """Ask for a name, and write the list into a new file, unless it is very long."""
-        count = len(self._lines)
-        if count > _MOST_SAVED:
-            hint = "'evalstore status --json' writes all of them"
-            self.warn(EvalstoreError(f"{count:,} lines are too many to be saved here", hint=hint))
-        else:
-            super().action_save()
 
     def _detail_lines(self) -> Iterator[StyledLine]:
         line = self._highlighted

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
-from evalstore.core.values import Json
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
-from evalstore.results.flips.result_history import find_newer
 from evalstore.results.flips.verdict_changes import Outcome, RunDifferences, read_run_differences
 from evalstore.results.log.log import log
-from evalstore.store import Store
-from evalstore.store.results import iterate_results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 
@@ -88,32 +83,3 @@ def test_a_run_of_all_behind_a_partial_one_counts_since_the_last_verdict_of_each
     assert [change for change, _ in partial.names] == ["broke"]
     line = "since the last verdict on each case: 1 fixed" if was_fixed_meanwhile else None
     assert (whole.line.text if whole.line else None) == line
-
-
-def test_a_newer_result_is_found_by_reading_one_file_of_each_run(
-    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree(Path(), {f"tests/{n}.md": TEST.format(id="", name=n) for n in range(40)})
-    evalstore("run", "-q")
-    location = Location(Path())
-    with open_store(location) as store:
-        (first,) = store.find_runs()
-        (result,) = next(iterate_results(store, first, "tests/7.md"))
-    Path("tests/7.md").write_text(TEST.format(id="", name=7).replace("contains: H", "contains: h"))
-    Path("tests/8.md").unlink()
-    evalstore("run", "-q")
-    loaded: list[str] = []
-    load = Store.load_nodes
-
-    def note(store: Store, ids: Iterable[str]) -> Mapping[str, Json]:
-        nodes = load(store, ids)
-        loaded.extend(id for id, node in nodes.items() if node["kind"] == "tree")
-        return nodes
-
-    monkeypatch.setattr(Store, "load_nodes", note)
-    found = find_newer(location, first.id, result)
-    assert found
-    assert found.result
-    assert (found.is_partial, found.result.verdict) == (False, "fail")
-    assert len(loaded) == 4  # a root and a leaf of each run
-    assert find_newer(location, found.run, found.result) is None

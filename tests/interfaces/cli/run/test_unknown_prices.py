@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalstore.core.display import cost_text
 from evalstore.core.runs import shared_cost_text
 from evalstore.interfaces.api.workspace import Workspace
-from evalstore.interfaces.tui.render.run_details import dashboard_lines, run_cost
+from evalstore.interfaces.tui.render.run_details import dashboard_lines
 from evalstore.interfaces.tui.screens.stats import group_cells
 from evalstore.planning import participants
 from evalstore.planning.options import Location
@@ -91,7 +92,7 @@ def browser(workspace: Path) -> Shown:
     location = Location(workspace)
     [run] = list_runs(location)
     cells = group_cells(every := stats(location), every.total)
-    costs = run_cost(run, is_titled=False), shared_cost_text(run.cost, run.spending)
+    costs = cost_text(run.cost, run.spending, brief=True), shared_cost_text(run.cost, run.spending)
     return Shown(*costs, tuple(cell.text for cell in cells[7:10]))
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from evalstore.interfaces.tui.grid_columns import fit_columns
-from evalstore.interfaces.tui.render.run_details import is_all_simulated, run_columns, run_cost
+from evalstore.interfaces.tui.render.run_details import run_columns
 from evalstore.results.table.cases import RunLine
 
 ALL = "run when state passed change of cost verdicts"
@@ -40,20 +38,3 @@ def test_columns(width: int, runs: list[RunLine], titles: str) -> None:
     columns = fit_columns(run_columns(runs), width, 0, 0).columns
     assert sum(column.width + 2 for column in columns) <= width
     assert " ".join(column.title for column in columns if column.title) == titles
-
-
-def test_only_the_costs_of_scripted_models_are_marked_among_others() -> None:
-    scripted, free, paid = (
-        replace(line(), cost=cost, spending=[{"cost": cost, "simulated": is_simulated}])
-        for cost, is_simulated in ((1.5, True), (0, False), (2.5, False))
-    )
-    for runs, expected in (
-        ([scripted, free], ["$1.50", "$0"]),
-        ([scripted, paid], ["$1.50 simulated", "$2.50"]),
-        ([free, paid], ["$0", "$2.50"]),
-        ([free], ["$0"]),
-    ):
-        is_titled = is_all_simulated(runs)
-        assert [run_cost(run, is_titled=is_titled) for run in runs] == expected
-        titles = [column.title for column in run_columns(runs)]
-        assert ("simulated" in titles, "cost" in titles) == (is_titled, not is_titled)

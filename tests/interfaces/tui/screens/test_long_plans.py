@@ -42,7 +42,6 @@ def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of 75 rows, two candidates and no run, of which nothing may be listed."""
     treat_as_long(monkeypatch)
     monkeypatch.setattr(batches, "SIZE", 16)
-    monkeypatch.setattr(status_page, "_SAMPLE", 10)
     files = {
         "evalstore.yaml": "candidates: [one, two]\nretries: 0\n",
         "models/one.yaml": ONE,
@@ -72,7 +71,7 @@ def test_the_status_of_the_library_has_items_that_are_read_when_they_are_needed(
     assert len(document["items"]) == 300
 
 
-def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
+def test_each_line_of_much_pending_work_can_be_seen(long: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         page = pilot.app.screen
@@ -98,18 +97,19 @@ def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
     drive(scenario, size=(120, 30))
 
 
-def test_a_list_that_is_too_long_is_not_saved(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_page, "_MOST_SAVED", 301)
+def test_very_much_pending_work_is_listed_in_part(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_page, "_MOST", 40)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "w", "o")
-        assert isinstance(pilot.app.screen, StatusPage)
-        text = " ".join(screen(pilot).split())
-        assert "302 lines are too many to be saved here" in text
-        assert "'evalstore status --json' writes all of them" in text
+        await press(pilot, "w", "G")
+        text = screen(pilot)
+        assert pilot.app.screen.query_one(Grid).row_count == 84
+        assert text.startswith(" pending work › 150 to ask, 150 to judge")
+        assert "… 110 more lines: 'evalstore status --json' has all" in text
 
-    drive(scenario, size=(120, 30), messages=True)
-    assert [path.name for path in long.glob("*.md")] == []
+    drive(scenario, size=(120, 30))
 
 
 def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(

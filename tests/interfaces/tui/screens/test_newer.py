@@ -30,11 +30,11 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
         page = pilot.app.screen
         assert isinstance(page, AnswerPage)
         assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "fail")
-        assert second(pilot) == "run ######## has a newer result, ✓ pass: the key @ shows it"
-        await press(pilot, "@")
-        assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "pass")
-        assert "newer" not in screen(pilot), "the newest run has not got this case"
-        await press(pilot, "escape", "@")
+        assert second(pilot) == "the partial run ######## is newer: the key @ shows the case in it"
+        await press(pilot, "@")  # the newest run has not got this case
+        assert "1 case" in screen(pilot).splitlines()[0]
+        assert "newer" not in screen(pilot)
+        await press(pilot, "escape", "escape", "@")
         assert "1 case" in screen(pilot).splitlines()[0]
         assert "newer" not in screen(pilot)
         await press(pilot, "@", "escape", "k", "d")
@@ -43,6 +43,23 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
         await press(pilot, "@")
         assert "newer" not in screen(pilot)
         assert "No verdict differs." in screen(pilot)
+
+    drive(scenario)
+
+
+def test_the_answer_to_the_same_case_in_a_newer_run_is_shown(workspace: Path) -> None:
+    edit(workspace / "models/one.yaml", "answer: Cold.", "answer: Not warm.")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "G", "enter", "n", "n", "enter")
+        page = pilot.app.screen
+        assert isinstance(page, AnswerPage)
+        assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "fail")
+        assert second(pilot) == "run ######## is newer: the key @ shows the case in it"
+        await press(pilot, "@")
+        assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "pass")
+        assert "newer" not in screen(pilot)
 
     drive(scenario)
 

@@ -49,8 +49,8 @@ def test_the_details_of_the_runs_say_it(workspace: Path) -> None:
 def test_the_list_of_runs_marks_them(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = [" ".join(line.split()) for line in screen(pilot).splitlines()]
-        assert "run when passed change of simulated verdicts" in " ".join(lines)
-        assert sum(" 3/6 $0.1800 " in line for line in lines) == 1
+        assert "run when passed change of cost verdicts" in " ".join(lines)
+        assert sum(" 3/6 $0.1800 simulated " in line for line in lines) == 1
 
     drive(scenario, size=(120, 30))
 
