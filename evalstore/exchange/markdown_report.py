@@ -29,10 +29,10 @@ from evalstore.core.errors import Problem
 from evalstore.core.results import CellKey, Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
 from evalstore.exchange.exports.formats import code_block, code_span, cut
+from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import Project
-from evalstore.planning.results import find_feedback
 from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines

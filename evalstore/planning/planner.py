@@ -24,6 +24,7 @@ from evalstore.core.hashing import digest_of
 from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.files.fields import nearest
 from evalstore.planning import failed_work, participants, path_history
+from evalstore.planning.cell_results import CellResult, carry_over
 from evalstore.planning.cells import (
     Candidate,
     Cell,
@@ -40,7 +41,6 @@ from evalstore.planning.earlier_results import find_newest
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
-from evalstore.planning.results import CellResult, carry_over
 from evalstore.planning.selection import Selection, Subset, read_shard
 from evalstore.planning.settled_parts import (
     CACHE,

@@ -43,13 +43,13 @@ from evalstore.core.display import plural, short
 from evalstore.core.results import Failure, Vote
 from evalstore.core.runs import RunCandidate
 from evalstore.core.values import RECORDED, Json, Question
+from evalstore.planning.cell_results import digest_told
 from evalstore.planning.cells import Cell, FirstCase, Judge
 from evalstore.planning.earlier_results import EarlierCases, KnownCase, takes_part
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.path_history import replaced_by
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, with_verb
 from evalstore.planning.project import Project
-from evalstore.planning.results import digest_told
 from evalstore.store.events import Place
 
 _CODE = "the judge's code changed"

@@ -19,13 +19,13 @@ from evalstore.core.values import Case
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.yaml12 import split_frontmatter
+from evalstore.planning.cell_results import CellResult, as_result, compute_results
 from evalstore.planning.cells import Cell, SkippedPair, batches
 from evalstore.planning.earlier_results import Followed, find_newest, is_judged
 from evalstore.planning.estimate import PricePart
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import Plan, PlanItem
 from evalstore.planning.project import Project, Untrusted
-from evalstore.planning.results import CellResult, as_result, compute_results
 from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Evaluation, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Evaluator, Verdict, Word
+from evalstore.planning.cell_results import compute_results
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
-from evalstore.planning.results import compute_results
 from evalstore.planning.status_report import results_at
 from evalstore.results.names import (
     WITH_PROMPT,

@@ -15,9 +15,9 @@ from evalstore.comparison.comparison import former_prompts
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import safe, short
 from evalstore.core.errors import EvalstoreError
+from evalstore.planning.cell_results import CellResult
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.path_history import SourceChanges, compare_sources
-from evalstore.planning.results import CellResult
 from evalstore.results.value_text import text_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.tree_nodes import find_entry

@@ -28,6 +28,7 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
+from evalstore.planning.cell_results import CellResult, compute_results
 from evalstore.planning.cells import StreamedCells, place_cases
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
@@ -35,7 +36,6 @@ from evalstore.planning.path_history import bounds_of
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import Scope
 from evalstore.planning.project import Project
-from evalstore.planning.results import CellResult, compute_results
 from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_preview import Plans, get_leave

@@ -30,6 +30,7 @@ from evalstore.core.runs import ProgressListener, Run, describe_run
 from evalstore.core.values import SPECIAL_TAGS, Request
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
+from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import (
     locate_store,
@@ -52,7 +53,6 @@ from evalstore.planning.planner import (
     resolve_scope,
 )
 from evalstore.planning.project import Project
-from evalstore.planning.results import find_feedback
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import CostLimit, Status
 from evalstore.results.edits.edited_sources import find_unchanged_parts

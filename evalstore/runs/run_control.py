@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from evalstore.core.clock import Clock
 from evalstore.core.runs import ProgressListener
+from evalstore.planning.cell_results import compute_results
 from evalstore.planning.cells import Cell
 from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
-from evalstore.planning.results import compute_results
 from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.executor import Executor

@@ -16,15 +16,15 @@ from evalstore.core.results import CellKey, Decision, Evaluation, Result, Vote
 from evalstore.core.values import RESULT_WORDS, VERDICTS, Json, Verdict
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
-from evalstore.planning.cells import Cell
-from evalstore.planning.plan import Plan
-from evalstore.planning.project import Project
-from evalstore.planning.results import (
+from evalstore.planning.cell_results import (
     CellResult,
     LeafBuilder,
     compute_results,
     find_feedback,
 )
+from evalstore.planning.cells import Cell
+from evalstore.planning.plan import Plan
+from evalstore.planning.project import Project
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.results.growing_results import CellMarks
 from evalstore.results.names import name_field, prompt_labels, settled_places

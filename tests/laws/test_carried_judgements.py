@@ -21,7 +21,7 @@ from evalstore.core.results import Cost, Evaluation, Vote
 from evalstore.core.values import Usage
 from evalstore.interfaces.api.workspace import Workspace
 from evalstore.interfaces.cli.main import main
-from evalstore.planning.results import digest_told, is_known, keys_of
+from evalstore.planning.cell_results import digest_told, is_known, keys_of
 from evalstore.runs.run_report import carry
 from evalstore.store import Store
 from tests import endpoint, stored_rows

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from evalstore.core import hashing
 from evalstore.core.results import Sample, Vote
 from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
+from evalstore.planning import cell_results
 from evalstore.planning import plan as plan_module
-from evalstore.planning import results
+from evalstore.planning.cell_results import CellResult, compute_results
 from evalstore.planning.cells import Candidate, Cell, Judge, StreamedCells, place_cases
 from evalstore.planning.failed_work import FailedWork, busy_cells, drop_untried
 from evalstore.planning.plan import (
@@ -30,7 +31,6 @@ from evalstore.planning.plan import (
     plan_asks,
     plan_judgements,
 )
-from evalstore.planning.results import CellResult, compute_results
 from evalstore.planning.selection import Selection, Target
 from evalstore.store.events import Place
 from tests.builders import build_cells
@@ -818,7 +818,7 @@ def test_cases_that_only_checks_judge_have_the_plans_and_verdicts_of_all_others(
 
     quick = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan_module, results):
+        for module in (plan_module, cell_results):
             patch.setattr(module, "is_checked", lambda _cell, _votes: False)
         assert outcome() == quick
 

@@ -15,7 +15,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import StoreError
 from evalstore.core.results import Cost, Failure, Session
 from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
-from evalstore.planning.results import find_feedback
+from evalstore.planning.cell_results import find_feedback
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address

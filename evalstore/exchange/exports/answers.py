@@ -13,8 +13,8 @@ from evalstore.core.values import Case
 from evalstore.exchange.exports.formats import (
     Export,
 )
+from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.results import evaluator_names
 from evalstore.results.answer.answer import TurnView, read_conversation
 from evalstore.results.names import name_prompts_of_cases
 

@@ -12,9 +12,9 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.exchange.exports.formats import SCHEMA_VERSION, Export, Row
+from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.options import Location
 from evalstore.planning.project import Project
-from evalstore.planning.results import find_feedback
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_results, open_revision

@@ -35,6 +35,7 @@ from evalstore.exchange.sync.remotes import allow_address, typed_address
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, choose_runs
+from evalstore.planning.cell_results import as_result, compute_results
 from evalstore.planning.open_project import (
     open_project,
     open_store,
@@ -45,7 +46,6 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.project import Project
-from evalstore.planning.results import as_result, compute_results
 from evalstore.remotes.download import Pull, Pulled, copy_records
 from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.layout import require_remote

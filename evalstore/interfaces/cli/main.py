@@ -160,8 +160,8 @@ def commands() -> Callable[..., Any]:
     from evalstore.interfaces.cli.commands import (  # noqa: F401
         history,
         queries,
+        remotes,
         run,
-        sharing,
         upkeep,
         view,
         workspace,

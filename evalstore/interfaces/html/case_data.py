@@ -18,10 +18,10 @@ from evalstore.core import batches
 from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
+from evalstore.planning.cell_results import label_by
 from evalstore.planning.earlier_results import EarlierRuns, index_cells
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.results import label_by
 from evalstore.results.answer.answer_text import (
     check_text,
     explanation_sections,

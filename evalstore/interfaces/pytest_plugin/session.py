@@ -18,11 +18,11 @@ import pytest
 from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.runs import ProgressListener
+from evalstore.planning.cell_results import CellResult, as_result, compute_results, find_feedback
 from evalstore.planning.failed_work import busy_cells
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
-from evalstore.planning.results import CellResult, as_result, compute_results, find_feedback
 from evalstore.results.log.failures import failed_now
 from evalstore.results.names import prompt_label, shortened, show_answer
 from evalstore.results.value_text import answer_text

@@ -19,9 +19,9 @@ from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.api import Workspace
 from evalstore.interfaces.tui.case_filter import read_query
 from evalstore.interfaces.tui.case_listing import PromptPair
+from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
-from evalstore.planning.results import find_feedback
 from evalstore.planning.status_report import Status
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table import cases

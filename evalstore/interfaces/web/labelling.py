@@ -23,8 +23,8 @@ from evalstore.core.values import AnswerRef
 from evalstore.interfaces.html.case_data import TextTable, describe_rule, one_line_of, shown_text
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import Drawing, data_block, read_asset, read_script, render
+from evalstore.planning.cell_results import as_result, verdict_without_labels
 from evalstore.planning.plan import counted_votes
-from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader

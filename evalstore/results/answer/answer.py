@@ -20,13 +20,13 @@ from evalstore.core.results import Failure, Result, Session
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, FileRef, Json, Reply
 from evalstore.files.processes.application import APPLICATIONS
+from evalstore.planning.cell_results import name_models
 from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import sum_usage
 from evalstore.planning.planner import resolve_scope
 from evalstore.planning.project import Fresh, VersionReader
-from evalstore.planning.results import name_models
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.answer.judgements import (

@@ -30,9 +30,9 @@ from evalstore.core.display import (
     verdict_span,
 )
 from evalstore.core.values import RECORDED
+from evalstore.planning.cell_results import label_by
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.results import label_by
 from evalstore.results.answer.judgements import (
     TAKES_BACK,
     CheckResult,

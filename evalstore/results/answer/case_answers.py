@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from evalstore.core.results import Evaluation, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json
+from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.project import Project, VersionReader
-from evalstore.planning.results import evaluator_names
 from evalstore.providers.base import SCRIPTED
 from evalstore.results.answer.answer import (
     MOST_FAILURES,

@@ -14,8 +14,8 @@ from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
 from evalstore.core.results import Evaluation, Result, Vote
 from evalstore.core.values import Json, Verdict, Word
+from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.plan import CHECKS, decided_first
-from evalstore.planning.results import evaluator_names
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
 from evalstore.store.contents import damaged

@@ -32,11 +32,11 @@ from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.files.temporary_list import TemporaryMapping
+from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
 from evalstore.planning.project import Project, VersionReader
-from evalstore.planning.results import find_feedback
 from evalstore.planning.status_report import has_edited_rows, workspace_as_run
 from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.change_causes import (

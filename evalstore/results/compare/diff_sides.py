@@ -21,6 +21,7 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, Case, CaseFile, Json
 from evalstore.files.fields import suggest
+from evalstore.planning.cell_results import as_result
 from evalstore.planning.earlier_results import EarlierEntries, EarlierRuns, RunFilter, every_run
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import (
@@ -33,7 +34,6 @@ from evalstore.planning.options import (
 from evalstore.planning.participants import match_models
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
-from evalstore.planning.results import as_result
 from evalstore.planning.selection import (
     Selection,
     Target,

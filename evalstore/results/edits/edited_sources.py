@@ -25,9 +25,9 @@ from evalstore.core.display import plural
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import keep_values
+from evalstore.planning.cell_results import LeafBuilder
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import ROWS, SourceChanges, as_replaced, name_edited
-from evalstore.planning.results import LeafBuilder
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import compute_workspace, workspace_as_run
 from evalstore.results.judgement_changes import differ_participants

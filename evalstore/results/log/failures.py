@@ -15,13 +15,13 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import CellKey, Failure, Result
 from evalstore.core.runs import Run, RunCandidate
 from evalstore.core.values import Json, Question
+from evalstore.planning.cell_results import CellResult
 from evalstore.planning.cells import ask_of
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
-from evalstore.planning.results import CellResult
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH

@@ -13,12 +13,12 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
 from evalstore.files.fields import suggest_file
+from evalstore.planning.cell_results import as_result
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_catalogue, open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_history import find_later_name
 from evalstore.planning.project import Project
-from evalstore.planning.results import as_result
 from evalstore.planning.selection import name_file
 from evalstore.results.log.failures import failed_now, mark_failed_in_run
 from evalstore.store import Store

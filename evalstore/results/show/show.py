@@ -18,11 +18,11 @@ from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import URGENCY, Case, Json, is_text
 from evalstore.files.json_output import Members, to_json
 from evalstore.files.temporary_list import TemporaryList
+from evalstore.planning.cell_results import name_models
 from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.project import VersionReader
-from evalstore.planning.results import name_models
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.labels import describe_later_labels
 from evalstore.results.log.failures import Place, describe_failures, find_question_places

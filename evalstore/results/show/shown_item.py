@@ -14,11 +14,11 @@ from evalstore.core.display import WORKSPACE, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Result
 from evalstore.core.values import CaseFile, Json, order_counts
+from evalstore.planning.cell_results import as_result
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project, VersionReader
-from evalstore.planning.results import as_result
 from evalstore.planning.status_report import compute_workspace, iterate_workspace
 from evalstore.results.answer.answer import AnswerView, read_answer
 from evalstore.results.answer.verdict_explanation import (

@@ -28,6 +28,7 @@ from evalstore.core.runs import Run, sum_costs
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
+from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.earlier_results import find_cells
 from evalstore.planning.options import (
     Location,
@@ -38,7 +39,6 @@ from evalstore.planning.options import (
 )
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.project import Project
-from evalstore.planning.results import evaluator_names
 from evalstore.planning.selection import suits
 from evalstore.results.edits.edited_sources import find_equal_run
 from evalstore.results.labels import read_labels

@@ -29,12 +29,12 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning import participants
+from evalstore.planning.cell_results import as_result, verdict_without_labels
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import require_tag, tags_of
 from evalstore.planning.planner import require_sound, resolve_scope, select
 from evalstore.planning.project import Project, files_of
-from evalstore.planning.results import as_result, verdict_without_labels
 from evalstore.planning.status_report import compute_workspace
 from evalstore.providers.price_table import Price, find_support
 from evalstore.results.answer.judgements import OTHER_VERSION, TOGETHER

@@ -16,10 +16,10 @@ from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.fields import suggest
+from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.options import Location
 from evalstore.planning.participants import match_models, require_tag, tags_of
 from evalstore.planning.project import Project
-from evalstore.planning.results import find_feedback
 from evalstore.planning.selection import Selection, Target, compile_name, split_row
 from evalstore.results.answer.verdict_explanation import find_history_in
 from evalstore.results.compare.diff import diff

@@ -63,10 +63,10 @@ from evalstore.core.values import (
 )
 from evalstore.files.jinja_sandbox import evaluate_expression, finalize
 from evalstore.files.processes.pool import Code, Workers
+from evalstore.planning.cell_results import told_to_judges
 from evalstore.planning.cells import Judge
 from evalstore.planning.participants import sum_usage
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.results import told_to_judges
 from evalstore.providers.base import SCRIPTED
 from evalstore.runs.execution.candidates import ContentCache, build_conversation, build_parts
 from evalstore.runs.execution.limits.accounting import Accounting

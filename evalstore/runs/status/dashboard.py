@@ -13,11 +13,11 @@ from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import CellKey
 from evalstore.core.values import Verdict, order_counts
+from evalstore.planning.cell_results import as_result
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project
-from evalstore.planning.results import as_result
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import Status, compute_workspace
 from evalstore.results.flips.broken_results import (

@@ -15,7 +15,7 @@ from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.files.json_output import fields_to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.commands.sharing import (
+from evalstore.interfaces.cli.commands.remotes import (
     pull_line,
     push_line,
     show_progress,

@@ -17,9 +17,9 @@ from evalstore.core import hashing
 from evalstore.core.errors import StoreLockedError
 from evalstore.core.results import Session, Vote
 from evalstore.core.values import Json
+from evalstore.planning.cell_results import Key, is_known, keys_of
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
-from evalstore.planning.results import Key, is_known, keys_of
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import RunEnvironment
 from evalstore.runs.execution.writer import run_in_thread, run_short_transaction

@@ -18,11 +18,11 @@ from evalstore.core.results import Result
 from evalstore.core.values import Case, EvaluationVersion, Json
 from evalstore.files import temporary_list
 from evalstore.planning import cells
+from evalstore.planning.cell_results import CellResult
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.results import CellResult
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_report import RunTotals
