@@ -50,9 +50,20 @@ def completes(find: Callable[[Any, str], Iterable[str]]) -> Complete:
 
 @completes
 def places(ctx: Any, incomplete: str) -> Iterable[str]:
-    """Complete test files; after `::`, the rows of the file."""
+    """Complete test files; after `::`, the rows of the file.
+
+    After `ls checks`, types of checks; with `check --schema`, the kinds of files that have one.
+    """
     from evalstore.planning.selection import split_case
 
+    if ctx.params.get("kind") == "checks":
+        from evalstore.checks.parser import known_kinds
+
+        return sorted(known_kinds())
+    if ctx.params.get("schema"):
+        from evalstore.workspace.schemas import TITLES
+
+        return TITLES
     path, typed = split_case(incomplete)
     rows = _rows(ctx, "cases")
     if typed is None:

@@ -124,6 +124,8 @@ def completed(line: str, folder: Path, functions: str = completion_scripts.BASH)
         ("evalstore ls cases --tag w", ["weather"]),
         ("evalstore show @", ["@", "@~1", "@work"]),
         ("evalstore ls -o cs", ["csv"]),
+        ("evalstore ls checks containsA", ["containsAll", "containsAny"]),
+        ("evalstore check --schema fr", ["frontmatter"]),
     ],
 )
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -255,7 +257,7 @@ OFFERED = [
     ("evalstore trust t", ["tests/warm.py"]),
     ("evalstore import p", ["promptfoo"]),
     ("evalstore ls sc", ["schemas"]),
-    ("evalstore trust t", ["tests/warm.py"]),
+    ("evalstore remote ", ["add", "gc", "list", "remove", "show"]),
     ("evalstore doctor -m scripted/o", ["scripted/one"]),
 ]
 

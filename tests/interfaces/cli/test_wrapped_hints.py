@@ -15,6 +15,12 @@ COMMAND = "\"evalstore show 'tests/refund.md::time=six weeks' -m large\""
 HINT = f"(use {COMMAND} to see why the first one failed)"
 
 
+@pytest.fixture(autouse=True)
+def _without_folder() -> None:
+    """Forget the folder of a `-C` that an earlier test gave: hints would name it."""
+    output.use_folder(None)
+
+
 def test_a_hint_is_wrapped_between_words_and_around_its_command() -> None:
     assert output.wrap_sentence(HINT, 80) == [
         f"(use {COMMAND} to see why the",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
@@ -194,6 +194,12 @@ _ACTIONS = {"list": "", "add": "NAME ADDRESS", "remove": "NAME", "show": "[NAME]
 """The actions of `remote` with their arguments; only `gc` has options."""
 
 
+@options.completes
+def _words(ctx: Any, _incomplete: str) -> Iterable[str]:
+    """Complete the actions of `remote`, and after one the name of a remote."""
+    return options.remotes(ctx, "") if ctx.params.get("words") else _ACTIONS
+
+
 @app.command()
 def remote(
     words: Annotated[
@@ -201,6 +207,7 @@ def remote(
         argument(
             "[ACTION] [NAME] [ADDRESS]",
             "list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
+            _words,
         ),
     ] = None,
     dry_run: Annotated[

@@ -227,7 +227,17 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
     prefixes = [GraphPrefix("", "")] * len(log.entries)
     if graph:
         prefixes = draw_lanes([each.push.writer if each.push else "" for each in log.entries])
+    is_folded = log.file is None and not (graph or output.verbose)
+    idle = _find_idle(log.entries) if is_folded else set()
+    folded = 0
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
+        if number in idle:
+            folded += 1
+            if number + 1 not in idle:
+                text = f"{output.plural(folded, 'run')} with nothing to do (-v lists all)"
+                output.line("\n" * (not oneline) + output.faint(text))
+                folded = 0
+            continue
         is_compared = log.compared is None or number < log.compared
         if oneline:
             parts = _one_line(entry, of_file=log.file is not None, is_compared=is_compared)
@@ -260,6 +270,21 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
             if log.compared
             else '(broken and fixed results are not counted; "evalstore diff" lists them)'
         )
+
+
+def _find_idle(entries: Sequence[LogEntry]) -> set[int]:
+    """Return the numbers of runs without work, names and notes; the newest is none of them."""
+    results: dict[str, str] = {}
+    """By the scope of runs, those of the newest one so far."""
+    idle = set()
+    for number, entry in reversed([*enumerate(entries)]):
+        run, scope = entry.run, scope_text(entry.run)
+        work = run.asked, run.recorded, run.judged, run.failed, *(entry.outcome or ())
+        notes = run.message, entry.names, entry.edits, entry.push
+        if number and not any((*work, *notes)) and results.get(scope) == run.results:
+            idle.add(number)
+        results[scope] = run.results
+    return idle
 
 
 def _folded(line: str, prefix: str) -> list[str]:

@@ -157,6 +157,20 @@ def test_names_travel_with_push_and_pull(
     assert evalstore("-C", str(tmp_path / "other"), "tag").stdout == ""
 
 
+def test_runs_without_work_are_counted_in_one_line(workspace: Path, evalstore: Evalstore) -> None:
+    for _ in range(4):
+        evalstore("run", "-q")
+    shown = evalstore("log", "--oneline").stdout.splitlines()
+    assert [shown[0][:7], shown[1], shown[2][:7]] == [
+        "<short>",
+        "2 runs with nothing to do (-v lists all)",
+        "<short>",
+    ]
+    assert len(evalstore("log", "--oneline", "-v").stdout.splitlines()) == 4
+    evalstore("tag", "kept", "@~1")
+    assert "1 run with nothing to do" in evalstore("log").stdout
+
+
 def test_since_a_run_is_after_it(
     days: Any, workspace: Path, documents: Any, evalstore: Evalstore
 ) -> None:
