@@ -27,7 +27,13 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.exchange.importers.base import JudgedAnswer, NotTakenError, ShownMessage, SkippedItem
+from evalstore.exchange.importers.base import (
+    JudgedAnswer,
+    NotTakenError,
+    ShownMessage,
+    SkippedItem,
+    require,
+)
 from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory, OlderCases
 from evalstore.files import access
 from evalstore.files.access import LARGEST_TEXT, normalise
@@ -118,6 +124,11 @@ class MatchedAnswers:
         else:
             case = self._older_case(rows, answer)
             numbers, older = [-1], (case.key, case.tests)
+        recorded = plural(len(answer.answers), "conversation")
+        require(
+            len(answer.answers) == len(case.tests),
+            f"it has answers to {recorded}, the test has {len(case.tests)}",
+        )
         candidate = self._find_candidate(answer, case)
         attempt, evaluation = self._attempt(file, answer, case, candidate)
         for number in numbers:

@@ -6,6 +6,7 @@ of them come is a random sample, the same each time, whatever their verdicts.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -155,6 +156,7 @@ class LabelPages:
             read = {each.id: each for each in view.sessions}
             shown = [read[id] for id in answer.sessions if id in read]
             asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
+            definitions = dict(chain.from_iterable(reader.definitions(each.test) for each in shown))
             criteria = reader.criteria(answer.cell.case.evaluation)
             checks = criteria.checks if criteria else ()
             prompts = [*reader.judge_prompts(answer.cell.case)]
@@ -190,9 +192,10 @@ class LabelPages:
             ],
             told=texts.add(told) if told else None,
             checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
-            prompts=[(safe(name), texts.add(text)) for name, text in prompts],
+            prompts=[(safe(name), texts.add(_VALUE.sub(_shown, text))) for name, text in prompts],
             texts=texts.entries,
             data=Drawing(data_block("texts", texts.entries).decode(errors="backslashreplace")),
+            definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
             attempt=answer.result.subjects.index(answer.sessions) + 1,
             attempts=len(answer.result.subjects),
             person=person,
@@ -462,6 +465,22 @@ def _part(
         elif left:
             turns.append((*left.pop(0), []))
     return turns, left
+
+
+_VALUES = {
+    "_evaluationInstructions": "the instructions",
+    "_actualResponse": "the answer",
+    "_messages": "the conversation",
+    "_systemPrompt": "the system prompt",
+    "_schema": "the JSON schema",
+    "_tools": "the tools",
+}
+"""What a judge is shown in the place of a name in its prompt."""
+_VALUE = re.compile(r"(\n(?=\S+$))?\{\{(" + "|".join(_VALUES) + r")\}\}", re.MULTILINE)
+
+
+def _shown(name: re.Match[str]) -> str:
+    return f"{2 * (name[1] or '')}[{_VALUES[name[2]]}]"  # a line of its own ends a list
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, Label]:

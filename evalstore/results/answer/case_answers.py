@@ -5,6 +5,7 @@ The results of a batch need one query for each kind of content. No model is call
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -149,6 +150,16 @@ class AnswerReader:
     def request(self, test: str) -> tuple[str, ...]:
         """Return the tools, the schema and the options of a request, one line each."""
         return describe_request(self._versions, test, {})
+
+    def definitions(self, test: str) -> Iterator[tuple[str, str]]:
+        """Yield the title and the JSON of each tool and the schema of a request."""
+        content = self._versions.find("test", test) or {}
+        for tool in self._versions.load("tool", content.get("tools", ())).values():
+            shown = {name: tool[name] for name in ("description", "parameters") if name in tool}
+            yield f"Tool {tool['name']}", json.dumps(shown, ensure_ascii=False, indent=2)
+        if found := self._versions.find("schema", content.get("schema")):
+            shown = found["schema"]
+            yield "JSON schema of the answer", json.dumps(shown, ensure_ascii=False, indent=2)
 
     def criteria(self, evaluation: str | None) -> Criteria | None:
         """Return the instructions and checks of an evaluation version; None without one."""

@@ -622,13 +622,18 @@ def test_a_previous_answer_is_linked_by_a_server_that_has_listed_none(
     assert f"label/{session}?by=Eve" in text.partition("Previous answer")[0]
 
 
-def test_files_are_saved_beside_the_question(tmp_path: Path) -> None:
+def test_files_are_saved_and_tools_and_schemas_shown_beside_the_question(tmp_path: Path) -> None:
+    test = TEST.replace("tags: [greeting]", "availableTools: [find]")
     files = {
-        "tests/hello.md": TEST.replace("Hello", "Read `{{_file:a <b>.html}}` `{{_file:c.pdf}}`"),
+        "tests/hello.md": test.replace("Hello", "Read `{{_file:a <b>.html}}` `{{_file:c.pdf}}`"),
         "tests/a <b>.html": "<script>alert(1)</script>",
         "tests/c.pdf": "%PDF",
         "tests/d.pdf": "%PDF of another question",
-        "tests/other.md": TEST.replace("Hello", "`{{_file:d.pdf}}`"),
+        "tests/other.md": TEST.replace("Hello", "`{{_file:d.pdf}}`").replace(
+            "tags: [greeting]", "structuredResponseSchema: word"
+        ),
+        "tools/find.yaml": "name: find\ndescription: Finds <i>.\nparameters: {type: object}\n",
+        "schemas/word.yaml": "id: word\ntype: object\nproperties: {word: {type: string}}\n",
     }
     root = make_workspace(tmp_path / "desk", files)
     assert call(root, "run", "--fail-on", "none") == 0
@@ -647,6 +652,9 @@ def test_files_are_saved_beside_the_question(tmp_path: Path) -> None:
     assert names == [
         f"attachment; filename*=UTF-8''{name}" for name in ("a%20%3Cb%3E.html", "c.pdf")
     ]
+    assert '"description": "Finds <i>."' in html.unescape(text.partition(">Tool find<")[2])
+    assert '"word": {' in html.unescape(other.partition(">JSON schema of the answer<")[2])
+    assert "Finds <i>" not in text
 
 
 def test_a_picture_that_is_not_shown_is_saved_and_the_page_says_why(tmp_path: Path) -> None:
@@ -1062,7 +1070,10 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         assert (
             ">You have labelled 0 of 2 answers of “SECOND greet hello”.<" in ask(address, path)[1]
         )
-        assert "No answer has all of these words." in ask(address, "label?only=second+x")[1]
+        assert (
+            "No answer that can be labelled has all of these words."
+            in ask(address, "label?only=second+x")[1]
+        )
         path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
         text = ask(address, path)[1]
         assert "tests/hello.md (b)</h1>" in text
@@ -1085,7 +1096,9 @@ def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     assert "What the judge is asked: prompt" in text
     assert re.search("tone</span>.*Is it &lt;kind&gt;[?]", text)
-    assert "{{_actualResponse}}" in text
+    assert "\n\n[the instructions]" in text
+    assert "[the answer]" in text
+    assert "{{" not in text
 
 
 def test_the_pages_of_labels_say_how_verdicts_of_several_judges_make_one(tmp_path: Path) -> None:
@@ -1722,7 +1735,10 @@ def test_answers_that_wait_for_others_are_not_offered(tmp_path: Path) -> None:
     with serving(root) as address:
         path = str(ask(address, "label?by=Ada")[0].headers["Location"])
         assert " has labelled 0 of 1 answer." in ask(address, path)[1]
-        assert "No answer has all of these words." in ask(address, "label?by=Ada&only=pair")[1]
+        assert (
+            "No answer that can be labelled has all of these words."
+            in ask(address, "label?by=Ada&only=pair")[1]
+        )
 
 
 def test_a_form_that_is_sent_twice_stores_one_label(labelled: tuple[Path, str]) -> None:

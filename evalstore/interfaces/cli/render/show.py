@@ -173,9 +173,12 @@ def _print_question(item: ShownItem) -> None:
     _heading("question", output.short(item.id))
     if "file" in related:
         output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
-    failures = [each["failure"] for each in related["failures"]]
-    for name, ids in (("answers", related["sessions"]), ("failed calls", failures)):
-        _block(name, ", ".join(map(output.short, ids)) or "none")
+    _block("answers", ", ".join(map(output.short, related["sessions"])) or "none")
+    failures = [
+        f"{output.short(each['failure'])}  {' '.join(each['message'].split())}"
+        for each in related["failures"]
+    ]
+    _block("failed calls", "\n".join(failures) or "none")
     for name in ("temperature", "seed"):
         _block(name, _if("{}", content.get(name)))
     _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))

@@ -275,6 +275,23 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_reported(
     assert left["reason"] == "the test file was edited since the import, or was not written"
 
 
+def test_answers_that_a_test_has_no_conversation_for_are_reported(
+    samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evalstore.exchange.importers import evalsone
+    from evalstore.exchange.importers.base import Imported, JudgedAnswer
+
+    files = {"tests/a.md": "# 👤\n\nHi\n\n---\n\nThe answer must be warm.\n".encode()}
+    answer = JudgedAnswer("tests/a.md", {}, "openai/gpt-4", (("Hi",), ("Yo",)), 0, "pass")
+    imported = Imported(files=files, recorded=[answer])
+    monkeypatch.setattr(evalsone, "read", lambda _paths, _options: imported)
+    document = documents("import", "--sessions", "evalsone", "source")
+    reasons = [item["reason"] for item in document["left"]]
+    assert reasons == [
+        "it has answers to 2 conversations, the test has 1 (2 answers are not stored)"
+    ]
+
+
 TYPICAL = {
     "traces.json": ("otel", '{"resourceSpans": []}'),
     "traces.jsonl": ("otel", '{"resourceSpans": []}\n' * 2),
