@@ -373,6 +373,8 @@ class ModelCaller:
             delay = self._retry_policy.delay(error, attempts)
             remaining -= self._environment.monotonic() - began + delay
             if not self._retry_policy.allows(error, attempts, remaining):
+                if not await self._is_ours():  # another run may have the answer
+                    raise LeaseLostError from error
                 waited = self._retry_policy.waits(error)
                 self._circuit_breaker.count_failure(model, error, waited=waited)
                 raise CallFailed(error, attempts) from error

@@ -1187,6 +1187,29 @@ def test_after_a_sleep_no_try_is_repeated_that_another_run_has_made(lab: Lab) ->
     assert lab.is_done()
 
 
+@pytest.mark.parametrize("judged", [False, True])
+def test_a_call_that_breaks_off_in_a_sleep_is_no_failure_when_another_run_has_made_it(
+    lab: Lab, *, judged: bool
+) -> None:
+    lab.add(instructions=None)
+    if judged:
+        lab.add()
+    lab.limits = Limits(retries=0)
+    first, sleep = sleeping_at(lab, lambda: bool(lab.judged) == judged)
+
+    async def act(answer: str) -> Reply:
+        if await sleep():
+            raise busy()
+        return Reply(answer)
+
+    lab.act = lambda _request, _count: act("answer")
+    lab.judging = lambda _request, _count: act(GOOD)
+    outcome = asyncio.run(lab.execute(first))
+    assert outcome.failed == 0
+    assert lab.stored("failures") == []
+    assert lab.is_done()
+
+
 def test_after_a_sleep_no_judge_is_asked_again_what_another_run_has_heard(lab: Lab) -> None:
     lab.add()
     lab.run()
