@@ -106,7 +106,6 @@ class Leases:
         self, keys: Collection[str], connection: Connection
     ) -> tuple[dict[str, str], dict[str, LeaseHolder]]:
         """Take the free leases; returns the holder of each key, and the other live holders."""
-        self.note_contact()
         self.join(connection)
         if insert_free_leases(connection, self.runner.id, keys) == len(keys):
             return dict.fromkeys(keys, self.runner.id), {}
@@ -152,7 +151,6 @@ class Leases:
         """
 
         def write(connection: Connection) -> dict[str, float]:
-            self.note_contact()
             times = dict[str, float]()
             for id, runner in self.remove_dead(connection, set(runners)).items():
                 times[id] = self._seen[id].since if self._seen[id].has_changed else -math.inf
@@ -178,6 +176,7 @@ class Leases:
         self, connection: Connection, runners: Iterable[str], holders: dict[str, LeaseHolder]
     ) -> dict[str, LeaseHolder]:
         """Remove the dead of these runners; `holders` are those that the store knows."""
+        self._note_contact()
         runners = {*runners} - {self.runner.id}
         holders.pop(self.runner.id, None)
         alive = {id: holder for id, holder in holders.items() if self._is_alive(holder)}
@@ -186,6 +185,16 @@ class Leases:
             if id not in holders or _delete_silent(connection, holders[id]):
                 remove_runner(connection, id)
         return alive
+
+    def _note_contact(self) -> None:
+        """Note that the store is reached; after a long time without, others get their time anew.
+
+        While this process slept, or the server was away, their beats could not be seen.
+        """
+        now = self._monotonic()
+        if now - self._last_contact > SILENT_SECONDS / 2:
+            self._seen.clear()
+        self._last_contact = now
 
     def _is_alive(self, runner: LeaseHolder) -> bool:
         silence = self._silence(runner)
@@ -218,7 +227,6 @@ class Leases:
         """Show that this runner is alive, and remove dead ones; returns False if it was removed."""
 
         def write(connection: Connection) -> bool:
-            self.note_contact()
             is_known = self._beat(connection)
             self.sharers = self._count_sharers(connection)
             return is_known
@@ -239,7 +247,6 @@ class Leases:
         """Return how many live runners use each account of this run, itself included."""
 
         def write(connection: Connection) -> dict[str, int]:
-            self.note_contact()
             self.join(connection)
             return self._count_sharers(connection)
 
@@ -258,16 +265,6 @@ class Leases:
                 for account in self.accounts.intersection(read_accounts(accounts) or ()):
                     counts[account] += 1
         return counts
-
-    def note_contact(self) -> None:
-        """Note that the store is reached; after a long time without, others get their time anew.
-
-        While this process slept, or the server was away, their beats could not be seen.
-        """
-        now = self._monotonic()
-        if now - self._last_contact > SILENT_SECONDS / 2:
-            self._seen.clear()
-        self._last_contact = now
 
     def leave(self, *, stays: bool = False) -> None:
         """Release all leases; with `stays`, others see this runner until its run is recorded."""
@@ -479,7 +476,6 @@ class WorkRows:
             rows = connection.execute(query, (self._batch, account)).fetchall()
             holders = {None if id is None else as_digits(id) for (id,) in rows}
             others = {id for id in holders if id is not None} - {self._leases.runner.id}
-            self._leases.note_contact()
             self._leases.remove_dead(connection, others)
             return bool(others) or None in holders
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -336,6 +337,19 @@ def test_one_that_leaves_leaves_nothing_and_may_come_back(store: Store) -> None:
     assert runners(store) == []
     leases.claim([B])
     assert leases_of(store) == {B: leases.runner.id}
+
+
+@pytest.mark.parametrize("next_step", [Leases.has_others, Leases.leave])
+def test_one_that_slept_does_not_remove_those_that_slept_too(
+    store: Store, next_step: Callable[[Leases], object]
+) -> None:
+    clock = Clock()
+    ours, other = Leases(store, monotonic=clock), elsewhere(Leases(store))
+    other.claim([A])
+    ours.claim([A, B])
+    clock.seconds += 3600
+    next_step(ours)
+    assert other.has(A)
 
 
 def test_before_a_claim_there_is_nobody_else(store: Store) -> None:
