@@ -190,8 +190,10 @@ class SharedBudget:
 
     async def _may_be_settled(self) -> bool:
         """Return whether another runner may give back some of what it has reserved."""
-        reserving = self._share.state.reserving
-        return bool(reserving) and bool(await self._find_alive(reserving))
+        if reserving := self._share.state.reserving:
+            # What the dead have reserved counts as spent now; others may just have left.
+            await self._find_alive(reserving)
+        return bool(reserving)
 
     async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
         waiting = [(usd, granted) for usd, granted in batch if not granted.done()]

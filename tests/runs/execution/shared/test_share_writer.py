@@ -102,6 +102,26 @@ def test_a_call_is_made_if_another_is_settled_while_it_is_refused(
     assert (refused, writer.reserved, writer.spent) == ([0.75], 0.75, 0.25)
 
 
+def test_a_call_is_made_if_another_runner_settles_and_leaves_while_it_is_refused(
+    store: Store,
+) -> None:
+    writer, other = a_writer(store, 1.0), Leases(store)
+    other.register()
+    store.write_share(RUN, other.runner.id, 0.75, 0.0, {})
+
+    async def find_alive(runners: Collection[str]) -> Collection[str]:
+        if other.runner.id in runners:
+            store.write_share(RUN, other.runner.id, 0.0, 0.25, {})
+            other.leave()
+        return ()
+
+    async def make_call() -> None:
+        await SharedBudget(writer, 1.0, find_alive).reserve(0.5)
+
+    asyncio.run(make_call())
+    assert writer.reserved == 0.5
+
+
 def test_a_run_that_was_recorded_while_this_runner_slept_is_asked_for_nothing_more(
     store: Store,
 ) -> None:
