@@ -36,6 +36,7 @@ files.temporary_list: _FEW
 interfaces.html.case_data: CASES_IN_A_BLOCK
 results.table.cases: AT_ONCE
 planning.cells: BATCH
+planning.earlier_results: _FEW_PROMPTS
 planning.settled_parts: _MOST_NEW
 files.processes.pool: AT_ONCE
 remotes.pack_reader: _MOST_KEPT

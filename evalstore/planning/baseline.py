@@ -107,14 +107,17 @@ class GateRuns:
 
     def kind(self, run: Run) -> object:
         """Return equal values for runs that count alike."""
-        return self.is_complete(run), self.counts(run), _is_same_state(run.git, self._git)
+        return self.is_complete(run), self.counts(run), self.is_accepted(run)
 
     def is_accepted(self, run: Run) -> bool:
         """Return whether what failed in a run was accepted, so that it does not count again.
 
-        Without commits it is not known whether it was accepted, or is the same failure.
+        Without commits, or if files may have had changes, it is not known whether it was accepted,
+        or is the same failure.
         """
-        return self._commits is not None and not _is_same_state(run.git, self._git)
+        if self._commits is None or run.git is None or run.git.dirty is None:
+            return False
+        return not _is_same_state(run.git, self._git)
 
 
 def _count_back(

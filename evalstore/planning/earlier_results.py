@@ -273,6 +273,10 @@ class KnownCase(NamedTuple):
     run: Run
 
 
+_FEW_PROMPTS = 8
+"""The most system prompts of a case that are searched without a set."""
+
+
 class EarlierCases:
     """The cases of the newest runs, and the contents of their versions."""
 
@@ -292,6 +296,9 @@ class EarlierCases:
         self._earlier_sources = SourcesReader(project.store)
         self._sources: RunSources | None = None
         """The digests of the workspace, once they are needed."""
+        self._prompts: dict[int, tuple[Case, Collection[str | None]]] = {}
+        """By the `id()` of a case with many: the case, which keeps the id in use, and its
+        prompts."""
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -377,6 +384,14 @@ class EarlierCases:
         path = self.path_in(known.run.snapshot, file)
         return compare_sources(was, self._sources, file, path)
 
+    def prompts_of(self, case: Case) -> Collection[str | None]:
+        """Return the system prompts of an earlier case, as a set when they are many."""
+        if len(case.prompts) <= _FEW_PROMPTS:
+            return case.prompts
+        if id(case) not in self._prompts:
+            self._prompts[id(case)] = case, frozenset(case.prompts)
+        return self._prompts[id(case)][1]
+
     def asked_otherwise(self, known: KnownCase, cell: Cell) -> tuple[str, ...]:
         """Return which parts of what a cell asks are not those of an earlier run."""
         old, case = known.case, cell.case
@@ -387,7 +402,7 @@ class EarlierCases:
             now = cell.candidate.temperature if case.temperature is None else case.temperature
         parts = {
             "test": set(old.tests) != set(case.tests) or old.seed != case.seed,
-            "system prompt": cell.prompt not in old.prompts,
+            "system prompt": cell.prompt not in self.prompts_of(old),
             "recorded answer": old.recorded != case.recorded,
             f"model {cell.candidate.id}": bool(
                 model and not case.recorded and model.model != cell.candidate.model

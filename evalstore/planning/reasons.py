@@ -286,7 +286,8 @@ class JudgementReasons:
         cell, name = judgement.cell, self._earlier.project.name_of_version
         for known in self._earlier.find(cell):
             answering = (RECORDED, *(candidate.id for candidate in known.run.candidates))
-            if cell.candidate.id not in answering or cell.prompt not in known.case.prompts:
+            prompts = self._earlier.prompts_of(known.case)
+            if cell.candidate.id not in answering or cell.prompt not in prompts:
                 continue
             was = known.case._replace(prompts=cell.case.prompts)
             found = differ_cases(was, cell.case, self._find, name)
@@ -481,9 +482,9 @@ class QuestionReasons:
         """Return the first difference from a relative; None when there is none."""
         case = known.case
         model = known.run.find_candidate(cell.candidate.id)
-        relative = None
+        prompts, relative = self._earlier.prompts_of(case), None
         if model:
-            prompt = cell.prompt if cell.prompt in case.prompts else case.prompts[0]
+            prompt = cell.prompt if cell.prompt in prompts else case.prompts[0]
             temperature = model.temperature if case.temperature is None else case.temperature
             relative = hashing.question_id(
                 Question(case.tests[0], prompt, model.model, temperature, case.seed)
@@ -500,7 +501,7 @@ class QuestionReasons:
             )
             differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
-        if cell.prompt not in case.prompts:
+        if cell.prompt not in prompts:
             replaced = former_prompts(case.prompts, cell.case.prompts).get(cell.prompt)
             name = self._earlier.project.name_of_version
             former, present = (name("prompt", id) if id else None for id in (replaced, cell.prompt))
@@ -552,7 +553,7 @@ class QuestionReasons:
         if model is None:  # a new candidate is asked everything
             return judging if cell.case.recorded else ()
         is_test = cell.case.tests[number] not in old.tests
-        is_prompt = cell.prompt not in old.prompts
+        is_prompt = cell.prompt not in self._earlier.prompts_of(old)
         prompt = ("system prompt",) if is_test and is_prompt else ()
         changes = (reason.cause for reason in self._model_changes(cell, model))
         return (*prompt, *judging, *(each for each in changes if each != first.cause))

@@ -314,18 +314,24 @@ def find_logged_changes(
     versions = list(_group(seen, files, removed, is_row=is_row))
     rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
     if is_row:
-        results = results_of(store, file, rows).items()
-        counts = {leaf: Counter((it.model, it.verdict) for it in of) for leaf, of in results}
+        results = results_of(store, file, rows)
+        counts = {
+            leaf: Counter((it.model, it.verdict) for it in of) for leaf, of in results.items()
+        }
+        sums: Mapping[str, object] = {
+            leaf: Counter((it.prompt_number, it.model, it.verdict) for it in of)
+            for leaf, of in results.items()
+        }
         for version in versions:
             if files[version.node].cases:
                 version.results = [each for each in version.results if counts[each[1]]]
     else:
-        counts = count_leaves(store, rows)
+        counts, sums = count_leaves(store, rows), sum_leaves(store, rows)
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, names, removed)
     participants = ParticipantHistory(VersionReader(store).find, names)
-    last, pending = "", 0
+    has_labels, last, pending = bool(store.find_labels()), "", 0
     changes: list[LogEntry] = []
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
@@ -351,7 +357,7 @@ def find_logged_changes(
             judged |= models
             part = ComparedPart(version.path, version.rows[leaf])
             compared = None
-            if last not in ("", leaf):
+            if last not in ("", leaf) and (has_labels or sums[leaf] != sums[last]):
                 compared = find_verdict_changes(store, folder, run, None, part)
                 edited += tuple(map(Difference, sorted(compared.labels if compared else ())))
             is_judged = now[PENDING] < pending and _are_judged(store, last, leaf, part.rows)
@@ -539,13 +545,24 @@ PENDING = "pending"
 
 def count_leaves(store: Store, leaves: Collection[str]) -> dict[str, VerdictCounts]:
     """Return how many results each of these leaves of files has, by candidate and verdict."""
-    levels = store.find_levels(leaves)
-    parts = {
-        leaf: [leaf] if levels.get(leaf) == 0 else [it.id for it in store.find_result_leaves(leaf)]
-        for leaf in leaves
-    }
+    parts = _find_parts(store, leaves)
     counts = store.count_by_candidate({*chain.from_iterable(parts.values())})
     return {
         leaf: sum((counts[part] for part in of if part in counts), VerdictCounts())
         for leaf, of in parts.items()
+    }
+
+
+def sum_leaves(store: Store, leaves: Collection[str]) -> dict[str, int]:
+    """Return equal numbers for those of these leaves of files with equal verdicts on all cases."""
+    parts = _find_parts(store, leaves)
+    sums = store.sum_verdicts({*chain.from_iterable(parts.values())})
+    return {leaf: sum(sums[part] for part in of) for leaf, of in parts.items()}
+
+
+def _find_parts(store: Store, leaves: Collection[str]) -> dict[str, list[str]]:
+    levels = store.find_levels(leaves)
+    return {
+        leaf: [leaf] if levels.get(leaf) == 0 else [it.id for it in store.find_result_leaves(leaf)]
+        for leaf in leaves
     }

@@ -253,6 +253,20 @@ class RowQueries(NodeQueries):
             counts.setdefault(as_digits(leaf), Counter())[model, VERDICT_OF.get(verdict)] = count
         return counts
 
+    def sum_verdicts(self, leaves: Iterable[str]) -> Counter[str]:
+        """Return a number for each of these nodes that depends on its cases and their verdicts.
+
+        The nodes have no parts. The sums of their numbers compare results that have.
+        """
+        statement = (
+            "SELECT r.leaf, coalesce(c.row, ''), r.prompt, r.model, r.verdict "
+            f"{_OF_LEAVES} WHERE r.leaf IN"
+        )
+        sums = Counter[str]()
+        for leaf, *result in self._select_each(statement, leaves):
+            sums[as_digits(leaf)] += hash(tuple(result))
+        return sums
+
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
         """Yield of each of these nodes how many of its cases have how many results."""
         statement = (

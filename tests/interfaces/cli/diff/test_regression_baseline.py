@@ -83,6 +83,22 @@ def test_an_edit_in_a_submodule_that_is_not_committed_accepts_nothing(
     assert evalstore(*GATE).exit_code == 1
 
 
+def test_a_failure_of_files_that_may_be_edited_is_not_accepted(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    """Behind a filter of git, which is not run, it is not known whether files have changes."""
+    git(Path(), "init", "-q", "-b", "main")
+    Path("tests").mkdir(exist_ok=True)
+    Path("tests/.gitattributes").write_text("*.md filter=none\n")
+    write()
+    commit("main")
+    assert evalstore("run", "-q").exit_code == 0
+    write("20 euros")
+    assert evalstore("run", "-q").exit_code == 1
+    commit("breaks")
+    assert evalstore(*GATE).exit_code == 1
+
+
 def test_an_undone_edit_leaves_the_gate_green(echo: Echo, evalstore: Evalstore) -> None:
     write("20 euros")
     evalstore("run", "-q")
