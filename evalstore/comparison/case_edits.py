@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from evalstore.comparison.comparison import former_prompts
+from evalstore.comparison.comparison import former_prompts, prompts_of_unknown_text
 from evalstore.comparison.version_diff import (
     RECORDED_ANSWER,
     Difference,
@@ -77,12 +77,18 @@ class PairedCases:
         return self._by_key.get(key, self._by_row.get(row))
 
 
-def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """Yield the differences between two versions of a case; `was` is None for a new case."""
+def differ_pair(
+    was: Case | None, now: Case, find: Find, name: Name, *, is_same_list: bool = False
+) -> Iterator[Difference]:
+    """Yield the differences between two versions of a case; `was` is None for a new case.
+
+    With `is_same_list` the test file names the same prompt files in the same order.
+    """
     if was is None:
         yield Difference(f"{_row_name(now)} is new")
     elif was != now:
-        yield from differ_cases(was, now, find, name)
+        unknown = prompts_of_unknown_text(was.prompts, now.prompts) if is_same_list else ()
+        yield from differ_cases(was, now, find, name, unknown)
         old, new = (", ".join(sorted({*case.tags} - {*SPECIAL_TAGS})) for case in (was, now))
         if old != new:
             yield Difference("tags", old or None, new or None)
@@ -117,8 +123,13 @@ def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
             yield from ((kind, id) for id in (*old, *new))
 
 
-def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """Yield the differences between two versions of a case, except for labels and plain tags."""
+def differ_cases(
+    was: Case, now: Case, find: Find, name: Name, unknown: Collection[str | None] = ()
+) -> Iterator[Difference]:
+    """Yield the differences between two versions of a case, except for labels and plain tags.
+
+    Of the system prompts whose former text is `unknown` it is said that they changed.
+    """
     if was.tests != now.tests:
         yield from differ_conversations(was.tests, now.tests, find, name)
     if set(was.tests) == set(now.tests):
@@ -126,7 +137,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
             yield from _differ(option, was, now)
     if was.evaluation != now.evaluation:
         yield from differ_evaluations(*_evaluations(was, now, find), find, name)
-    yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
+    yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name, unknown)
     yield from _differ_prompts("judge prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
     if was.recorded != now.recorded:
@@ -195,6 +206,7 @@ def _differ_prompts(
     now: tuple[str | None, ...],
     find: Find,
     name: Name,
+    unknown: Collection[str | None] = (),
 ) -> Iterator[Difference]:
     """Yield new and removed prompts; one in the place of another is an edit."""
     if was == now:
@@ -203,11 +215,12 @@ def _differ_prompts(
         yield Difference(f"{subject}s{EXCHANGED}")
     pairs = former_prompts(was, now)
     edited = [(before, id) for id in now if id and (before := pairs.get(id)) != id]
-    followed = {*pairs.values()}
+    followed = {pairs.get(id) for id in now if id}
     gone = [id for id in was if id and id not in followed]
     for before, after in [*edited, *((id, None) for id in gone)]:
         if before and after:
-            edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
+            texts = (find("prompt", id) or {} for id in (before, after))
+            edits = [Difference("changed")] if after in unknown else differ_prompts(*texts)
             former, present = name("prompt", before), name("prompt", after)
             if former and present and former != present:
                 yield in_place(subject, present, former)

@@ -346,6 +346,20 @@ def former_prompts(
 
 
 @lru_cache(256)
+def prompts_of_unknown_text(
+    was: tuple[str | None, ...], now: tuple[str | None, ...]
+) -> Collection[str | None]:
+    """Return the new system prompts of a case that have the number of one that it still has.
+
+    If the test file was not edited, prompt files exchanged what is in them, so that the prompts
+    with which `former_prompts` pairs these are of other files.
+    """
+    kept = {*was} & {*now}
+    new = ((old, id) for old, id in zip(was, now, strict=False) if id not in kept)
+    return {id for old, id in new if old in kept}
+
+
+@lru_cache(256)
 def numbers_now(
     was: tuple[str | None, ...], now: tuple[str | None, ...]
 ) -> Mapping[str | None, int]:

@@ -268,10 +268,18 @@ class SourceChanges:
         return self.is_test_edited and not is_edited
 
 
-def replaced_by(kind: str, name: str, changes: SourceChanges) -> Difference:
-    """Return that a version with this name is used in the place of what was used before."""
-    former = [each for each in changes.given_up if each.startswith(f"{kind} ")]
-    return in_place(kind, name, former[0].removeprefix(f"{kind} ") if len(former) == 1 else None)
+def replaced_by(
+    kind: str, name: str, changes: SourceChanges, *, is_reversed: bool = False
+) -> Difference:
+    """Return that a version with this name is used in the place of what was used before.
+
+    With `is_reversed` that was used then in the place of it.
+    """
+    given_up = [each for each in changes.given_up if each.startswith(f"{kind} ")]
+    former = given_up[0].removeprefix(f"{kind} ") if len(given_up) == 1 else None
+    if not is_reversed:
+        return in_place(kind, name, former)
+    return Difference(f"{f'{kind} {former}' if former else f'another {kind}'} in place of {name}")
 
 
 def names_use(difference: Difference) -> bool:
@@ -279,7 +287,9 @@ def names_use(difference: Difference) -> bool:
     return _EDIT.match(difference.subject) is not None
 
 
-def as_replaced(difference: Difference, changes: SourceChanges | None) -> Difference:
+def as_replaced(
+    difference: Difference, changes: SourceChanges | None, *, is_reversed: bool = False
+) -> Difference:
     """Return a difference; if it names as edited what was not used before, that it is used now."""
     match = _EDIT.match(difference.subject) if changes else None
     if match is None or changes is None:
@@ -287,7 +297,7 @@ def as_replaced(difference: Difference, changes: SourceChanges | None) -> Differ
     kind, name = match["kind"] or match["prompt"], match["name"] or match["called"]
     if not changes.uses_another(kind, name):
         return difference
-    found = replaced_by(kind, name, changes)
+    found = replaced_by(kind, name, changes, is_reversed=is_reversed)
     return Difference(f"{match['place'] or ''}{found.subject}")
 
 

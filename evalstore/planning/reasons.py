@@ -17,7 +17,7 @@ from evalstore.comparison.case_edits import (
     recorded_answer,
     versions_compared,
 )
-from evalstore.comparison.comparison import former_prompts
+from evalstore.comparison.comparison import former_prompts, prompts_of_unknown_text
 from evalstore.comparison.version_diff import (
     CODE_CHANGED,
     NUMBERS,
@@ -518,8 +518,12 @@ class QuestionReasons:
             if replaced is None:
                 return Reason(NEW_PROMPT, relative=relative)
             texts = (self._find("prompt", id) or {} for id in (replaced, cell.prompt))
+            edits = differ_prompts(*texts)
+            if cell.prompt in prompts_of_unknown_text(case.prompts, cell.case.prompts):
+                changes = self._earlier.changes_since(known, cell.file)
+                edits = edits if changes is None or changes.is_test_edited else []
             named = f"system prompt {present}" if present and not former else "system prompt"
-            return reason_of(differ_prompts(*texts), f"{named} changed", relative)
+            return reason_of(edits, f"{named} changed", relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None

@@ -280,10 +280,20 @@ class PromptNames:
             for name, ids in named.items()
             for id in ids
         }
-        numbers: dict[str | None, int | None] = {id: at for id, at in self._expected if id}
-        labels = label_prompts(project, numbers).items()
-        older = ((id, name) for id, name in labels if id and name != id[:8])
-        return {("prompt", id): name for id, name in older} | names
+        numbers: dict[str, set[int]] = {}
+        for prompt, number in self._expected:
+            if prompt:
+                numbers.setdefault(prompt, set()).add(number)
+        owners: dict[str, set[int]] = {}
+        older = [id for id in numbers if ("prompt", id) not in names]
+        for id in numbers.keys() - {*older}:
+            owners.setdefault(names["prompt", id], set()).update(numbers[id])
+        nearest = _find_nearest(project, older)
+        for id in older:
+            name = names.get(("prompt", nearest.get(id, "")))
+            if name and not numbers[id].isdisjoint(owners.setdefault(name, numbers[id])):
+                names["prompt", id] = name
+        return names
 
 
 def prompts_of(files: Iterable[CaseFile]) -> Iterator[tuple[str | None, int]]:

@@ -96,16 +96,12 @@ class Side:
         return self.results.file_names.keys() | self.equal.leaves.keys()
 
     def compare_sources(self, now: Side, path: str) -> SourceChanges | None:
-        """Return whose bytes differ in another version of a test file; None: it is not known."""
-        (was, former), (sources, name) = self._sources_of(path), now._sources_of(path)
-        return compare_sources(was, sources, name, former)
-
-    def _sources_of(self, path: str) -> tuple[RunSources | None, str]:
-        """Return the digests of the run with its version of a test file, and the path there."""
+        """Return whose bytes differ in a newer version of a test file; None: it is not known."""
         if path not in self.earlier_sources:
-            return self.sources, self.former.get(path, path)
+            return compare_sources(self.sources, now.sources, path, self.former.get(path))
         sources = self.earlier_sources[path]
-        return (sources if sources is not None and path in sources.tests else None), path
+        is_known = sources is not None and path in sources.tests
+        return compare_sources(sources if is_known else None, now.sources, path)
 
 
 def fill_older_side(

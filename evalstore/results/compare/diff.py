@@ -290,11 +290,11 @@ def diff(
         }
         names = PromptNames(location, project)
         names.expect(prompts_of(file for pair in edited.values() for file in pair))
-        changes = {path: sides[0].compare_sources(sides[1], path) for path in edited}
+        changes = {path: filled.compare_sources(now, path) for path in edited}
         edits = {
             path: differences
             for path, differences in find_edits(
-                project.versions, edited, store, names, changes
+                project.versions, edited, store, names, changes, is_reversed=is_reversed
             ).items()
             if differences
         }

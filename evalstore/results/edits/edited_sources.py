@@ -205,13 +205,16 @@ def find_edits(
     store: Store,
     name: Name = nowhere,
     changes: Mapping[str, SourceChanges | None] | None = None,
+    *,
+    is_reversed: bool = False,
 ) -> dict[str, Sequence[Difference]]:
     """Return the differences between two versions of each file, reading contents in batches.
 
     Parts of a long file that both versions have are not read.
 
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
-    other rows names its row. `changes` tell whose bytes differ.
+    other rows names its row. `changes` tell whose bytes differ. With `is_reversed` the first
+    versions are the newer ones, whose names count, and `changes` those from the other ones to them.
     """
     known = changes or {}
     found = {file: EditKinds(len(now.cases)) for file, (_, now) in files.items()}
@@ -236,10 +239,13 @@ def find_edits(
                 found[file].append(other)
             if now:
                 change, named = known.get(file), name
-                for kind, old, new in prompts_compared(was, now) if was else ():
+                older, newer = (now, was) if is_reversed else (was, now)
+                for kind, old, new in prompts_compared(older, newer) if older and newer else ():
                     named = name_edited(named, change, old, new, kind)
-                for difference in differ_pair(was, now, versions.find, named):
-                    found[file].add(as_replaced(difference, change), now.row)
+                is_same = change is not None and not change.is_test_edited
+                for difference in differ_pair(was, now, versions.find, named, is_same_list=is_same):
+                    replaced = as_replaced(difference, change, is_reversed=is_reversed)
+                    found[file].add(replaced, now.row)
     return {file: _without_repeated(kinds.listed()) for file, kinds in found.items()}
 
 

@@ -16,11 +16,11 @@ from evalstore.core.results import CellKey, Failure, Result
 from evalstore.core.runs import Run, RunCandidate
 from evalstore.core.values import Json, Question
 from evalstore.planning.cell_results import CellResult
-from evalstore.planning.cells import ask_of
+from evalstore.planning.cells import Cell, ask_of
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.plan import Plan
+from evalstore.planning.plan import CHECKS, Plan
 from evalstore.planning.project import Project
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
@@ -55,6 +55,8 @@ class FailureEntry:
     """The place of the question; None if no recent run and no test file has it."""
     is_resolved: bool = False
     """Whether a later call has brought what this one failed to bring."""
+    is_dropped: bool = False
+    """Whether the workspace has a question or a judge no longer, so that no run repeats it."""
     hint: str | None = None
     """How to fix it; None without general advice."""
 
@@ -149,6 +151,7 @@ def describe_failures(
         location, store, {question for question in questions.values() if question}
     )
     resolved = _find_resolved(store, failures)
+    now = _asked_now(location) if len(resolved) < len(failures) else None
     hints = _find_hints(location, [failure for _, failure in failures])
     return [
         FailureEntry(
@@ -157,6 +160,7 @@ def describe_failures(
             question,
             places.get(question) if question else None,
             id in resolved,
+            bool(now and question and (question, failure.evaluation, failure.evaluator) not in now),
             hint,
         )
         for (id, failure), hint in zip(failures, hints, strict=True)
@@ -271,15 +275,34 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
                     )
 
 
-def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
-    """Yield the questions of the workspace with their places; none if it has errors."""
+def _asked_now(location: Location) -> set[tuple[str, str | None, str | None]]:
+    """Return the questions of the workspace, alone and with each judge; none if it has errors."""
+    return {
+        (id, *judgement)
+        for cell in _cells_now(location)
+        for id in cell.questions
+        for judgement in (
+            (None, None),
+            *((cell.case.evaluation, by) for by in (CHECKS, *(it.evaluator for it in cell.judges))),
+        )
+    }
+
+
+def _cells_now(location: Location) -> Sequence[Cell]:
+    """Return the cells of the workspace; none when it has errors."""
     from evalstore.planning.planner import make_plan
 
     with suppress(EvalstoreError), open_project(location) as project:
-        for cell in make_plan(project, SelectionOptions()).cells:
-            for id, number, _ in cell.distinct_questions():
-                question = ask_of(cell.case, cell.prompt, cell.candidate, number)
-                yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
+        return make_plan(project, SelectionOptions()).cells
+    return ()
+
+
+def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
+    """Yield the questions of the workspace with their places."""
+    for cell in _cells_now(location):
+        for id, number, _ in cell.distinct_questions():
+            question = ask_of(cell.case, cell.prompt, cell.candidate, number)
+            yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 
 
 # --- hints for failed calls

@@ -188,7 +188,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         failure = entry.document()
         kind = class_text(failure["class"], failure["status"], failure["message"])
         of_script = is_of_script(entry.failure.message)
-        if entry.hint and not entry.is_resolved:
+        if entry.hint and not (entry.is_resolved or entry.is_dropped):
             hints.setdefault(("" if of_script else f"{kind}: ", entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
@@ -202,7 +202,9 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             output.safe((failure["model"] or "") + (" (as judge)" if failure["evaluator"] else "")),
             output.safe(place),
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
-            f"({'judged' if failure['evaluator'] else 'answered'} since)" * entry.is_resolved,
+            f"({'judged' if failure['evaluator'] else 'answered'} since)"
+            if entry.is_resolved
+            else "(no longer asked)" * entry.is_dropped,
         )
         message = output.safe(failure["message"])
         if oneline:

@@ -250,6 +250,23 @@ def test_a_failure_that_a_later_call_has_mended_says_so(
     assert [entry["resolved"] for entry in documents("log", "--failures")["failures"]] == [True] * 2
 
 
+def test_a_failure_of_what_is_no_longer_asked_is_not_open(
+    failing: Path, evalstore: Evalstore
+) -> None:
+    judge = (failing / "models/judge.yaml").read_text()
+    (failing / "models/judge.yaml").write_text(
+        "id: scripted/judge\nprovider: scripted\nresponses:\n  - error: {status: 404}\n"
+    )
+    evalstore("run")
+    assert "no longer asked" not in evalstore("log", "--failures").stdout
+    (failing / "models/judge.yaml").write_text(judge + "providerModelCode: other\n")
+    edit(failing / "tests/weather.md", "How is", "What of")
+    ran = evalstore("log", "--failures")
+    ends = ["1 try  (no longer asked)"] * 2
+    assert [line[-len(ends[0]) :] for line in ran.stdout.splitlines()[::2]] == ends
+    assert ran.stderr == ""
+
+
 def test_show_says_why_a_case_is_pending_whose_checks_passed(
     workspace: Path, evalstore: Evalstore
 ) -> None:
