@@ -227,13 +227,7 @@ def clone(
     target = location.directory / directory
     is_used = any(target.iterdir()) if target.is_dir() else target.exists()
     if target.is_symlink() or is_used:
-        reason = "is not empty" if target.is_dir() else "is not a folder"
-        same = f"'evalstore remote add origin {address}' and 'evalstore pull' get"
-        same = f"'evalstore pull {address}' gets" if bundle else same
-        raise EvalstoreError(
-            f"'{directory}' exists already and {reason}",
-            hint=f"name another folder; in a workspace, {same} the same results",
-        )
+        raise _exists_already(target, directory, address, bundle)
     warn_before_opening(location.directory, location.warn)
     files = None if bundle or database else open_typed(address)
     if files:
@@ -267,6 +261,19 @@ def clone(
         ) from error
     report.address = address
     return CloneReport(str(directory), report)
+
+
+def _exists_already(
+    target: Path, directory: Path, address: str, bundle: Path | None
+) -> EvalstoreError:
+    """Return the error for a place that is neither free nor an empty folder."""
+    reason = "is not empty" if target.is_dir() else "is not a folder"
+    same = f"'evalstore remote add origin {address}' and 'evalstore pull' get"
+    same = f"'evalstore pull {address}' gets" if bundle else same
+    return EvalstoreError(
+        f"'{directory}' exists already and {reason}",
+        hint=f"name another folder; in a workspace, {same} the same results",
+    )
 
 
 @contextmanager

@@ -133,13 +133,7 @@ def push(
     path of a bundle has all rows written to it.
     """
     if remote is not None and is_place(location, remote):
-        if not is_meant_as_bundle(location, remote):
-            raise EvalstoreError(
-                f"'{remote}' is neither a remote nor a bundle",
-                hint="a bundle is a FILE.bundle; 'evalstore remote add NAME ADDRESS' adds a remote",
-            )
-        if dry_run:
-            raise EvalstoreError("'--dry-run' is for remotes: a bundle has all results")
+        _require_bundle(location, remote, dry_run=dry_run)
         return create_bundle(
             location,
             Path(remote),
@@ -178,6 +172,17 @@ def push(
         if not dry_run:
             note_excluded_tags(open_workspace(location), opened.name, exclude_tags)
         return report
+
+
+def _require_bundle(location: Location, file: str, *, dry_run: bool) -> None:
+    """Raise `EvalstoreError` unless a push may write a bundle at a path."""
+    if not is_meant_as_bundle(location, file):
+        raise EvalstoreError(
+            f"'{file}' is neither a remote nor a bundle",
+            hint="a bundle is a FILE.bundle; 'evalstore remote add NAME ADDRESS' adds a remote",
+        )
+    if dry_run:
+        raise EvalstoreError("'--dry-run' is for remotes: a bundle has all results")
 
 
 def create_bundle(

@@ -13,6 +13,7 @@ from collections.abc import (
     Callable,
     Collection,
     Container,
+    Iterable,
     Iterator,
     Sequence,
     Set,
@@ -219,16 +220,7 @@ def describe_scope(
     edits = status.edits
     if last and not asks_again(project, selection):
         is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.place}
-        # Other answers, or votes, may count now than in the last run.
-        is_of_all = bool(
-            is_silent
-            or status.labels
-            or any(edit.of in project.settings.of_runs for edit in edits)
-            or any(
-                _OF_OTHER_ANSWERS & run.selection.keys()
-                for run in find_runs_since(project.store, leaves_out=is_partial)
-            )
-        )
+        is_of_all = bool(is_silent or status.labels or _may_count_otherwise(project, edits))
         settled = {it.file for it in status.changes if it.settled or it.partly}
         if is_of_all or settled:
             files = None if is_of_all else settled
@@ -250,6 +242,14 @@ def describe_scope(
     if is_paid or status.waiting_asks or status.waiting:
         status.unread_remotes = find_unread_remotes(project, selection)
     return status
+
+
+def _may_count_otherwise(project: Project, edits: Iterable[SettingEdit]) -> bool:
+    """Return whether other answers, or votes, may count now than in the last run."""
+    if any(edit.of in project.settings.of_runs for edit in edits):
+        return True
+    runs = find_runs_since(project.store, leaves_out=is_partial)
+    return any(_OF_OTHER_ANSWERS & run.selection.keys() for run in runs)
 
 
 _OF_OTHER_ANSWERS = {"refresh", "max_age", "maxAge", "attempts"}
