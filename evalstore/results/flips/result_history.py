@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -30,9 +30,9 @@ from evalstore.results.flips.result_changes import (
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
-from evalstore.store.results import RowResults, iterate_entries
+from evalstore.store.results import RowResults, iterate_entries, results_of
 from evalstore.store.revisions import resolve_run
-from evalstore.store.trees.tree_nodes import find_entries, find_leaves
+from evalstore.store.trees.tree_nodes import find_entries, find_entry, find_leaves
 
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""
@@ -442,11 +442,35 @@ def _add(
     return sum(map(len, known.values()))
 
 
-# --- the newest run
+# --- the newest run, and the newest that has another result for a case
 
 
-def find_newer_run(location: Location, run: str) -> Run | None:
-    """Return the newest run, unless it is this one."""
+_LATER_RUNS = 20
+"""Later runs in which a result is looked for."""
+
+
+def find_newer_run(location: Location, run: str, result: Result | None = None) -> Run | None:
+    """Return the newest run, unless it is this one.
+
+    With a result, return the newest of the later runs that have its case, unless it is the same
+    there.
+    """
     with open_store(location) as store:
-        newest = next(iter(store.find_recent_runs(limit=1)), None)
-    return newest if newest and newest.id != run else None
+        recent = store.find_recent_runs(limit=_LATER_RUNS)
+        for later in takewhile(lambda other: other.id != run, recent):
+            if result is None:
+                return later
+            if found := _find_same_case(store, later, result):
+                return None if _what_counts(result) in map(_what_counts, found) else later
+    return None
+
+
+def _find_same_case(store: Store, run: Run, result: Result) -> list[Result]:
+    """Return the results of the same candidate, one for each system prompt."""
+    leaf = find_entry({run.results}, result.file, store.load_nodes).get(run.results)
+    found = results_of(store, result.file, {leaf: [result.row]})[leaf] if leaf else []
+    return [other for other in found if other.model == result.model]
+
+
+def _what_counts(result: Result) -> tuple[object, ...]:
+    return result.verdict, result.sessions, result.evaluations

@@ -29,7 +29,7 @@ from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines
 from evalstore.results.labels import LabelIndex
-from evalstore.results.verdict_order import SIGNS
+from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.runs.status.status_text import edit_lines
 
 if TYPE_CHECKING:
@@ -117,15 +117,20 @@ MOST_OF_FEEDBACK = 2_000
 def candidate_lines(
     result: Result, labels: LabelIndex, reasons: str, last: Sequence[str]
 ) -> Iterator[StyledLine]:
-    """Yield the verdict on a candidate with its reasons, unless a person gave it.
+    """Yield the verdict on a candidate with its reasons, or the labels that it is from.
 
-    `last` are the last verdicts.
+    Later labels are below them, too. `last` are the last verdicts.
     """
     cell = result_cell(result, labels)
     verdict = StyledSpan(f"{cell.text}  ", cell.colour)
     yield StyledLine((verdict, StyledSpan(safe(result.model)), *history_spans(last)))
     if reasons and not labels.decides(result):
         yield from text_lines(clip(reasons, MOST_OF_FEEDBACK), indent=2)
+    for label in labels.of(result):
+        is_removed = label.verdict == "none"
+        given = "label removed" if is_removed else label.verdict
+        text = ": ".join(filter(None, (f"{PERSON} {given} by {label.person}", label.note)))
+        yield from text_lines(text, "faint" if is_removed else label.verdict, 2)
 
 
 def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:

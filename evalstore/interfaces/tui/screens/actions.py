@@ -535,8 +535,8 @@ class DatedPage(CaseActionsPage):
         yield Static(classes="newer", markup=False)
         yield from super().compose_above()
 
-    def look_for_newer(self, run: str | None) -> None:
-        """Show whether there is a newer run."""
+    def look_for_newer(self, run: str | None, result: Result | None = None) -> None:
+        """Show whether there is a newer run; with a result, one in which it is another."""
         if run is None:
             self._show_newer(None)
             return
@@ -545,7 +545,7 @@ class DatedPage(CaseActionsPage):
         def read() -> Run | None:
             from evalstore.results.flips.result_history import find_newer_run
 
-            return find_newer_run(location, run)
+            return find_newer_run(location, run, result)
 
         self.fetch(read, self._show_newer, group="newer")
 

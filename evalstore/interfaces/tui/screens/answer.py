@@ -87,7 +87,7 @@ the next and the previous answer of the candidate, {session.candidate} the next 
 {session.next} the next of the listed cases. {session.beside} puts another candidate's answer beside
 this one and marks the words that differ; {page.back} removes it. Markdown is rendered, and files
 are shown in part; {session.markdown} shows everything as written, as copies and saved files do. If
-there is a newer run, {case.newest} shows the case in it."""
+one of the newest 20 runs has a newer result, {case.newest} shows it."""
 
 
 class AnswerPage(DatedPage):
@@ -98,7 +98,7 @@ class AnswerPage(DatedPage):
     TITLE = "Answer"
     WAY = "{list.open} on a case"
     HELP = _HELP
-    NEWER = "{case.newest} shows the case in it"
+    NEWER = "{case.newest} shows the newer result"
     DEFAULT_CSS = """
     AnswerPage.-wide > #panels, AnswerPage.-framed > #panels { layout: horizontal; }
     AnswerPage > #panels > TextView { width: 1fr; }
@@ -226,7 +226,7 @@ class AnswerPage(DatedPage):
         self._texts = texts
         self._show_texts(stay=stay)
         self._show_title()
-        self.look_for_newer(self.navigator.cases.run)
+        self.look_for_newer(self.navigator.cases.run, self.navigator.result)
         if self.navigator.other is None:
             self._add_explanation(texts)
 

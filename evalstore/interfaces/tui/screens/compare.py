@@ -323,7 +323,7 @@ _UNCHANGED_HINT = " ({compare.unchanged} shows them)"
 _EMPTY = """\
 No verdict differs.
 
-{compare.unchanged} lists the cases that are unchanged, each with its edits."""
+{compare.unchanged} lists the unchanged cases, edited test files first."""
 _LAST_RUNS = (
     "To compare the last two runs, {history.compare} on the newest run in the list of runs."
 )
@@ -362,11 +362,14 @@ def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     """Return the pairs that differ: flips, then new failures, then the others.
 
     `with_unchanged` adds those with the same answer to another question, and those that do not
-    differ.
+    differ, of edited test files first.
     """
-    changes = (*CHANGES, *(_NOT_LISTED if with_unchanged else ()))
-    listed = [ListedPair(change, pair) for change in changes for pair in listed_pairs(diff, change)]
-    return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
+    listed = [ListedPair(change, pair) for change in CHANGES for pair in listed_pairs(diff, change)]
+    listed.sort(key=lambda it: (it.change not in FLIPS, not it.is_wrong))
+    for change in _NOT_LISTED if with_unchanged else ():
+        pairs = (ListedPair(change, pair) for pair in listed_pairs(diff, change))
+        listed += sorted(pairs, key=lambda it: it.place[0] not in diff.edits)
+    return listed
 
 
 def pair_columns(diff: Diff, pairs: Sequence[ListedPair], labels: LabelIndex) -> list[Column]:

@@ -20,7 +20,9 @@ from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.answer import table_files
+from evalstore.interfaces.tui.screens.case_panels import CaseReader
 from evalstore.interfaces.tui.screens.cases import CasesPage
+from evalstore.interfaces.tui.screens.dialogs import PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.labels import LabelReport
@@ -104,7 +106,9 @@ def test_the_note_of_a_label_stands_in_the_prompt_when_it_is_given_again(workspa
         assert pilot.app.screen.query_one(Input).value == "cold"
         await press(pilot, "enter")
         assert re.search(r"✓ pass  by Ada \(a person\)[^✓✗]*\n *cold", screen(pilot))
-        await pilot.press("f", "enter")  # before the note has been read
+        await pilot.press("f")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
+        await pilot.press("enter")  # waits until the note has been read
         again = re.compile(r"✗ fail  by Ada \(a person\)[^✓✗]*\n *cold")
         await until(pilot, lambda: again.search(screen(pilot)) is not None)
         await press(pilot, "u", "p")
@@ -145,6 +149,19 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         assert re.search(r"pass: tests/weather.md \[city=Oslo\] \(\w+\) scripted", screen(pilot))
 
     drive(scenario)
+
+
+def test_labels_of_other_candidates_are_listed_below_their_verdicts(workspace: Path) -> None:
+    def answer(pilot: Pilot[None]) -> str:
+        return pilot.app.screen.query_one(CaseReader).text
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", *"cold", "enter", "right")
+        assert re.search(r"✗ fail ✎✓  scripted/one[^✓]*✎ pass by Ada: cold", answer(pilot))
+        await press(pilot, "left", "u", "right")
+        assert "✎" not in answer(pilot)
+
+    drive(scenario, revision="@", size=(120, 40))
 
 
 def test_a_run_keeps_its_verdict_and_shows_later_labels(workspace: Path) -> None:
