@@ -130,8 +130,10 @@ def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
     if words["pending"]:
         lines.append(f"{run_key} runs pending work.")
     if gone := sum(word is None for word in now.values()):
-        cases = plural(gone, "case")
-        lines.append(f"{cases} changed since: in the workspace the label does not count.")
+        labelled = "its label does" if gone == 1 else "their labels do"
+        lines.append(
+            f"{plural(gone, 'case')} changed since: {labelled} not count in the workspace."
+        )
     return "\n".join(lines)
 
 

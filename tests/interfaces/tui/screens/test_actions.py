@@ -188,7 +188,7 @@ def test_a_label_of_a_case_that_was_edited_since_says_that_it_does_not_count(
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "p", "enter")
-        assert "1 case changed since: in the workspace the label does not count." in notified(pilot)
+        assert "1 case changed since: its label does not count in the workspace." in notified(pilot)
 
     drive(scenario, revision="@")
 
