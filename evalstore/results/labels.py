@@ -294,7 +294,7 @@ def label(
         if not labels:
             raise EvalstoreError(
                 f"no label of {author} counts for '{case}'",
-                hint="only the person who gave a label can remove it; name them with '--as NAME'",
+                hint="'evalstore ls labels -v' lists all; '--as NAME' removes one of that person",
             )
         return labels
 

@@ -472,6 +472,10 @@ def test_outside_of_a_workspace_there_is_a_hint(tmp_path: Path) -> None:
     with pytest.raises(EvalstoreError, match=r"no evalstore\.yaml") as caught:
         find_root(tmp_path)
     assert caught.value.hint == "run 'evalstore init' first"
+    tree(tmp_path, {"b/evalstore.yaml": "", "a/evalstore.yaml": ""})
+    with pytest.raises(EvalstoreError, match=r"no evalstore\.yaml") as caught:
+        find_root(tmp_path)
+    assert caught.value.hint == "change to a folder that has one: a, b"
 
 
 def test_wrong_settings_are_reported_with_their_place(folder: Path) -> None:

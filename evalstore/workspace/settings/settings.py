@@ -229,13 +229,21 @@ class Settings:
         }
 
 
+_NAMED = 3
+"""The most workspaces below a folder that an error names."""
+
+
 def find_root(start: Path) -> Path:
     """Find the folder of the nearest `evalstore.yaml`, upwards from `start`."""
     for folder in (start, *start.parents):
         if (folder / FILE).is_file():
             return folder
+    inner = [each.parent.name for each in sorted(start.glob(f"*/{FILE}"))[:_NAMED]]
     raise NoWorkspaceError(
-        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
+        f"no {FILE} in '{start.name or start}' or above",
+        hint=f"change to a folder that has one: {', '.join(inner)}"
+        if inner
+        else "run 'evalstore init' first",
     )
 
 

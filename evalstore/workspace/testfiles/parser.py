@@ -391,7 +391,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     wrong = {each.line for problem in collector.problems for each in (problem, *problem.others)}
     doubtful = doubtful_headings(above)
     collector.warnings += [warning for warning in doubtful if warning.line not in wrong]
-    collector.warnings += misspelt_blocks(above, "candidate") + misspelt_blocks(below, "evaluator")
+    collector.warnings += misspelt_blocks(above, "candidate") + misspelt_blocks(below, "judge")
     block = collector.attempt(lambda: take_block(below), None)
     prose, checks = block or ([], None)
     instructions = section(prose, separator or first)

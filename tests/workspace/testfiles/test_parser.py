@@ -502,7 +502,7 @@ def test_a_block_whose_word_is_nearly_checks_is_text_with_a_warning(word: str) -
         (f"the block '{word}' is text for the {reader}, not a block of checks", line, *rest)
         for reader, line, rest in (
             ("candidate", 3, ("warning", "did you mean 'checks'?")),
-            ("evaluator", 11, ("warning", "did you mean 'checks'?")),
+            ("judge", 11, ("warning", "did you mean 'checks'?")),
         )
     ]
 

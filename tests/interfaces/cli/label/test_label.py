@@ -260,7 +260,7 @@ def test_only_the_person_who_gave_a_label_takes_it_back(
     output = evalstore("label", OSLO, "none", "--as", "Bob")
     assert (output.exit_code, output.stdout) == (2, "")
     assert (
-        f"error: no label of Bob counts for '{OSLO}'\nhint: only the person who gave a label"
+        f"error: no label of Bob counts for '{OSLO}'\nhint: 'evalstore ls labels -v' lists all"
         in output.stderr
     )
     documents("label", OSLO, "fail", "--as", "Bob")
