@@ -174,11 +174,12 @@ def _print_question(item: ShownItem) -> None:
     if "file" in related:
         output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
     _block("answers", ", ".join(map(output.short, related["sessions"])) or "none")
-    failures = [
-        f"{output.short(each['failure'])}  {' '.join(each['message'].split())}"
-        for each in related["failures"]
-    ]
-    _block("failed calls", "\n".join(failures) or "none")
+    failures = ["none"] if not related["failures"] else []
+    for each in related["failures"]:
+        kind = class_text(each["class"], each["status"], each["message"])
+        facts = output.short(each["failure"]), each["at"], each["model"] or "", kind
+        failures.append("  ".join(filter(None, (*facts, " ".join(each["message"].split())))))
+    _block("failed calls", "\n".join(failures))
     for name in ("temperature", "seed"):
         _block(name, _if("{}", content.get(name)))
     _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))

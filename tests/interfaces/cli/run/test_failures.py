@@ -122,8 +122,8 @@ def test_a_judge_that_failed_is_an_evaluator_at_the_place_of_the_answer(
     shown = documents("show", question)["related"]
     assert [failure["failure"] for failure in shown["failures"]] == [first["failure"]]
     assert shown["sessions"] == [first["session"]]
-    told = f"\nfailed calls: <short>  {first['message']}\n"
-    assert told in evalstore("show", question).stdout
+    told = f"\nfailed calls: <short>  <time>  scripted/judge  status 404  {first['message']}\n"
+    assert told in times(evalstore("show", question).stdout)
 
 
 def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> None:
@@ -155,7 +155,8 @@ def test_show_a_question_that_only_failed(
     [item] = documents("log", "--failures")["failures"]
     shown = evalstore("show", item["question"]).stdout
     assert "\ntests/weather.md [city=Oslo]\nanswers: none\n" in shown
-    assert "\nfailed calls: <short>  the server answered 401: bad key\n" in shown
+    told = "  scripted/one  status 401  the server answered 401: bad key\n"
+    assert f"\nfailed calls: <short>  <time>{told}" in times(shown)
 
 
 def test_a_failure_is_placed_by_the_workspace_when_no_run_was_recorded(
