@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -80,8 +81,15 @@ def conversations(answer: Json) -> list[HeldConversation]:
 
 
 def test_every_type_is_described_with_an_example() -> None:
+    new = KINDS.keys() - DESCRIPTIONS.keys()
+    assert not new, "describe it in evalstore/checks/descriptions.yaml, then run 'make docs'"
     assert DESCRIPTIONS.keys() == KINDS.keys()
     assert [name for name, description in DESCRIPTIONS.items() if not description.examples] == []
+
+
+def test_the_page_of_test_files_names_every_type() -> None:
+    page = (Path(__file__).parents[2] / "docs/formats/checks.md").read_text("utf-8")
+    assert [name for name in KINDS if f"`{name}`" not in page] == []
 
 
 def test_the_steps_of_a_normalization_are_described() -> None:
