@@ -374,9 +374,9 @@ def find_candidates(
     known = {model for side in sides for model in side.models or ()}  # also without a result
     others = (candidates | known - {RECORDED}) - {*besides}
     meant = suggest(model, others, "candidates") if others else ""
-    raise EvalstoreError(
-        f"'{model}' is not a candidate of {names}", hint="; ".join(filter(None, [meant, hint]))
-    )
+    if not meant.startswith("did you mean"):
+        meant = "; ".join(filter(None, [meant, hint]))
+    raise EvalstoreError(f"'{model}' is not a candidate of {names}", hint=meant)
 
 
 @contextmanager

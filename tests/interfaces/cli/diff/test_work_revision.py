@@ -158,6 +158,11 @@ def test_diff_takes_the_workspace_on_either_side(partial: Evalstore, workspace: 
             "hint: the candidates are scripted/one; "
             "'evalstore run -m a -m b' makes a run with both\n",
         ),
+        (
+            ["diff", "--vs", "b", "-m", "scripted/onne", "@work"],
+            "error: 'scripted/onne' is not a candidate of the workspace\n"
+            "hint: did you mean 'scripted/one'?\n",
+        ),
     ],
 )
 def test_what_the_workspace_is_not_is_an_error(
