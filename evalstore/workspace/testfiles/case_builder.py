@@ -217,7 +217,8 @@ class CaseBuilder:
                 raise
             except FileProblem as problem:
                 problems.append(problem)
-        raise_all(problems)
+        if problems:
+            raise_all(problems)
         evaluation = EvaluationVersion(instructions, (*self._implied, *self._in_block(own)))
         judge = judge_of(evaluation.checks)
         by_checks, by_models = bool(without_judge(evaluation.checks)), bool(instructions or judge)
