@@ -9,7 +9,7 @@ import json
 import re
 import select
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from time import monotonic
@@ -556,8 +556,12 @@ class PostgreSQLConnection:
         return inserted
 
 
+_ANSWER_SECONDS = 5.0
+"""How long a server may take to accept that a statement ends."""
+
+
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that is closed when nobody waits for its statement any more."""
+    """A connection that ends its statement, and is closed, when nobody waits for it any more."""
 
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
         """Return what the server answers; raises `UnwantedError` if nobody waits for it."""
@@ -570,6 +574,8 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
             while True:
                 ready = yield state
                 if not ready and is_unwanted():
+                    with suppress(psycopg.Error):  # then the server ends it by itself
+                        self.cancel_safe(timeout=_ANSWER_SECONDS)
                     self.close()
                     raise UnwantedError
                 state = gen.send(ready)
