@@ -4,7 +4,7 @@ Statements are written once, with `?` for parameters and nothing that only one o
 What each writes in another way is in `Dialect`, or is a method of `Connection`.
 
 What a thread reads is ended when nobody waits for it any more, and it tells how far it has come:
-SQLite ends the statement, and a connection to PostgreSQL is closed.
+SQLite ends the statement; PostgreSQL is told to, and the connection is closed.
 """
 
 from __future__ import annotations
