@@ -388,6 +388,29 @@ def is_limited(run: Run) -> bool:
     return "models" in run.selection
 
 
+def find_named_candidates(store: Store, run: Run, current: Collection[str]) -> frozenset[str]:
+    """Return the candidates of a run that only `-m` named.
+
+    They are in neither of the runs of all candidates before and after it; if there is none after
+    it, they are not among the `current` ones of the settings either.
+    """
+    if not is_limited(run):
+        return frozenset()
+    before = next(_runs_of_all(store.find_recent_runs(before=run)), None)
+    newer = takewhile(lambda each: each.id != run.id, store.find_recent_runs())
+    after = next(_runs_of_all(reversed([*newer])), None)
+    known = {*_names(before), *(_names(after) if after else current)}
+    return frozenset(_names(run)) - known
+
+
+def _runs_of_all(runs: Iterable[Run]) -> Iterator[Run]:
+    return (run for run in runs if run.origin is None and not is_limited(run))
+
+
+def _names(run: Run | None) -> Iterator[str]:
+    return (candidate.id for candidate in run.candidates) if run else iter(())
+
+
 def find_runs_since(
     store: Store, before: Run | None = None, leaves_out: Callable[[Run], bool] = is_limited
 ) -> Iterator[Run]:

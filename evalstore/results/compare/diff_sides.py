@@ -44,7 +44,7 @@ from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import compute_workspace
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.edited_sources import find_parts
-from evalstore.results.judgement_changes import is_limited
+from evalstore.results.judgement_changes import find_named_candidates
 from evalstore.results.log.failures import failed_now
 from evalstore.results.names import PromptPlace, settled_places
 from evalstore.store import Store
@@ -69,12 +69,13 @@ def read_sides(
     both are not read, unless some cases are selected; with `lists_unchanged`, just of long files.
     """
     store, folder = project.store, project.settings.paths["tests"]
+    current = {each.name or each.id for each in project.settings.candidates}
     is_whole = not (selection.paths or selection.models)
     if len(runs) > 1:
         equal_of = (StoredCases if lists_unchanged else object) if is_whole else None
-        return read_runs(store, folder, runs[0], runs[1], equal_of)
+        return read_runs(store, folder, runs[0], runs[1], current, equal_of)
     nodes, files = _files_of_workspace(project)
-    was = _of_run(store, runs[0])
+    was = _of_run(store, runs[0], current)
     was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
     settled = None if now else _find_settled(project, selection, was)
     if now is None:
@@ -88,20 +89,21 @@ def read_runs(
     folder: str,
     first: Run,
     second: Run,
+    current: Collection[str] = (),
     equal_of: type | None = object,
 ) -> tuple[Side, Side]:
     """Return two runs as sides, as `read_sides` does.
 
-    `folder` is that of the test files. Equal results are not read of files whose cases are of the
-    class `equal_of`.
+    `folder` is that of the test files, and `current` are the candidates of the settings now.
+    Equal results are not read of files whose cases are of the class `equal_of`.
     """
-    now = _of_run(store, second)
-    was = follow_renames(store, folder, _of_run(store, first), now)
+    now = _of_run(store, second, current)
+    was = follow_renames(store, folder, _of_run(store, first, current), now)
     equal = _find_equal(store, was, now, equal_of) if equal_of else EqualResults()
     return _with_results(store, was, equal), _with_results(store, now, equal)
 
 
-def _of_run(store: Store, run: Run) -> Side:
+def _of_run(store: Store, run: Run, current: Collection[str] = ()) -> Side:
     """Return a run with its cases, whose results are not read."""
     nodes = read_tree(run.snapshot, store.load_nodes)
     candidates = {candidate.id for candidate in run.candidates}
@@ -109,13 +111,13 @@ def _of_run(store: Store, run: Run) -> Side:
         run.id,
         nodes,
         store.load_case_files(list(set(nodes.values()))),
-        None if is_limited(run) else {RECORDED, *candidates},
+        None if run.selection.get("models") else {RECORDED, *candidates},
         entries=read_tree(run.results, store.load_nodes),
         selection=describe_selection(run.selection) if is_partial(run) else "",
         chosen=_choice(run.selection),
         by_verdict=is_chosen_by_verdict(run.selection),
         rule=run.verdict_rule,
-        named=frozenset(candidates) if is_limited(run) else frozenset(),
+        named=find_named_candidates(store, run, current),
         sources=SourcesReader(store).find(run),
     )
 
@@ -563,7 +565,7 @@ class Causes:
     candidates: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
-    """Candidates that `-m` named for a run."""
+    """Candidates that the settings do not have: `-m` named them for a run."""
     rows: int = 0
     """How many rows of other files there are."""
 
@@ -577,7 +579,7 @@ class Causes:
 
         found = [*listed(f"{new}candidate", self.candidates), *listed(f"{new}file", self.files)]
         found += [plural(self.rows, f"{new}row")] if self.rows else []
-        named = (f"{it} named by -m" for it in listed("candidate", self.named))
+        named = (f"{it} named only by -m" for it in listed("candidate", self.named))
         return [*(f"{it}{removed}" for it in found), *named]
 
 

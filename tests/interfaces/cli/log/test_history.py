@@ -70,9 +70,9 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
         ("new candidate scripted/two",),
         ("new",),
     ]
-    cause = "2 gone (candidate scripted/one named by -m)"
+    cause = "2 gone (candidate scripted/one named only by -m)"
     assert cause in evalstore("diff", "@~1", "@").stdout
-    cause = "2 new (candidate scripted/one named by -m; 1 failed)"
+    cause = "2 new (candidate scripted/one named only by -m; 1 failed)"
     assert cause in evalstore("diff", "@", "@~1").stdout
 
 
