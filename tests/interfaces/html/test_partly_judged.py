@@ -51,7 +51,7 @@ def test_it_is_marked_in_markdown_as_well(
     assert f"Best: first, 100% so far{lead}" in report(root, "@").read_text(encoding="utf-8")
     label = ("label", "tests/hello.md", "--model", "first", "--as", "Ada")
     assert call(root, *label, "fail") == 0
-    told = "Labels of Ada changed 1 result so far: 1 broke, none fixed."
+    told = "People's labels changed 1 result so far: 1 broke, none fixed."
     assert told in report(root, "@work").read_text(encoding="utf-8").replace("&#39;", "'")
     assert call(root, *label, "--remove") == 0
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away."}))
