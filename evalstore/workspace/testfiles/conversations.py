@@ -76,7 +76,7 @@ def doubtful_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
     for line in lines:
         role, rest = _role_of(line)
         if role and not (in_words and _match(line)):
-            hint = "tools are not executed, so there are no messages of tools"
+            hint = "tools are not executed, so there are no tool messages"
             if role != "tool":
                 begun = "conversation" if role == "run" else "message"
                 heading = role.capitalize() if in_words else _EMOJI[role]

@@ -116,7 +116,7 @@ def test_words_that_are_text_are_warned_of_once() -> None:
     ]
 
 
-TOOLS = "tools are not executed, so there are no messages of tools"
+TOOLS = "tools are not executed, so there are no tool messages"
 AS_TEXT = "write '##' if the line is part of the text"
 
 
