@@ -87,7 +87,10 @@ _OF_TOOLS = frozenset(
 """Folders that tools fill while tests run."""
 _SCREEN = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
 """Variables that change what is printed."""
-_LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
+_LOADS_LITELLM = (
+    *("test_secrets.py", "test_price_table.py", "test_provider_answers.py"),
+    "test_model_names.py",
+)
 _MADE_ONCE = ("wheel", "launcher", "program", "both", "page")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")

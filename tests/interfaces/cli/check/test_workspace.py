@@ -533,6 +533,7 @@ MODELS = {
 DECLARED = "capabilities: {input: {image: false}}\n"
 
 
+@pytest.mark.xdist_group("litellm")  # which takes seconds to load
 def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: Evalstore) -> None:
     tree(workspace, MODELS)
     edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, own]")
@@ -560,6 +561,7 @@ def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: E
     assert lines[5][-5:] == ["?", "0", "0", "local", "yes"]
 
 
+@pytest.mark.xdist_group("litellm")  # which takes seconds to load
 def test_what_a_model_file_leaves_open_is_filled_from_the_table(
     workspace: Path, evalstore: Evalstore
 ) -> None:
@@ -567,6 +569,7 @@ def test_what_a_model_file_leaves_open_is_filled_from_the_table(
     assert re.search(r"no image; tools, .* \(litellm\)", evalstore("ls", "models").stdout)
 
 
+@pytest.mark.xdist_group("litellm")  # which takes seconds to load
 def test_ls_models_as_json_keeps_what_it_had(workspace: Path, documents: Any) -> None:
     tree(workspace, MODELS)
     mini, own, *_ = documents("ls", "models")["models"]
