@@ -62,9 +62,11 @@ def attempt(trial: Trial) -> None:
     trial.figures["runners"] += len(running)
     report = trial.document("run", limit=60, allowed={0})
     paid = len(trial.server.received) - 2 * QUESTIONS
-    if paid > (AT_ONCE if hurt == "killed" else 0):
+    # The others ask again what one that is dead, or taken for dead, had asked both models.
+    if paid > (2 * AT_ONCE if hurt in ("killed", "stopped-long") else 0):
         trial.note("calls are paid twice", f"{paid} of {2 * QUESTIONS}, {hurt or 'nobody hurt'}")
-    if len(stores.rows(trial, "sessions", "evaluations")) != 2 * QUESTIONS:
+    more = len(stores.rows(trial, "sessions", "evaluations")) - 2 * QUESTIONS
+    if not 0 <= more <= (paid if hurt == "stopped-long" else 0):  # it stores them when it wakes
         trial.note("results are missing or too many")
     if report.get("status") != "complete" or trial.document("status").get("items"):
         trial.note("the plan is not empty in the end")

@@ -64,8 +64,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
     return root
 
 
-@pytest.mark.parametrize("words", [[f"@:{LANDS}"], [f"@work:{LANDS}"], [LANDS], ["node"]])
-@pytest.mark.parametrize("model", [(), ("-m", "two")])
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        ([f"@:{LANDS}"], ()),
+        ([f"@work:{LANDS}"], ("-m", "two")),
+        ([LANDS], ("-m", "two")),
+        (["node"], ()),
+    ],
+)
 def test_a_shown_file_is_the_same_in_one_batch_and_in_several(
     place: Path,
     evalstore: Evalstore,

@@ -162,19 +162,18 @@ def test_a_message_covers_no_text(workspace: Path, size: tuple[int, int]) -> Non
     drive(scenario, size=size, messages=True)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
 @pytest.mark.parametrize(
-    ("keys", "titles"),
+    ("keys", "titles", "size"),
     [
-        ("", "Runs Details"),
-        ("w", "Items Details"),
-        ("S", "Results Details"),
-        (["d"], "Cases Answers"),
-        (["enter"], "Cases Answer"),
-        (["enter", "v"], "Versions Edits"),
-        (["/", *"warm", "enter"], "Texts Text"),
+        ("", "Runs Details", (80, 24)),
+        ("w", "Items Details", (160, 40)),
+        ("S", "Results Details", (80, 24)),
+        (["d"], "Cases Answers", (160, 40)),
+        (["enter"], "Cases Answer", (80, 24)),
+        (["enter", "v"], "Versions Edits", (160, 40)),
+        (["/", *"warm", "enter"], "Texts Text", (80, 24)),
     ],
-    ids=lambda value: "".join(value)[:6],
+    ids=lambda value: "".join(map(str, value))[:6],
 )
 def test_each_panel_has_a_title_that_shows_the_focus(
     workspace: Path, keys: Sequence[str], titles: str, size: tuple[int, int]

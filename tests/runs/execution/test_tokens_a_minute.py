@@ -106,9 +106,17 @@ def run(
         loop.close()
 
 
-@pytest.mark.parametrize("latency", [0.5, 20.0])
-@pytest.mark.parametrize("runners", [1, 3])
-@pytest.mark.parametrize(("input", "outputs"), [(12, (200,)), (80, (20,)), (12, (20, 400, 90))])
+@pytest.mark.parametrize(
+    ("latency", "runners", "input", "outputs"),
+    [
+        (0.5, 1, 12, (200,)),
+        (20.0, 3, 12, (200,)),
+        (20.0, 1, 80, (20,)),
+        (0.5, 3, 80, (20,)),
+        (20.0, 1, 12, (20, 400, 90)),
+        (0.5, 3, 12, (20, 400, 90)),
+    ],
+)
 def test_no_minute_has_more_tokens_than_the_limit(
     latency: float, runners: int, input: int, outputs: tuple[int, ...]
 ) -> None:

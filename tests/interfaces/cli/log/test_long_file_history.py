@@ -231,7 +231,9 @@ def flips_of_newest_run(evalstore: Evalstore, root: Path, *file: str) -> tuple[i
     return entry.get("broke", 0), entry.get("fixed", 0)
 
 
-@pytest.mark.parametrize("seed", [0, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 4))]
+)
 def test_histories_of_long_files_are_those_of_short_ones(
     tmp_path: Path, evalstore: Evalstore, seed: int
 ) -> None:

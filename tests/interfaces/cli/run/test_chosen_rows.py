@@ -72,7 +72,6 @@ def test_chosen_rows_are_planned_batch_by_batch_as_together(
 ) -> None:
     commands = [
         ["run", "--dry-run", *choice],
-        ["status", *choice],
         ["status", "--explain", *choice],
         ["status", "--json", *choice],
     ]

@@ -127,20 +127,19 @@ def _edit(rows: Rows, source: random.Random) -> Rows:
     return rows
 
 
-@pytest.mark.parametrize("most", [3, 60])
 @pytest.mark.parametrize(
-    "text",
+    ("most", "text"),
     [
-        pytest.param(_text(), id="rows"),
-        pytest.param(_text("rowId: id\n"), id="ids"),
-        pytest.param(_text("replacements: {n: [1, 2]}\n", " {{n}}"), id="replacements"),
-        pytest.param(_text("replacements: {n: [1, '1']}\n", " {{n * 2}}"), id="equal texts"),
-        pytest.param(_text("", " {{item}}"), id="whole rows"),
-        pytest.param(_text("", " `{{_file:sea.txt}}`"), id="a file"),
-        pytest.param(_text("", " `{{_file:`{{capital}}`.txt}}`"), id="files of rows"),
-        pytest.param(_text("where: item.id % 3\n"), id="some rows"),
-        pytest.param(_text("sample: 40\n"), id="a sample"),
-        pytest.param(_text().replace("{{country}}", "{{capital}}"), id="numbered rows"),
+        pytest.param(3, _text(), id="rows"),
+        pytest.param(60, _text("rowId: id\n"), id="ids"),
+        pytest.param(3, _text("replacements: {n: [1, 2]}\n", " {{n}}"), id="replacements"),
+        pytest.param(60, _text("replacements: {n: [1, '1']}\n", " {{n * 2}}"), id="equal texts"),
+        pytest.param(3, _text("", " {{item}}"), id="whole rows"),
+        pytest.param(60, _text("", " `{{_file:sea.txt}}`"), id="a file"),
+        pytest.param(3, _text("", " `{{_file:`{{capital}}`.txt}}`"), id="files of rows"),
+        pytest.param(60, _text("where: item.id % 3\n"), id="some rows"),
+        pytest.param(3, _text("sample: 40\n"), id="a sample"),
+        pytest.param(60, _text().replace("{{country}}", "{{capital}}"), id="numbered rows"),
     ],
 )
 def test_edited_rows_have_the_cases_that_they_have_when_all_are_read(

@@ -47,23 +47,22 @@ def _do(folder: Path, evalstore: Evalstore, steps: Sequence[str]) -> None:
             assert ran.exit_code == 0, ran.stderr
 
 
-@pytest.mark.parametrize("split", [False, True], ids=["run --remote", "pull, run"])
 @pytest.mark.parametrize(
-    ("steps", "options", "regressions"),
+    ("steps", "options", "regressions", "split"),
     [
-        (["", BREAK], "", 2),
-        (["", BREAK, "", "", ""], "", 2),
-        (["", REMOVE, "", BREAK], "", 2),
-        (["-m scripted/a", "-m scripted/b", BREAK], "", 2),
-        (["", "-m scripted/b", BREAK], "-m scripted/a", 1),
-        (["tests/x.md", "tests/y.md", BREAK], "", 2),
-        (["tests/x.md", "tests/y.md", BREAK], "tests/x.md", 2),
-        (["--shard 1/2", "--shard 2/2", BREAK], "--shard 1/2", None),
-        (["--shard 1/2", "--shard 2/2", BREAK], "--shard 2/2", None),
-        ([BREAK, "", RESTORE, "", BREAK], "", 0),
-        ([BREAK, "", "tests/y.md"], "", 0),
-        (["tests/x.md", "tests/y.md", BREAK], "--baseline @", 2),
-        (["tests/x.md", BREAK, "tests/x.md", "tests/y.md"], "--baseline @", 0),
+        (["", BREAK], "", 2, True),
+        (["", BREAK, "", "", ""], "", 2, False),
+        (["", REMOVE, "", BREAK], "", 2, True),
+        (["-m scripted/a", "-m scripted/b", BREAK], "", 2, False),
+        (["", "-m scripted/b", BREAK], "-m scripted/a", 1, True),
+        (["tests/x.md", "tests/y.md", BREAK], "", 2, False),
+        (["tests/x.md", "tests/y.md", BREAK], "tests/x.md", 2, True),
+        (["--shard 1/2", "--shard 2/2", BREAK], "--shard 1/2", None, False),
+        (["--shard 1/2", "--shard 2/2", BREAK], "--shard 2/2", None, True),
+        ([BREAK, "", RESTORE, "", BREAK], "", 0, False),
+        ([BREAK, "", "tests/y.md"], "", 0, True),
+        (["tests/x.md", "tests/y.md", BREAK], "--baseline @", 2, False),
+        (["tests/x.md", BREAK, "tests/x.md", "tests/y.md"], "--baseline @", 0, True),
     ],
 )
 def test_a_gate_does_not_depend_on_what_the_store_had(

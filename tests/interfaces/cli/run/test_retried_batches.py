@@ -132,9 +132,14 @@ def _counts(*plans: Plan) -> Counter[Hashable]:
     return counts
 
 
-@pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize(
-    "seed", [0, 3, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 4))]
+    ("seed", "equal"),
+    [
+        (0, True),
+        (3, False),
+        (5, True),
+        *(pytest.param(seed, seed % 2 == 0, marks=pytest.mark.slow) for seed in (0, 1, 2, 3, 4, 5)),
+    ],
 )
 def test_what_is_retried_is_that_of_a_plan_of_all_rows(
     tmp_path: Path,
