@@ -12,9 +12,11 @@ import pytest
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
+from evalstore.store.driver import UnexpectedObject
 from evalstore.store.fsck import check_store
 from evalstore.store.schema import migrations
 from evalstore.store.sqlite import driver as drivers
+from evalstore.store.sqlite.connection import find_foreign
 from evalstore.store.sqlite.driver import SQLiteDriver
 from tests.store.sessions import a_run, a_test, fill
 
@@ -137,3 +139,23 @@ def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
     monkeypatch.setattr(drivers, "version_of", find)
     Store.open(path, create=True).close()
     assert versions[:2] == [None, migrations.HEAD]
+
+
+def test_a_store_that_another_process_makes_while_it_is_opened_has_all_tables(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.touch()
+    found: list[int] = []
+
+    def find_first(connection: sqlite3.Connection) -> list[UnexpectedObject]:
+        """Find what is missing, and make the store as another process does."""
+        monkeypatch.setattr(drivers, "find_foreign", find_foreign)
+        missing = find_foreign(connection)
+        found.append(len(missing))
+        SQLiteDriver.open(path, create=True, busy=1).close()
+        return missing
+
+    monkeypatch.setattr(drivers, "find_foreign", find_first)
+    with closing(SQLiteDriver.open(path, create=True, busy=1)) as driver:
+        assert found[0] > 0
+        assert driver.foreign == []

@@ -116,7 +116,7 @@ class SQLiteDriver(Driver[SQLiteConnection]):
                 if not (is_new or may_migrate):
                     migrations.refuse_older(str(version), self.name)
                 self._migrate(connection, copy=keep_copy and not is_new)
-            if is_new or version != migrations.HEAD:
+            if self.foreign:  # it was empty or older, unless another process has just made it
                 self.foreign = find_foreign(connection)
             self._version = migrations.HEAD
             with suppress(sqlite3.Error):  # what cannot be read is said where it is needed
