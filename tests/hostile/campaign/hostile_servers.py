@@ -93,7 +93,8 @@ class HostileServer:
         if content is None:
             content = ""
         if isinstance(content, list):
-            content = "".join(str(item.get("text")) for item in content if isinstance(item, dict))
+            texts = [item.get("text") if isinstance(item, dict) else item for item in content]
+            content = "".join(map(str, texts))
         if isinstance(content, str):
             # Half a surrogate pair cannot be stored.
             whole = content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
