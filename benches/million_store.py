@@ -18,7 +18,7 @@ from benches import rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evalstore.core.results import Evaluation, Session
+    from evalstore.core.values import Evaluation, Session
     from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
 
@@ -67,8 +67,7 @@ def _store(project: Project, batch: list[tuple[int, Cell]]) -> None:
 
 
 def _answers(number: int, cell: Cell) -> Iterator[Session]:
-    from evalstore.core.results import Session
-    from evalstore.core.values import Reply
+    from evalstore.core.values import Reply, Session
 
     text = rows.ANSWER if number % _FAILING else f"0: Paris {number}. {rows.ANSWER}"
     for attempt in range(cell.attempts):
@@ -77,8 +76,7 @@ def _answers(number: int, cell: Cell) -> Iterator[Session]:
 
 
 def _judge(number: int, cell: Cell, session: str, started: int) -> Evaluation:
-    from evalstore.core.results import Evaluation
-    from evalstore.core.values import Verdict
+    from evalstore.core.values import Evaluation, Verdict
     from evalstore.planning.plan import CHECKS
 
     assert cell.case.evaluation is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benches.table import Figure, figure
 from evalstore.comparison.statistics import mcnemar
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from tests.comparison.test_comparison import compare
 
 if TYPE_CHECKING:

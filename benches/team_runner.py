@@ -12,8 +12,7 @@ import time
 from contextlib import closing
 
 from evalstore.core import hashing
-from evalstore.core.results import Session
-from evalstore.core.values import Question, Reply, Usage
+from evalstore.core.values import Question, Reply, Session, Usage
 from evalstore.store import Store
 from evalstore.store.events import LeaseChange
 from evalstore.store.leases import Leases, OfferedItem, WorkRows

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
         StoreError,
         WorkspaceError,
     )
-    from evalstore.core.results import Result
-    from evalstore.core.values import Verdict
+    from evalstore.core.values import Result, Verdict
     from evalstore.interfaces.api import (
         Answer,
         Run,
@@ -84,8 +83,7 @@ _MODULES = {
     "evalstore.planning.status_report": ("Status",),
     "evalstore.planning.plan": ("PlanItem",),
     "evalstore.comparison.statistics": ("Rate",),
-    "evalstore.core.results": ("Result",),
-    "evalstore.core.values": ("Verdict",),
+    "evalstore.core.values": ("Result", "Verdict"),
 }
 """Where the names of `__all__` are."""
 

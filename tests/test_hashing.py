@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from evalstore.core import deserialize, hashing
 from evalstore.core.hashing import canonical_json
-from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
     Case,
     CaseFile,
+    Cost,
+    Evaluation,
     EvaluationVersion,
     Evaluator,
+    Failure,
     FileRef,
     FileVersion,
     Message,
@@ -25,6 +27,7 @@ from evalstore.core.values import (
     PromptVersion,
     Question,
     Reply,
+    Session,
     TestVersion,
     Text,
     ToolCall,

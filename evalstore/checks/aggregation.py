@@ -9,8 +9,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from evalstore.core.results import Vote
-from evalstore.core.values import Verdict, Word
+from evalstore.core.values import Verdict, Vote, Word
 
 _ROUNDING = 1e-9
 

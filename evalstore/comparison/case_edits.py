@@ -23,8 +23,7 @@ from evalstore.comparison.version_diff import (
 )
 from evalstore.core.batches import in_batches
 from evalstore.core.display import ROW_NUMBER
-from evalstore.core.results import Result
-from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json
+from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json, Result
 
 EXCHANGED = " exchanged"
 """Ends the difference that the same prompts are in another order."""

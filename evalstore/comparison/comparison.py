@@ -40,8 +40,7 @@ from evalstore.comparison.statistics import (
     sum_counts,
 )
 from evalstore.comparison.version_diff import number_change
-from evalstore.core.results import Result
-from evalstore.core.values import Case, CaseFile
+from evalstore.core.values import Case, CaseFile, Result
 from evalstore.store.trees.case_chunks import find_same, is_tree
 from evalstore.workspace.folder import default_id
 

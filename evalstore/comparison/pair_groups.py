@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
-from evalstore.core.results import ComparedSession, Result, Session
-from evalstore.core.values import VERDICTS, Verdict
+from evalstore.core.values import VERDICTS, ComparedSession, Result, Session, Verdict
 from evalstore.files.temporary_list import FiledSequence, NumberedSequence, keep_values
 from evalstore.store import Store
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from evalstore.core.hashing import Description, stored_fields
-from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
     Case,
     CaseFile,
+    Cost,
+    Evaluation,
+    Failure,
     FileRef,
     Json,
     Message,
@@ -20,6 +22,7 @@ from evalstore.core.values import (
     Question,
     Reply,
     SampleRef,
+    Session,
     TestVersion,
     Text,
     ToolCall,

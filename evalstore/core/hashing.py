@@ -22,14 +22,16 @@ from typing import Any
 
 import xxhash
 
-from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     NO_USAGE,
     AnswerRef,
     Case,
     CaseFile,
+    Cost,
+    Evaluation,
     EvaluationVersion,
     Evaluator,
+    Failure,
     FileVersion,
     Json,
     Message,
@@ -40,6 +42,7 @@ from evalstore.core.values import (
     Question,
     Reply,
     SampleRef,
+    Session,
     TestVersion,
     Text,
     ToolVersion,

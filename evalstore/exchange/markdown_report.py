@@ -26,8 +26,8 @@ from evalstore.core.display import (
     short,
 )
 from evalstore.core.errors import Problem
-from evalstore.core.results import CellKey, Decision, Result
 from evalstore.core.runs import Run, shared_cost_text, spending_text
+from evalstore.core.values import CellKey, Decision, Result
 from evalstore.exchange.exports.formats import code_block, code_span, cut
 from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_catalogue

@@ -21,8 +21,7 @@ from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.hashing import canonical_json
-from evalstore.core.results import Decision, Result, Sample, Vote
-from evalstore.core.values import Json, Verdict
+from evalstore.core.values import Decision, Json, Result, Sample, Verdict, Vote
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import (
     CHECKS,

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from evalstore.comparison.comparison import CellIndex, PlacedCell
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_batches
-from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator, RunSources
-from evalstore.core.values import RECORDED, Case, CaseFile, Json
+from evalstore.core.values import RECORDED, Case, CaseFile, Json, Result
 from evalstore.planning.cells import Cell
 from evalstore.planning.path_history import (
     PathHistory,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.errors import NothingSelectedError, UnsuitedError
-from evalstore.core.results import Failure
+from evalstore.core.values import Failure
 from evalstore.planning.cells import Cell, StreamedCells, batches
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import (

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from evalstore.checks.aggregation import wants_models
 from evalstore.core import hashing
-from evalstore.core.results import Sample, Vote
-from evalstore.core.values import Evaluator, Question, Verdict, Word
+from evalstore.core.values import Evaluator, Question, Sample, Verdict, Vote, Word
 from evalstore.files.temporary_list import FiledSequence, PackedSequence
 from evalstore.planning.cells import Cell, FirstCase, Judge, Subject, ask_of, limit_of
 from evalstore.store.driver import refuse_unwanted

@@ -40,9 +40,8 @@ from evalstore.comparison.version_diff import (
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
-from evalstore.core.results import Failure, Vote
 from evalstore.core.runs import RunCandidate
-from evalstore.core.values import RECORDED, Json, Question
+from evalstore.core.values import RECORDED, Failure, Json, Question, Vote
 from evalstore.planning.cell_results import digest_told
 from evalstore.planning.cells import Cell, FirstCase, Judge
 from evalstore.planning.earlier_results import EarlierCases, KnownCase, takes_part

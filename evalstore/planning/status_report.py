@@ -13,9 +13,8 @@ from evalstore.comparison.comparison import Comparison, Pair, sort_pair
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, FileProblem, Problem
-from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
-from evalstore.core.values import Case
+from evalstore.core.values import Case, Result
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.yaml12 import split_frontmatter

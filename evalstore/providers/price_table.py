@@ -15,8 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from evalstore.core.results import Cost, Evaluation
-from evalstore.core.values import Json, Reply, Usage
+from evalstore.core.values import Cost, Evaluation, Json, Reply, Usage
 from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 from evalstore.providers.base_urls import host_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.hashing import digest_of_value
-from evalstore.core.results import CellKey, Result
+from evalstore.core.values import CellKey, Result
 from evalstore.files.temporary_list import PackedSequence
 
 

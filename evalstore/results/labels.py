@@ -22,9 +22,8 @@ from evalstore.checks.aggregation import combine_votes
 from evalstore.core import hashing
 from evalstore.core.display import kind_word, plural
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Evaluation, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Evaluator, Verdict, Word
+from evalstore.core.values import Evaluation, Evaluator, Result, Verdict, Word
 from evalstore.planning.cell_results import compute_results
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions

@@ -25,8 +25,7 @@ from evalstore.workspace.index import read_used_prompts
 
 if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PlacedResults
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case, CaseFile, Json
+    from evalstore.core.values import Case, CaseFile, Json, Result
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.settled_parts import SettledParts

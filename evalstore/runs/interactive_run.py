@@ -9,8 +9,8 @@ from typing import NamedTuple
 from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
 from evalstore.core.hashing import ValueSet
-from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener
+from evalstore.core.values import Result
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import ApprovedPlan, Location, RunOptions, SelectionOptions

@@ -25,9 +25,8 @@ from evalstore.core.errors import (
     StoreError,
     UnsuitedError,
 )
-from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener, Run, describe_run
-from evalstore.core.values import SPECIAL_TAGS, Request
+from evalstore.core.values import SPECIAL_TAGS, Request, Result
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cell_results import find_feedback

@@ -12,8 +12,17 @@ from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, 
 from evalstore.core import hashing
 from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
 from evalstore.core.hashing import ValueSet
-from evalstore.core.results import CellKey, Decision, Evaluation, Result, Vote
-from evalstore.core.values import RESULT_WORDS, VERDICTS, Json, Verdict
+from evalstore.core.values import (
+    RESULT_WORDS,
+    VERDICTS,
+    CellKey,
+    Decision,
+    Evaluation,
+    Json,
+    Result,
+    Verdict,
+    Vote,
+)
 from evalstore.files.json_output import FILES, PATHS, to_json
 from evalstore.files.temporary_list import FiledSequence
 from evalstore.planning.cell_results import (

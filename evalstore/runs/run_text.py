@@ -31,8 +31,8 @@ from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.core.values import Result
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.run_report import RunReport
 

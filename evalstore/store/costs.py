@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.core.results import Vote
-from evalstore.core.values import RECORDED, Usage
+from evalstore.core.values import RECORDED, Usage, Vote
 from evalstore.providers.base import SCRIPTED
 from evalstore.store.contents import (
     as_digits,

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from evalstore.core import batches, deserialize, hashing
 from evalstore.core.deserialize import restore_failure
-from evalstore.core.results import ComparedSession, Evaluation, Failure, Sample, Session
 from evalstore.core.runs import Run, describe_run, restore_run
-from evalstore.core.values import Json, Word
+from evalstore.core.values import ComparedSession, Evaluation, Failure, Json, Sample, Session, Word
 from evalstore.store.contents import (
     as_bytes,
     as_digits,

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 from evalstore.core import hashing
 from evalstore.core.batches import in_small_batches
 from evalstore.core.deserialize import MODELS, Shared, share_tuples
-from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources, describe_sources, restore_sources
-from evalstore.core.values import VERDICTS, Case, Json, Verdict
+from evalstore.core.values import VERDICTS, Case, Json, Result, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_digits, damaged, split_ids
 from evalstore.store.rows.row_queries import Among, ResultLeaf

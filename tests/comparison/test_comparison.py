@@ -20,8 +20,7 @@ from evalstore.comparison.comparison import (
 )
 from evalstore.comparison.pair_groups import PlacedResults
 from evalstore.comparison.statistics import Counts, tango
-from evalstore.core.results import Result
-from evalstore.core.values import Case, Verdict
+from evalstore.core.values import Case, Result, Verdict
 
 
 def compare(

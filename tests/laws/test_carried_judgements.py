@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.core.results import Cost, Evaluation, Vote
-from evalstore.core.values import Usage
+from evalstore.core.values import Cost, Evaluation, Usage, Vote
 from evalstore.interfaces.api.workspace import Workspace
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.cell_results import digest_told, is_known, keys_of

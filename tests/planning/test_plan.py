@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core import hashing
-from evalstore.core.results import Sample, Vote
-from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
+from evalstore.core.values import VERDICTS, Case, CaseFile, Sample, Verdict, Vote, Word
 from evalstore.planning import cell_results
 from evalstore.planning import plan as plan_module
 from evalstore.planning.cell_results import CellResult, compute_results

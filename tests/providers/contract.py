@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from evalstore.core import hashing
-from evalstore.core.results import Failure, Session
-from evalstore.core.values import OutgoingMessage, Question, Reply, Request, Text
+from evalstore.core.values import Failure, OutgoingMessage, Question, Reply, Request, Session, Text
 from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.litellm import LitellmProvider
 from tests import raw_http_server

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from evalstore.core import batches
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.results.growing_results import CellMarks, GrowingResults
 
 

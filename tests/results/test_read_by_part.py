@@ -8,9 +8,8 @@ from itertools import chain
 
 import pytest
 
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import URGENCY, Case, CaseFile, Json, Verdict
+from evalstore.core.values import URGENCY, Case, CaseFile, Json, Result, Verdict
 from evalstore.results.log.log import count_leaves
 from evalstore.results.show.show import find_urgent_results, result_to_json
 from evalstore.store import Store

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from evalstore.core import hashing
-from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import (
     Case,
     CaseFile,
+    Cost,
+    Evaluation,
     EvaluationVersion,
     Evaluator,
+    Failure,
     FileRef,
     FileVersion,
     Message,
@@ -19,6 +21,7 @@ from evalstore.core.values import (
     PromptVersion,
     Question,
     Reply,
+    Session,
     TestVersion,
     Text,
     ToolCall,

@@ -13,8 +13,7 @@ from evalstore.core import hashing
 from evalstore.core.deserialize import restore_case_file, restore_session
 from evalstore.core.errors import StoreError
 from evalstore.core.hashing import canonical_json
-from evalstore.core.results import Session
-from evalstore.core.values import Case, CaseFile, Json, Question, Reply
+from evalstore.core.values import Case, CaseFile, Json, Question, Reply, Session
 from evalstore.store import Store
 from evalstore.store.contents import (
     SHAPES,

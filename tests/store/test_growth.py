@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core import hashing
-from evalstore.core.results import Evaluation, Failure, Session
-from evalstore.core.values import Question
+from evalstore.core.values import Evaluation, Failure, Question, Session
 from evalstore.store import Store
 from evalstore.store.driver import Extent
 from evalstore.store.location import StoreLocation, read_address

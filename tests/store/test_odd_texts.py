@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 
 from evalstore.core import hashing
 from evalstore.core.errors import StoreError
-from evalstore.core.results import Cost, Failure, Session
-from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
+from evalstore.core.values import (
+    Cost,
+    Failure,
+    FileVersion,
+    Question,
+    Reply,
+    Session,
+    ToolCall,
+    Usage,
+)
 from evalstore.planning.cell_results import find_feedback
 from evalstore.store import Store
 from evalstore.store.fsck import check_store

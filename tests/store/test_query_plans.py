@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.core.results import Failure
-from evalstore.core.values import Question
+from evalstore.core.values import Failure, Question
 from evalstore.store import Store
 from evalstore.store.events import LeaseChange
 from evalstore.store.leases import Leases, OfferedItem, WorkRows

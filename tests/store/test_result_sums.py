@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import StoreError
-from evalstore.core.results import Result
-from evalstore.core.values import VERDICTS, Case
+from evalstore.core.values import VERDICTS, Case, Result
 from evalstore.store import Store
 from evalstore.store.rows.result_sums import ROOT, ResultSums, TemporaryRows
 from evalstore.store.rows.row_tables import ANSWER_ROWS, JUDGEMENT_ROWS

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core import batches, hashing
-from evalstore.core.results import Session
-from evalstore.core.values import EvaluationVersion, Question, Reply, Text, ToolCall
+from evalstore.core.values import EvaluationVersion, Question, Reply, Session, Text, ToolCall
 from evalstore.store import Store
 from evalstore.store.location import read_location
 from evalstore.store.search import index as search_index

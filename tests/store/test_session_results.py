@@ -7,8 +7,7 @@ import random
 import pytest
 
 from evalstore.core import hashing
-from evalstore.core.results import Session
-from evalstore.core.values import Case, CaseFile, Question, Reply
+from evalstore.core.values import Case, CaseFile, Question, Reply, Session
 from evalstore.store import Store
 from evalstore.store.results import SessionResults, describe_cell, iterate_entries
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect

@@ -12,8 +12,17 @@ import pytest
 
 from evalstore.core import hashing
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
-from evalstore.core.results import Cost, Failure, Sample, Session
-from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
+from evalstore.core.values import (
+    Cost,
+    Failure,
+    FileVersion,
+    Question,
+    Reply,
+    Sample,
+    Session,
+    ToolCall,
+    Usage,
+)
 from evalstore.results.value_text import answer_text
 from evalstore.store import Store, costs
 from evalstore.store.costs import OutputTokens, Spent

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from evalstore.checks.aggregation import judge_so_far
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import case_name
-from evalstore.core.results import Evaluation, Result, Session, Vote
-from evalstore.core.values import Case
+from evalstore.core.values import Case, Evaluation, Result, Session, Vote
 from evalstore.exchange.exports.formats import (
     Export,
 )

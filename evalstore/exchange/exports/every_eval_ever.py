@@ -16,8 +16,7 @@ from uuid import UUID
 
 from evalstore.comparison.statistics import wilson
 from evalstore.core.clock import now
-from evalstore.core.results import Session
-from evalstore.core.values import Json, Reply
+from evalstore.core.values import Json, Reply, Session
 from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, read_answers
 from evalstore.exchange.exports.formats import Export, FileNames, cell_text, make_encoder
 from evalstore.files.atomic_write import temporary_file, write_whole

@@ -22,9 +22,8 @@ from evalstore.core.display import safe
 from evalstore.core.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case
+    from evalstore.core.values import Case, Result
     from evalstore.planning.project import Project
 
 Format = Literal[

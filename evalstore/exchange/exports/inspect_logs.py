@@ -16,8 +16,7 @@ from zipfile import ZipFile
 
 from evalstore.core.clock import iso
 from evalstore.core.display import safe
-from evalstore.core.results import Session
-from evalstore.core.values import Json, Reply, ToolCall
+from evalstore.core.values import Json, Reply, Session, ToolCall
 from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, read_answers
 from evalstore.exchange.exports.formats import Export, FileNames, make_encoder
 from evalstore.files.atomic_write import temporary_file

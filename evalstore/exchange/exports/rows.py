@@ -8,9 +8,8 @@ from itertools import chain
 
 from evalstore.core.batches import in_small_batches
 from evalstore.core.clock import iso
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case
+from evalstore.core.values import Case, Result
 from evalstore.exchange.exports.formats import SCHEMA_VERSION, Export, Row
 from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.options import Location

@@ -15,14 +15,15 @@ from evalstore.checks.judge_replies import model_that_judges
 from evalstore.checks.parser import implied_checks
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.core.results import Evaluation, Session
 from evalstore.core.values import (
     RECORDED,
+    Evaluation,
     EvaluationVersion,
     Json,
     Message,
     PromptVersion,
     Question,
+    Session,
     TestVersion,
     Text,
 )

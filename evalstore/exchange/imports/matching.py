@@ -14,9 +14,9 @@ from evalstore.core import hashing
 from evalstore.core.deserialize import restore_test
 from evalstore.core.display import as_text, plural
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Evaluation, Session
 from evalstore.core.values import (
     Case,
+    Evaluation,
     FileRef,
     FileVersion,
     Json,
@@ -24,6 +24,7 @@ from evalstore.core.values import (
     Part,
     Question,
     Reply,
+    Session,
     Text,
     Verdict,
 )

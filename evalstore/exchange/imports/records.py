@@ -13,14 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.results import Evaluation, Session
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.values import (
     RESULT_WORDS,
     CaseFile,
+    Evaluation,
     EvaluationVersion,
     Evaluator,
     Json,
+    Session,
     Text,
     Verdict,
 )

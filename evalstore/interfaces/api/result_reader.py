@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, get_arg
 from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.display import kind_word, money, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Json
+from evalstore.core.values import Json, Result
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import (

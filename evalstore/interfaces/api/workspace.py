@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
 from evalstore.core.display import as_text, safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
 from evalstore.core.runs import ProgressListener
-from evalstore.core.values import Json
+from evalstore.core.values import Json, Result
 from evalstore.interfaces.api import result_reader
 from evalstore.interfaces.api.result_reader import (
     ResultReader,

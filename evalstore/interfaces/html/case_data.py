@@ -38,9 +38,8 @@ from evalstore.store.trees.tree_nodes import read_tree
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import CellIndex, Pair
-    from evalstore.core.results import CellKey, Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case, FileRef
+    from evalstore.core.values import Case, CellKey, FileRef, Result
     from evalstore.results.answer.answer import Criteria, TurnView
     from evalstore.results.answer.case_answers import AnswerReader, ResultView
     from evalstore.results.answer.judgements import Judgement

@@ -16,7 +16,7 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.core.results import CellKey
+    from evalstore.core.values import CellKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ from evalstore.runs.run_text import scope_text
 if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PairGroup
     from evalstore.comparison.statistics import RateChange
-    from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.core.values import Result
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.broken_results import EarlierBreak

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.core.errors import Problem
-    from evalstore.core.results import CellKey
+    from evalstore.core.values import CellKey
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results.table.editable_files import TestLines

@@ -10,8 +10,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import widest
-from evalstore.core.results import Result
-from evalstore.core.values import URGENCY
+from evalstore.core.values import URGENCY, Result
 from evalstore.planning.participants import matches_any
 from evalstore.results.table.cases import (
     BROKE,

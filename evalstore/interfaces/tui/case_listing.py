@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.core.display import columns_of, plural
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_filter import ORDERS, FilteredCases, LookedUp, Query
 from evalstore.interfaces.tui.grid_columns import only_file
 from evalstore.results.table.cases import CaseRow, Cases

@@ -14,8 +14,8 @@ from copy import copy
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
-from evalstore.core.results import Decision, Result
 from evalstore.core.runs import ProgressListener
+from evalstore.core.values import Decision, Result
 from evalstore.interfaces.api import Workspace
 from evalstore.interfaces.tui.case_filter import read_query
 from evalstore.interfaces.tui.case_listing import PromptPair

@@ -39,8 +39,7 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from evalstore.core.results import Result, Vote
-    from evalstore.core.values import Json, Word
+    from evalstore.core.values import Json, Result, Vote, Word
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project

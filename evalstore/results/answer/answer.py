@@ -16,9 +16,8 @@ from typing import NamedTuple
 from evalstore.core import deserialize, hashing
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, StoreError
-from evalstore.core.results import Failure, Result, Session
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, URGENCY, FileRef, Json, Reply
+from evalstore.core.values import RECORDED, URGENCY, Failure, FileRef, Json, Reply, Result, Session
 from evalstore.files.processes.application import APPLICATIONS
 from evalstore.planning.cell_results import name_models
 from evalstore.planning.first_pushes import FirstPush, first_push_of

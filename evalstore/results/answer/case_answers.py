@@ -9,9 +9,8 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from evalstore.core.results import Evaluation, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, Json
+from evalstore.core.values import Case, Evaluation, Json, Result
 from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.project import Project, VersionReader
 from evalstore.providers.base import SCRIPTED

@@ -12,8 +12,7 @@ from evalstore.checks.aggregation import judge_so_far
 from evalstore.checks.difference_locator import flat_checks
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
-from evalstore.core.results import Evaluation, Result, Vote
-from evalstore.core.values import Json, Verdict, Word
+from evalstore.core.values import Evaluation, Json, Result, Verdict, Vote, Word
 from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.plan import CHECKS, decided_first
 from evalstore.results.judgement_changes import judge_part

@@ -17,8 +17,7 @@ from evalstore.checks.types.judge import without_judge
 from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
-from evalstore.core.values import Case, Json
+from evalstore.core.values import Case, Json, Result
 from evalstore.files.json_output import to_json
 from evalstore.planning.cells import Cell
 from evalstore.planning.open_project import open_project, open_store, open_workspace

@@ -22,8 +22,8 @@ from evalstore.comparison.version_diff import (
     number_change,
 )
 from evalstore.core.display import plural
-from evalstore.core.results import ComparedSession, Decision, Result
 from evalstore.core.runs import RunCandidate
+from evalstore.core.values import ComparedSession, Decision, Result
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.project import VersionReader
 from evalstore.results.answer.judgements import (

@@ -18,9 +18,8 @@ from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.pair_groups import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
 from evalstore.core.hashing import DigestSet, digest_of_value
-from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunSources
-from evalstore.core.values import Case, CaseFile
+from evalstore.core.values import Case, CaseFile, Result
 from evalstore.files.temporary_list import PackedSequence, TemporaryMapping, keep_values
 from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.options import is_partial

@@ -28,9 +28,8 @@ from evalstore.comparison.version_diff import Difference, evaluation_parts, part
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural_is, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case
+from evalstore.core.values import Case, Decision, Result
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_store, open_workspace

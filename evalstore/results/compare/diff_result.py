@@ -25,9 +25,8 @@ from evalstore.core.display import (
     text_lines,
     verdict_span,
 )
-from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Json
+from evalstore.core.values import Decision, Json, Result
 from evalstore.files.json_output import to_json
 from evalstore.results.answer.judgements import Attempt, Attempts
 from evalstore.results.compare.change_causes import (

@@ -17,9 +17,8 @@ from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, plural, side_name
 from evalstore.core.errors import EvalstoreError, NoTestFileError, NothingSelectedError
 from evalstore.core.hashing import DigestSet, digest_of_value
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, Case, CaseFile, Json
+from evalstore.core.values import RECORDED, Case, CaseFile, Json, Result
 from evalstore.files.fields import suggest
 from evalstore.planning.cell_results import as_result
 from evalstore.planning.earlier_results import EarlierEntries, EarlierRuns, RunFilter, every_run

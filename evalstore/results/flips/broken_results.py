@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import numbers_now
 from evalstore.core.display import BROKEN_PENDING, NEWEST_RUNS, STILL_BROKEN, WORKSPACE, case_name
-from evalstore.core.results import CellKey, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case
+from evalstore.core.values import Case, CellKey, Result
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_history import PathHistory

@@ -18,9 +18,8 @@ from evalstore.comparison.pair_groups import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
 from evalstore.core.hashing import DigestSet, digest_of_value
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, Json
+from evalstore.core.values import Case, Json, Result
 from evalstore.files.temporary_list import SortedValues, keep_values
 from evalstore.planning.baseline import Baseline, GateRuns
 from evalstore.planning.earlier_results import (

@@ -20,9 +20,8 @@ from evalstore.comparison.version_diff import (
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core import deserialize
 from evalstore.core.display import plural, short
-from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, CaseFile, Json
+from evalstore.core.values import Case, CaseFile, Json, Result, Vote
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.status_report import SettingEdit
 from evalstore.results.answer.judgements import (

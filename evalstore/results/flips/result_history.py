@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from evalstore.checks.aggregation import judge_so_far
 from evalstore.comparison.comparison import CellIndex, numbers_now
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, Verdict
+from evalstore.core.values import Case, Result, Verdict
 from evalstore.planning.earlier_results import EarlierRuns
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location

@@ -24,9 +24,8 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.core.batches import in_batches
 from evalstore.core.display import StyledLine, StyledSpan, case_name, plural, short
-from evalstore.core.results import ComparedSession, Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, Json
+from evalstore.core.values import Case, ComparedSession, Json, Result
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.earlier_results import (
     EarlierRuns,

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from evalstore.core import hashing
 from evalstore.core.clock import iso
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import CellKey, Failure, Result
 from evalstore.core.runs import Run, RunCandidate
-from evalstore.core.values import Json, Question
+from evalstore.core.values import CellKey, Failure, Json, Question, Result
 from evalstore.planning.cell_results import CellResult
 from evalstore.planning.cells import Cell, ask_of
 from evalstore.planning.failed_work import failed_judgements, failed_questions

@@ -11,9 +11,8 @@ from evalstore.comparison.version_diff import Difference
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, CaseFile
+from evalstore.core.values import Case, CaseFile, Result
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.path_history import name_in_newest_run, name_in_workspace

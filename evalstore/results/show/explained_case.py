@@ -13,9 +13,8 @@ from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import digest_of_value
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
+from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile, Result
 from evalstore.files.fields import suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, is_partial

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from evalstore.core.display import WORKSPACE, short, side_name
 from evalstore.core.errors import RevisionError
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case
+from evalstore.core.values import Case, Result
 from evalstore.files.fields import suggest_file
 from evalstore.planning.cell_results import as_result
 from evalstore.planning.cells import Cell

@@ -13,9 +13,8 @@ from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases, restore_failure
 from evalstore.core.hashing import DigestSet, digest_of
-from evalstore.core.results import Result
 from evalstore.core.runs import Run, restore_run
-from evalstore.core.values import URGENCY, Case, Json, is_text
+from evalstore.core.values import URGENCY, Case, Json, Result, is_text
 from evalstore.files.json_output import Members, to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.cell_results import name_models

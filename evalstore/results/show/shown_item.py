@@ -12,8 +12,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_session
 from evalstore.core.display import WORKSPACE, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Result
-from evalstore.core.values import CaseFile, Json, order_counts
+from evalstore.core.values import CaseFile, Json, Result, order_counts
 from evalstore.planning.cell_results import as_result
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions

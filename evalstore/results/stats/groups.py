@@ -15,9 +15,8 @@ from evalstore.comparison.statistics import Counts, Rate, rate_of_files
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.display import interval_bar, known_price, percent
-from evalstore.core.results import Evaluation
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, Json, Reply
+from evalstore.core.values import RECORDED, Evaluation, Json, Reply
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price

@@ -23,9 +23,8 @@ from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE, percent, plural, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.results import Result, Vote
 from evalstore.core.runs import Run, sum_costs
-from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
+from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Result, Verdict, Vote, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.cell_results import evaluator_names

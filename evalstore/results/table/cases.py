@@ -20,9 +20,8 @@ from typing import Any
 
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
 from evalstore.core.display import WORKSPACE, safe
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import SPECIAL_TAGS, VERDICTS, order_counts
+from evalstore.core.values import SPECIAL_TAGS, VERDICTS, Result, order_counts
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
 from evalstore.planning.options import Location, is_partial, leaves_out_cases

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, UnsuitedError
 from evalstore.core.hashing import DigestSet, digest_of_value
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, URGENCY, Json
+from evalstore.core.values import RECORDED, URGENCY, Json, Result
 from evalstore.files.fields import suggest
 from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.options import Location

@@ -11,10 +11,10 @@ from itertools import chain, islice
 from evalstore.checks.judge_replies import Mode, ReplyModes
 from evalstore.checks.transcript import Outgoing, fill_turns
 from evalstore.core import batches, deserialize
-from evalstore.core.results import Cost, Session
 from evalstore.core.values import (
     RECORDED,
     AnswerRef,
+    Cost,
     FilePart,
     FileVersion,
     Json,
@@ -25,6 +25,7 @@ from evalstore.core.values import (
     Reply,
     Request,
     SampleRef,
+    Session,
     TestVersion,
     Text,
     ToolVersion,

@@ -47,10 +47,10 @@ from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.core import deserialize
 from evalstore.core.display import as_text
 from evalstore.core.errors import FileProblem, LimitProblem, NotRunError
-from evalstore.core.results import Evaluation, Session
 from evalstore.core.values import (
     RUNTIME_NAMES,
     AnswerRef,
+    Evaluation,
     FilePart,
     Json,
     Message,
@@ -59,6 +59,7 @@ from evalstore.core.values import (
     Request,
     Role,
     SampleRef,
+    Session,
     Text,
 )
 from evalstore.files.jinja_sandbox import evaluate_expression, finalize

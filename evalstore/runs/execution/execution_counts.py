@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evalstore.core.results import Sample, Vote
+from evalstore.core.values import Sample, Vote
 
 
 @dataclass

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError, StoreError
 from evalstore.core.hashing import subject_of
-from evalstore.core.results import Failure, Session, Vote
+from evalstore.core.values import Failure, Session, Vote
 from evalstore.planning.cells import Cell, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.candidates import CandidateCaller, ContentCache

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from evalstore.core import hashing
 from evalstore.core.errors import StoreLockedError
-from evalstore.core.results import Evaluation, Failure, Session
-from evalstore.core.values import Json
+from evalstore.core.values import Evaluation, Failure, Json, Session
 from evalstore.store import Store
 from evalstore.store.events import LeaseChange
 

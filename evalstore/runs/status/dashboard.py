@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import CellKey
-from evalstore.core.values import Verdict, order_counts
+from evalstore.core.values import CellKey, Verdict, order_counts
 from evalstore.planning.cell_results import as_result
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import Location, SelectionOptions

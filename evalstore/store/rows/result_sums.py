@@ -17,8 +17,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from evalstore.core.hashing import canonical_json
-from evalstore.core.results import Result
-from evalstore.core.values import VERDICTS, Case, Json, Verdict
+from evalstore.core.values import VERDICTS, Case, Json, Result, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_bytes, as_digits, damaged, split_ids
 from evalstore.store.driver import Connection

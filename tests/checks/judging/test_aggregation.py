@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.checks.aggregation import combine_votes, judge_session, wants_models
-from evalstore.core.results import Vote
-from evalstore.core.values import VERDICTS, Verdict, Word
+from evalstore.core.values import VERDICTS, Verdict, Vote, Word
 
 RULES = ["majority", "all", "any", ">= 0", ">= 0.5", ">=0.8", ">= 1"]
 

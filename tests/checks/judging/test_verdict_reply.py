@@ -21,8 +21,7 @@ from evalstore.checks.judge_replies import (
     undecided_reply,
 )
 from evalstore.core import hashing
-from evalstore.core.results import Evaluation
-from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall
+from evalstore.core.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
 YES = JudgeReply("pass", "fine")
 NO = JudgeReply("fail", "wrong")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.html.case_data import _whole_cases
 
 

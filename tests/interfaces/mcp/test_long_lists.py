@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore import Workspace
-from evalstore.core.results import Failure
+from evalstore.core.values import Failure
 from evalstore.files import json_output
 from evalstore.interfaces.mcp import read_tools
 from evalstore.interfaces.mcp.read_tools import READ_TOOLS

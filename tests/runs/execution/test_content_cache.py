@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core import batches, hashing
-from evalstore.core.results import Session
-from evalstore.core.values import EvaluationVersion, Question, Reply, Text
+from evalstore.core.values import EvaluationVersion, Question, Reply, Session, Text
 from evalstore.runs.execution.candidates import ContentCache
 from evalstore.store import Store
 

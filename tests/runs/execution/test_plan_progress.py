@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from evalstore.core.results import Sample, Session
-from evalstore.core.values import Case, CaseFile, Question, Reply
+from evalstore.core.values import Case, CaseFile, Question, Reply, Sample, Session
 from evalstore.planning.cells import Candidate, Cell, Judge
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts

@@ -9,7 +9,6 @@ import pytest
 
 from evalstore.checks.transcript import fence, show_answer
 from evalstore.core import hashing
-from evalstore.core.results import Session
 from evalstore.core.values import (
     RUNTIME_NAMES,
     EvaluationVersion,
@@ -23,6 +22,7 @@ from evalstore.core.values import (
     PromptVersion,
     Question,
     Reply,
+    Session,
     TestVersion,
     Text,
     ToolCall,

@@ -14,8 +14,7 @@ import psycopg
 import pytest
 
 from evalstore.core import hashing
-from evalstore.core.results import Session
-from evalstore.core.values import Question
+from evalstore.core.values import Question, Session
 from evalstore.exchange.sync.pull import pull
 from evalstore.planning.options import Location
 from evalstore.store import Store

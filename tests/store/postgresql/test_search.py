@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.core.results import Session
-from evalstore.core.values import Question, Reply
+from evalstore.core.values import Question, Reply, Session
 from evalstore.store import Store
 from evalstore.store.database import append
 from evalstore.store.location import DatabaseAddress

@@ -29,7 +29,7 @@ from evalstore.core.display import (
     verdict_span,
 )
 from evalstore.core.errors import EvalstoreError, NotRunError
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.exchange.exports.formats import csv_lines, markdown_lines
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.processes.limited_calls import LimitReached, call

@@ -14,7 +14,7 @@ from evalstore.core.display import (
     short_names,
     whole_percent,
 )
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_filter import FilteredCases, Query, stem
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
 from evalstore.interfaces.tui.grid_columns import Column, StyledCell

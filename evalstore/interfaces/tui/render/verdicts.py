@@ -24,7 +24,7 @@ from evalstore.core.display import (
     verdict_span,
 )
 from evalstore.core.errors import EvalstoreError, WorkspaceError
-from evalstore.core.results import Decision, Result
+from evalstore.core.values import Decision, Result
 from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines

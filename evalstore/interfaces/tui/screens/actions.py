@@ -23,8 +23,8 @@ from textual.widgets import Static
 
 from evalstore.core.display import case_name, columns_of, plural, safe, short
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
+from evalstore.core.values import Result
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.render.answer import FileTexts, save, table_files, text_files
 from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell

@@ -16,7 +16,7 @@ from textual.containers import Container
 
 from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.page_lines import FooterHint, KeyFooter, TitleLine
 from evalstore.interfaces.tui.render.answer import (

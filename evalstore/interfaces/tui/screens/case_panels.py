@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from evalstore.core.display import BLANK, StyledLine, case_name, heading, plural, text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Decision, Result
+from evalstore.core.values import Decision, Result
 from evalstore.interfaces.tui.case_filter import (
     NO_MATCH,
     FilteredCases,

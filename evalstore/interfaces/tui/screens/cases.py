@@ -14,7 +14,7 @@ from textual.widgets import Input
 from evalstore.comparison.statistics import Rate
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_filter import FIELDS, ORDERS, Query, help_lines
 from evalstore.interfaces.tui.case_listing import (
     GROUPINGS,

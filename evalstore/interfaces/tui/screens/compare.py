@@ -18,7 +18,7 @@ from evalstore.core.display import (
     side_name,
     widest,
 )
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.data_source import Among, Models
 from evalstore.interfaces.tui.grid import Grid

@@ -7,8 +7,7 @@ from typing import Any
 
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
-from evalstore.core.results import Cost, Evaluation, Failure, Sample, Session, Vote
-from evalstore.core.values import RECORDED, Reply
+from evalstore.core.values import RECORDED, Cost, Evaluation, Failure, Reply, Sample, Session, Vote
 from evalstore.planning.participants import LOCAL
 from evalstore.planning.plan import CHECKS
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending

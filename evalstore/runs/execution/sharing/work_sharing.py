@@ -15,8 +15,7 @@ from functools import partial
 
 from evalstore.core import hashing
 from evalstore.core.errors import StoreLockedError
-from evalstore.core.results import Session, Vote
-from evalstore.core.values import Json
+from evalstore.core.values import Json, Session, Vote
 from evalstore.planning.cell_results import Key, is_known, keys_of
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts

@@ -15,7 +15,7 @@ from evalstore.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evalstore.core.results import Session
+    from evalstore.core.values import Session
     from tests.interfaces.cli.conftest import Evalstore
 
 FOLDERS = ("inspect", "langbite", "every-eval-ever")

@@ -14,8 +14,7 @@ import pytest
 
 from evalstore.core import batches, hashing
 from evalstore.core.errors import OK
-from evalstore.core.results import Result
-from evalstore.core.values import Case, EvaluationVersion, Json
+from evalstore.core.values import Case, EvaluationVersion, Json, Result
 from evalstore.files import temporary_list
 from evalstore.planning import cells
 from evalstore.planning.cell_results import CellResult

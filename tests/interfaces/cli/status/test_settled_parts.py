@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, Json
+from evalstore.core.values import Case, Json, Result
 from evalstore.planning import settled_parts
 from evalstore.planning.options import Location
 from evalstore.planning.settled_parts import SettledParts

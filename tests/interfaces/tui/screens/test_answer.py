@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.screens.answer import AnswerPage

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from evalstore.core.results import Result
+from evalstore.core.values import Result
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
