@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import evalstore
+from evalstore.core.display import FAILING, SIGNS
 from evalstore.core.runs import describe_run
 from evalstore.core.values import RESULT_WORDS, URGENCY, VERDICTS, order_counts
 from evalstore.interfaces.cli.render.show import print_shown
 from evalstore.results.show.show import ShownItem, ShownResult, ShownResults
-from evalstore.results.verdict_order import FAILING, SIGNS
 from tests.store.sessions import a_run
 
 

@@ -24,7 +24,7 @@ from evalstore.files.atomic_write import (
     temporary_folder,
 )
 from evalstore.planning.options import Location
-from evalstore.results.show.revision_results import without_garbage_collection
+from evalstore.results.show.show import without_garbage_collection
 
 _WRITERS: dict[Format, Writer] = {
     "jsonl": formats.write_json_lines,

@@ -37,9 +37,8 @@ from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.compare.diff import compare_run
 from evalstore.results.compare.diff_result import Diff, count_cases, describe_pair, summary_lines
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.flips.broken_results import by_title, find_earlier_breaks
-from evalstore.results.flips.result_changes import JudgedResult, find_attempts
-from evalstore.results.flips.result_history import find_history
+from evalstore.results.flips.result_history import JudgedResult, find_attempts, find_history
+from evalstore.results.flips.verdict_changes import by_title, find_earlier_breaks
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import prompt_labels
 from evalstore.results.report_overview import Overview, count_texts, make_overview

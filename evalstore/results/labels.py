@@ -20,7 +20,7 @@ from itertools import chain
 
 from evalstore.checks.aggregation import combine_votes
 from evalstore.core import hashing
-from evalstore.core.display import kind_word, plural
+from evalstore.core.display import PERSON, SIGNS, kind_word, plural
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.runs import Run
 from evalstore.core.values import Evaluation, Evaluator, Result, Verdict, Word
@@ -38,7 +38,6 @@ from evalstore.results.names import (
     name_prompts_of_run,
     prompt_label,
 )
-from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED, Label
 from evalstore.store.results import SessionResults

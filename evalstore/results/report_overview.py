@@ -30,7 +30,7 @@ from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.change_causes import OLDER_ANSWERS
 from evalstore.results.compare.diff_result import Diff
-from evalstore.results.flips.broken_results import EarlierBreak, by_title
+from evalstore.results.flips.verdict_changes import EarlierBreak, by_title
 from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged
 from evalstore.results.stats.stats import Stats
 

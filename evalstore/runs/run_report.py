@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.pair_groups import CellMarks
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
 from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
@@ -35,7 +36,6 @@ from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
 from evalstore.planning.settled_parts import SettledParts
-from evalstore.results.growing_results import CellMarks
 from evalstore.results.names import name_field, prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import FoundRows, TaggedResult

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from evalstore.comparison.pair_groups import unpack_result
+from evalstore.comparison.pair_groups import CellMarks, unpack_result
 from evalstore.core.display import (
     StyledLine,
     StyledSpan,
@@ -25,7 +25,6 @@ from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.planning.options import is_partial, selection_text
 from evalstore.results.answer.judgements import attempts_text
-from evalstore.results.growing_results import CellMarks
 from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.answer.answer import last_user_messages
 from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.results.log.test_history import versions_of
+from evalstore.results.log.log import versions_of
 from evalstore.store.schema.table_definitions import TABLES
 from tests.builders import tree
 

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
+from evalstore.comparison.pair_groups import CellMarks, GrowingResults
 from evalstore.core import batches
 from evalstore.core.values import Result
-from evalstore.results.growing_results import CellMarks, GrowingResults
 
 
 def make(number: int) -> Result:

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
-from evalstore.results.log.test_history import versions_of
+from evalstore.results.log.log import versions_of
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from tests.store.old_rows import (

@@ -16,7 +16,7 @@ from evalstore.planning.options import Location
 from evalstore.planning.project import Project
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.names import name_prompts_of_cases
-from evalstore.results.show.revision_results import find_results, open_revision
+from evalstore.results.show.show import find_results, open_revision
 from evalstore.results.stats.groups import CostReader
 from evalstore.results.value_text import answer_text
 from evalstore.store.costs import Spent

@@ -311,7 +311,7 @@ class ResultReader(OpenedWorkspace):
         `results(models=["gpt"], tags=["refunds"], verdicts=["fail"])`.
         More than 10,000 are in a temporary file and are read when they are needed.
         """
-        from evalstore.results.table.result_list import ResultFilter, find_filtered
+        from evalstore.results.table.cases import ResultFilter, find_filtered
 
         require_known("results", wanted, ResultKeywords.__optional_keys__)
         lists = {"paths", "models", "tags", "exclude_tags", "verdicts"}
@@ -383,7 +383,7 @@ class ResultReader(OpenedWorkspace):
         the newest run that has one.
         """
         from evalstore.results.answer.verdict_explanation import explain_result
-        from evalstore.results.show.explained_case import explain_case
+        from evalstore.results.show.shown_item import explain_case
 
         with self._use() as location:
             if isinstance(case, str):

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import typer
 
-from evalstore.core.display import bytes_text, known_price
+from evalstore.core.display import bytes_text, known_price, verdict_counts
 from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import Globals
 from evalstore.interfaces.cli.output import for_here
-from evalstore.results.verdict_order import verdict_counts
 from evalstore.store.records import CopyListener
 
 if TYPE_CHECKING:

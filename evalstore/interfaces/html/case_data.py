@@ -13,9 +13,9 @@ from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.pair_groups import digest_of_cell
-from evalstore.comparison.word_diff import diff_lines
+from evalstore.comparison.version_diff import diff_lines
 from evalstore.core import batches
-from evalstore.core.display import safe, short, side_name
+from evalstore.core.display import FAILING, SIGNS, safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.cell_results import label_by
@@ -32,7 +32,6 @@ from evalstore.results.answer.judgements import attempts_text
 from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.labels import read_labels
 from evalstore.results.value_text import link_target, parse_markdown, shows_all
-from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.events import Label
 from evalstore.store.trees.tree_nodes import read_tree
 
@@ -40,12 +39,11 @@ if TYPE_CHECKING:
     from evalstore.comparison.comparison import CellIndex, Pair
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, CellKey, FileRef, Result
-    from evalstore.results.answer.answer import Criteria, TurnView
-    from evalstore.results.answer.case_answers import AnswerReader, ResultView
+    from evalstore.results.answer.answer import AnswerReader, Criteria, ResultView, TurnView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.broken_results import EarlierBreak
+    from evalstore.results.flips.verdict_changes import EarlierBreak
     from evalstore.results.value_text import Token
     from evalstore.store import Store
     from evalstore.store.results import RowResults

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from evalstore.core.display import safe
+from evalstore.core.display import SIGNS, safe
 from evalstore.core.hashing import count_distinct, digest_of_value
 from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.core.values import CellKey

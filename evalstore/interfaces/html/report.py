@@ -28,14 +28,14 @@ from evalstore.interfaces.html.templates import (
     write_list_block,
 )
 from evalstore.planning.options import is_partial
-from evalstore.results.answer.case_answers import AnswerReader
+from evalstore.results.answer.answer import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.edits.edited_sources import find_unedited_run
-from evalstore.results.flips.broken_results import find_earlier_breaks
+from evalstore.results.flips.verdict_changes import find_earlier_breaks
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
-from evalstore.results.show.revision_results import (
+from evalstore.results.show.show import (
     find_results,
     find_run,
     open_revision,

@@ -33,8 +33,7 @@ from evalstore.results.compare.diff_result import (
     summary_lines,
 )
 from evalstore.results.edits.edited_files import describe_sides
-from evalstore.results.flips.broken_results import by_title
-from evalstore.results.flips.verdict_changes import Outcome
+from evalstore.results.flips.verdict_changes import Outcome, by_title
 from evalstore.results.report_overview import CandidateRow, count_texts, make_overview
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
 from evalstore.results.stats.trend import count_breaks, rate_texts, run_notes
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import Result
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.broken_results import EarlierBreak
+    from evalstore.results.flips.verdict_changes import EarlierBreak
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun
 

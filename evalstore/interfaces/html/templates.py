@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from evalstore import __version__
 from evalstore.core.batches import in_batches
-from evalstore.core.display import percent, plural, safe
+from evalstore.core.display import SIGNS, percent, plural, safe
 from evalstore.core.values import Json
-from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from jinja2 import Environment

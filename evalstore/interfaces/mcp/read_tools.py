@@ -241,7 +241,7 @@ def list_results(
     since: str | None = Field(None, description="With broke: what broke since this run or date"),
 ) -> Document:
     """Return a page of the results of a run with their feedback."""
-    from evalstore.results.table.result_list import (
+    from evalstore.results.table.cases import (
         ResultFilter,
         describe_results,
         find_filtered,
@@ -291,7 +291,7 @@ def explain_case(
 ) -> Document:
     """Return why a case has its verdict, since when, and what changed then."""
     from evalstore.results.names import CaseReference, read_reference
-    from evalstore.results.show.explained_case import explain_case as operation
+    from evalstore.results.show.shown_item import explain_case as operation
 
     reference = read_reference(case) or CaseReference(case)
     explained = operation(location, reference, model, prompt)

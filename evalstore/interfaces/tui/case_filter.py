@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.display import widest
+from evalstore.core.display import SIGNS, widest
 from evalstore.core.values import URGENCY, Result
 from evalstore.planning.participants import matches_any
 from evalstore.results.table.cases import (
@@ -21,11 +21,10 @@ from evalstore.results.table.cases import (
     lacking_words,
     row_tests,
 )
-from evalstore.results.verdict_order import SIGNS
 from evalstore.store.rows.row_queries import Among
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.broken_results import BrokenResults
+    from evalstore.results.flips.verdict_changes import BrokenResults
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")
 EXAMPLES: Mapping[str, str] = {
@@ -229,7 +228,7 @@ class FilteredCases:
         return found
 
     def _broken(self, found: LookedUp) -> Callable[[Result], bool]:
-        from evalstore.results.flips.broken_results import is_broken
+        from evalstore.results.flips.verdict_changes import is_broken
 
         return partial(is_broken, broken=found.broken, labels=self._cases.labels)
 

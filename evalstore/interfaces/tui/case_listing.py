@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evalstore.core.display import columns_of, plural
+from evalstore.core.display import FAILING, SIGNS, columns_of, plural, verdict_counts
 from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_filter import ORDERS, FilteredCases, LookedUp, Query
 from evalstore.interfaces.tui.grid_columns import only_file
 from evalstore.results.table.cases import CaseRow, Cases
-from evalstore.results.verdict_order import FAILING, SIGNS, verdict_counts
 
 GROUPINGS = ("", "file", "tag")
 

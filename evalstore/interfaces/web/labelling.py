@@ -27,11 +27,11 @@ from evalstore.interfaces.html.templates import Drawing, data_block, read_asset,
 from evalstore.planning.cell_results import as_result, verdict_without_labels
 from evalstore.planning.plan import counted_votes
 from evalstore.planning.status_report import compute_workspace
+from evalstore.results.answer.answer import AnswerReader
 from evalstore.results.answer.answer_text import judgement_title
-from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels import label_results
 from evalstore.results.names import name_prompts_of_cases
-from evalstore.results.show.revision_results import find_run, open_revision
+from evalstore.results.show.show import find_run, open_revision
 from evalstore.results.stats.stats import agreement, false_verdicts, judge_stats, rank_judges
 from evalstore.results.table.cases import stored_labels
 from evalstore.store.revisions import WORK
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.answer.answer import TurnView
-    from evalstore.results.answer.case_answers import SessionView
+    from evalstore.results.answer.answer import SessionView, TurnView
     from evalstore.results.labels import LabelIndex
     from evalstore.store.events import Label
 

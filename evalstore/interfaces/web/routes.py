@@ -50,8 +50,8 @@ from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
-from evalstore.results.show.explained_case import find_case
-from evalstore.results.show.revision_results import open_revision
+from evalstore.results.show.show import open_revision
+from evalstore.results.show.shown_item import find_case
 from evalstore.results.stats.stats import sum_spent
 from evalstore.results.stats.trend import (
     TrendRun,

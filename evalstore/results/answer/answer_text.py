@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.checks.types.judge import JUDGE
-from evalstore.comparison.word_diff import ChangedLine, compare_words, diff_lines
+from evalstore.comparison.version_diff import ChangedLine, compare_words, diff_lines
 from evalstore.core.clock import minute
 from evalstore.core.display import (
     WORKSPACE,
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
         VerdictExplanation,
         VerdictReasons,
     )
-    from evalstore.results.flips.result_changes import ResultChange
-    from evalstore.results.flips.result_history import JudgedAttempts, VerdictCounts
+    from evalstore.results.flips.result_history import JudgedAttempts, ResultChange, VerdictCounts
     from evalstore.results.labels import LabelIndex
 
 OTHER_VERSIONS = "verdicts with other instructions, checks or judges"

@@ -41,7 +41,7 @@ from evalstore.store.trees.tree_nodes import StoredCases, find_entry
 if TYPE_CHECKING:
     from evalstore.checks.text_differences import AnswerDifference
     from evalstore.core.runs import Run
-    from evalstore.results.answer.case_answers import ResultView
+    from evalstore.results.answer.answer import ResultView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.store import Store
 

@@ -15,7 +15,7 @@ from itertools import chain, compress
 
 from evalstore.comparison.case_edits import PairedCases
 from evalstore.comparison.comparison import EqualPart
-from evalstore.comparison.pair_groups import PlacedResults, digests_of
+from evalstore.comparison.pair_groups import GrowingResults, PlacedResults, digests_of
 from evalstore.core.batches import in_batches
 from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.runs import Run, RunSources
@@ -26,7 +26,6 @@ from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.planning.selection import Selection
 from evalstore.results.edits.edited_sources import leave_out_same, restore_case
-from evalstore.results.growing_results import GrowingResults
 from evalstore.results.names import PromptPlace
 from evalstore.store import Store
 from evalstore.store.results import RowResults, SourcesReader

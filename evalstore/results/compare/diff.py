@@ -35,6 +35,7 @@ from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.participants import match_models, match_one_model
+from evalstore.planning.planner import require_sound
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.status_report import has_edited_rows, workspace_as_run
 from evalstore.results.answer.answer import read_workspace
@@ -598,3 +599,11 @@ def compare_run(
     # The files of the workspace are not read where the report is of a run.
     opened = None if revision == WORK else project
     return diff(location, revision, run.id, answers=answers, opened=opened)
+
+
+def find_broken_now(project: Project) -> list[Result]:
+    """Return the results of the workspace that broke since the last run, without a call."""
+    if not project.store.count_runs():
+        return []
+    require_sound(project, SelectionOptions())
+    return [pair.now for pair in diff(project.location, opened=project).broke if pair.now]

@@ -42,7 +42,7 @@ from evalstore.planning.selection import suits
 from evalstore.results.edits.edited_sources import find_equal_run
 from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts_of_run
-from evalstore.results.show.revision_results import find_results, open_revision
+from evalstore.results.show.show import find_results, open_revision
 from evalstore.results.stats.groups import CostReader, GroupSums, ResultGroup, judge_attempts
 from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted

@@ -19,10 +19,10 @@ from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.project import Project
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import Status, compute_workspace
-from evalstore.results.flips.broken_results import (
+from evalstore.results.compare.diff import find_broken_now
+from evalstore.results.flips.verdict_changes import (
     BrokenCase,
     find_broken_cases,
-    find_broken_now,
 )
 from evalstore.runs.status.status import status as read_status
 from evalstore.store.driver import UnwantedError, refuse_unwanted

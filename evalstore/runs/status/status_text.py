@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.version_diff import Difference
-from evalstore.comparison.word_diff import shared_ends
+from evalstore.comparison.version_diff import Difference, shared_ends
 from evalstore.core.display import (
     StyledLine,
     StyledSpan,

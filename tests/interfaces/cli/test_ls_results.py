@@ -14,9 +14,8 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.interfaces.tui.render.run_details import workspace_lines
 from evalstore.planning.options import Location
-from evalstore.results.table import result_list
-from evalstore.results.table.cases import cases, list_runs
-from evalstore.results.table.result_list import ResultFilter, find_filtered
+from evalstore.results.table import cases as cases_module
+from evalstore.results.table.cases import ResultFilter, cases, find_filtered, list_runs
 from evalstore.runs.status.dashboard import read_dashboard
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
@@ -246,7 +245,7 @@ def test_it_says_since_which_run_a_result_is_broken_and_why(
     assert " now " in evalstore("ls", "results", "--broke", "--since", "@~2").stdout
     two = ("ls", "results", "--broke", "--since", "@~2")
     assert "SINCE and CAUSE" not in evalstore(*two).stderr
-    monkeypatch.setattr(result_list, "MOST_WITH_CAUSE", 1)
+    monkeypatch.setattr(cases_module, "MOST_WITH_CAUSE", 1)
     first, second = documents(*two)["results"]
     assert (first["since"], second["since"], second["changes"]) == ("workspace", None, [])
     assert evalstore(*two).stderr == (
@@ -283,7 +282,7 @@ def test_a_table_says_since_when_each_result_fails_as_show_does(
     assert broke[:8] in shown
     main(["ls", "results", "--verdict", "pass"])
     assert "SINCE" not in capsys.readouterr().out
-    monkeypatch.setattr(result_list, "MOST_WITH_CAUSE", 1)
+    monkeypatch.setattr(cases_module, "MOST_WITH_CAUSE", 1)
     dated = since("--verdict", "fail", "--run", "@")
     assert dated.count("") == len(dated) - 1 > 0
     main(["ls", "results", "--verdict", "fail"])

@@ -22,7 +22,7 @@ from evalstore.planning.project import Project
 from evalstore.planning.status_report import Status
 from evalstore.results.compare.diff import diff
 from evalstore.results.log.log import log
-from evalstore.results.show.revision_results import find_results
+from evalstore.results.show.show import find_results
 from evalstore.runs.status.status import describe_workspace, status
 from evalstore.runs.status.status_text import price_text, work_price_text
 from tests.interfaces.cli.test_documents import schema_of

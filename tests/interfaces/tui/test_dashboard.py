@@ -23,10 +23,9 @@ from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.planning.options import Location
-from evalstore.results.flips import broken_results
-from evalstore.results.flips.broken_results import BrokenCase
+from evalstore.results.flips import verdict_changes
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
-from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
+from evalstore.results.flips.verdict_changes import BrokenCase, VerdictChanges, find_verdict_changes
 from evalstore.results.stats.stats import stats
 from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import Dashboard, read_dashboard
@@ -170,7 +169,7 @@ def test_the_runs_are_compared_once_when_something_broke_and_a_file_is_edited(
         compared.append(run.id)
         return find_verdict_changes(store, folder, run)
 
-    monkeypatch.setattr(broken_results, "find_verdict_changes", note)
+    monkeypatch.setattr(verdict_changes, "find_verdict_changes", note)
     both = [
         "tests/weather.md [city=Rome] scripted/one",
         "tests/weather.md [city=Oslo] scripted/two",
@@ -559,7 +558,7 @@ def test_before_the_first_run_it_says_so(workspace: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("module", ["statistics", "evalstore.results.flips.verdict_changes"])
+@pytest.mark.parametrize("module", ["statistics", "evalstore.runs.status.dashboard"])
 def test_the_browser_starts_without_what_reads_its_figures(module: str) -> None:
     code = f"import sys, evalstore.interfaces.tui.app; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

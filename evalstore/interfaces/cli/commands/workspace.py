@@ -30,8 +30,8 @@ from evalstore.planning.options import Kind, SelectionOptions
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckExample, CheckSetting
     from evalstore.checks.parser import CheckExplanation
+    from evalstore.results.table.cases import ResultFilter
     from evalstore.results.table.list import Listing
-    from evalstore.results.table.result_list import ResultFilter
     from evalstore.runs.workspace_checks.check import CheckReport
 
 
@@ -177,7 +177,7 @@ def ls(
     if kind == "checks" and selection.paths:
         return _explain_checks(selection.paths)
     if kind == "results":
-        from evalstore.results.table.result_list import ResultFilter
+        from evalstore.results.table.cases import ResultFilter
 
         wanted = ResultFilter(
             selection.paths,
@@ -206,9 +206,9 @@ def ls(
 
 
 def _list_results(revision: str, wanted: ResultFilter) -> Lists:
+    from evalstore.core.display import FAILING
+    from evalstore.results.table.cases import MOST_WITH_CAUSE, describe_results, find_filtered
     from evalstore.results.table.list import Listing
-    from evalstore.results.table.result_list import MOST_WITH_CAUSE, describe_results, find_filtered
-    from evalstore.results.verdict_order import FAILING
     from evalstore.store.events import RUNS_SEARCHED
 
     is_data = output.format != "table"

@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.word_diff import compare_side_by_side
+from evalstore.comparison.version_diff import compare_side_by_side
 from evalstore.core.display import (
     BLANK,
+    SIGNS,
     StyledLine,
     StyledSpan,
     TextBlock,
@@ -58,7 +59,6 @@ from evalstore.results.answer.answer_text import (
 from evalstore.results.answer.judgements import Judgement, MixedAttempts, failed_text
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import CaseRow
-from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView

@@ -12,6 +12,7 @@ from evalstore.core.display import (
     one_line,
     plural,
     short_names,
+    verdict_counts,
     whole_percent,
 )
 from evalstore.core.values import Result
@@ -23,7 +24,6 @@ from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import result_cell, verdict_cell
 from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases
-from evalstore.results.verdict_order import verdict_counts
 
 _LAST_VERDICTS = 9
 """The width of the last verdicts."""

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from evalstore.core.display import StyledLine, StyledSpan, clip, columns_of, safe, spread
-from evalstore.results.verdict_order import SIGNS
+from evalstore.core.display import SIGNS, StyledLine, StyledSpan, clip, columns_of, safe, spread
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

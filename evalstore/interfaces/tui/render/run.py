@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.display import (
     BLANK,
+    SIGNS,
     StyledLine,
     StyledSpan,
     case_name,
@@ -23,7 +24,6 @@ from evalstore.interfaces.tui.render.charts import bar
 from evalstore.interfaces.tui.render.verdicts import verdict_cell, when
 from evalstore.planning.project import Untrusted
 from evalstore.planning.status_report import Status
-from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.run_text import (
     failure_line,
     stop_lines,

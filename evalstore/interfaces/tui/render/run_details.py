@@ -25,6 +25,7 @@ from evalstore.core.display import (
     short,
     status_word,
     text_lines,
+    verdict_counts,
     widest,
 )
 from evalstore.core.runs import SIMULATED, shared_cost_text
@@ -41,7 +42,6 @@ from evalstore.planning.options import selection_text
 from evalstore.planning.status_report import FileChange, Status
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.table.cases import RunLine
-from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_text import run_counts_text
 from evalstore.runs.status.status_text import (
     in_progress_text,
@@ -51,8 +51,7 @@ from evalstore.runs.status.status_text import (
 from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.broken_results import BrokenCase
-    from evalstore.results.flips.verdict_changes import RunDifferences
+    from evalstore.results.flips.verdict_changes import BrokenCase, RunDifferences
     from evalstore.runs.status.dashboard import Dashboard
 
 

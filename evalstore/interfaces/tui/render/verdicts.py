@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.statistics import Rate
-from evalstore.comparison.version_diff import Difference
-from evalstore.comparison.word_diff import Stretch, compare_words
+from evalstore.comparison.version_diff import Difference, Stretch, compare_words
 from evalstore.core.display import (
     BADGE,
     BLANK,
+    PERSON,
+    SIGNS,
     StyledLine,
     StyledSpan,
     ago,
@@ -29,7 +30,6 @@ from evalstore.interfaces.tui.grid_columns import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines
 from evalstore.results.labels import LabelIndex
-from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.runs.status.status_text import edit_lines
 
 if TYPE_CHECKING:

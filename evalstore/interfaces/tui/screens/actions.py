@@ -21,7 +21,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from evalstore.core.display import case_name, columns_of, plural, safe, short
+from evalstore.core.display import case_name, columns_of, plural, safe, short, verdict_counts
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.runs import Run
 from evalstore.core.values import Result
@@ -33,7 +33,6 @@ from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import is_partial
 from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
-from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
 from evalstore.workspace.git.status import name_of_user

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
+from evalstore.core.display import BLANK, SIGNS, StyledLine, heading, safe, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_listing import CaseNavigator
@@ -39,7 +39,6 @@ from evalstore.interfaces.tui.text_view import TextView, indented_text
 from evalstore.results.answer.answer_text import OTHERS, explanation_sections, other_lines
 from evalstore.results.table.cases import Cases
 from evalstore.results.value_text import LONGEST
-from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictExplanation

@@ -47,7 +47,7 @@ from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.flips.broken_results import BrokenResults
+    from evalstore.results.flips.verdict_changes import BrokenResults
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 
@@ -216,7 +216,7 @@ class TextFilter:
         source, run = self._page.source, self.run or WORK
 
         def broken() -> BrokenResults:
-            from evalstore.results.flips.broken_results import find_broken_results
+            from evalstore.results.table.cases import find_broken_results
 
             return find_broken_results(source.location, run)
 

@@ -15,7 +15,17 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, Static
 
-from evalstore.core.display import BLANK, StyledLine, StyledSpan, heading, pad, safe, text_lines
+from evalstore.core.display import (
+    BLANK,
+    LABEL_SIGNS,
+    MEANINGS,
+    StyledLine,
+    StyledSpan,
+    heading,
+    pad,
+    safe,
+    text_lines,
+)
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.data_source import BackgroundRun
 from evalstore.interfaces.tui.grid import Grid
@@ -30,7 +40,6 @@ from evalstore.interfaces.tui.render.charts import beside
 from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.text_view import FittedView, TextView
-from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 
 _FRAME_LINES = 5
 """Lines of a window that are not its text: the border, the title, a blank one, the keys."""

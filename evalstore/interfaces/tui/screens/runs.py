@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from evalstore.core.display import cost_text, percent, plural, status_word
+from evalstore.core.display import cost_text, percent, plural, status_word, verdict_counts
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.grid_columns import StyledCell
@@ -35,7 +35,6 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.cases import BROKE, RunLine
-from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import RunDifferences

@@ -32,7 +32,7 @@ from evalstore.interfaces.tui.text_view import TextView
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.log.test_history import Edit, Version
+    from evalstore.results.log.log import Edit, Version
 
 _VERDICT = 6
 """The width of the column of a candidate without a verdict."""
@@ -92,7 +92,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         run = chosen.run if chosen else ""
 
         def read() -> list[Version]:
-            from evalstore.results.log.test_history import versions_of
+            from evalstore.results.log.log import versions_of
 
             return versions_of(self.source.location, self.file, self.row)
 
@@ -109,7 +109,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
 
     def show_versions(self, versions: list[Version], run: str | None) -> None:
         """Show versions, with the cursor at the version of a run if it is there."""
-        from evalstore.results.log.test_history import merge_candidates
+        from evalstore.results.log.log import merge_candidates
 
         self._versions = versions
         self._candidates = merge_candidates(version.verdicts for version in versions)
@@ -166,7 +166,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         was = versions[number + 1] if number + 1 < len(versions) else None
 
         def work() -> list[StyledLine]:
-            from evalstore.results.log.test_history import edits_between
+            from evalstore.results.log.log import edits_between
 
             read = self.source.history([self.file], now.last_run or now.run)
             history = _last_verdicts(read, now, self._candidates)

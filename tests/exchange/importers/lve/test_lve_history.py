@@ -12,8 +12,8 @@ import pytest
 from evalstore.core.values import Json
 from evalstore.exchange.imports import file_writer
 from evalstore.planning.options import Location
-from evalstore.results.flips.result_changes import SHOWN
-from evalstore.results.log.test_history import Version, versions_of
+from evalstore.results.flips.result_history import SHOWN
+from evalstore.results.log.log import Version, versions_of
 from tests.builders import tree
 from tests.exchange.importers.lve.repository import definition, instance
 from tests.exchange.importers.running import CommandRunner

@@ -9,7 +9,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.planning import earlier_results
-from evalstore.results.flips import broken_results
+from evalstore.results.flips import verdict_changes
 from evalstore.store import events
 from evalstore.store.results import RowResults
 from tests.builders import tree
@@ -116,14 +116,14 @@ def test_the_report_of_a_run_follows_only_what_broke_and_reads_no_labels_for_it(
         write(answer)
         broken("run", "-q")
     followed: list[str] = []
-    find = broken_results._Places.find
+    find = verdict_changes._Places.find
 
     def note(places: Any, run: Any, cells: Any) -> Any:
         followed.extend(file for file, *_ in cells)
         return find(places, run, cells)
 
-    monkeypatch.setattr(broken_results._Places, "find", note)
-    monkeypatch.setattr(broken_results, "read_labels", None)
+    monkeypatch.setattr(verdict_changes._Places, "find", note)
+    monkeypatch.setattr(verdict_changes, "read_labels", None)
     told = broken("report", "--markdown").stdout
     assert "`scripted/one`: fail, broke in run `<short>`, " in told
     assert followed == ["tests/t.md"]

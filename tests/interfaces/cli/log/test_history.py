@@ -11,7 +11,7 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.planning.options import Location
-from evalstore.results.log.test_history import versions_of
+from evalstore.results.log.log import versions_of
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, SETTINGS, Echo, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit

@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.core.values import RECORDED
 from evalstore.planning.options import Location
-from evalstore.results.log.test_history import merge_candidates, versions_of
+from evalstore.results.log.log import merge_candidates, versions_of
 from evalstore.results.table.cases import cases
 from evalstore.workspace.settings.settings import Participant, Settings, candidate_order
 from tests.builders import tree

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.planning.options import Location
-from evalstore.results.log.test_history import versions_of
+from evalstore.results.log.log import versions_of
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER, Echo, Evalstore
 from tests.interfaces.cli.run.test_run import edit

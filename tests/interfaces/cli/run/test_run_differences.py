@@ -9,9 +9,13 @@ import pytest
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.compare.diff import diff
-from evalstore.results.flips.broken_results import find_broken_results
-from evalstore.results.flips.verdict_changes import Outcome, RunDifferences, read_run_differences
+from evalstore.results.flips.verdict_changes import (
+    Outcome,
+    RunDifferences,
+    read_run_differences,
+)
 from evalstore.results.log.log import log
+from evalstore.results.table.cases import find_broken_results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 

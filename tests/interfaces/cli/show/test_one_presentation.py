@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.core.display import StyledLine
+from evalstore.core.display import SIGNS, StyledLine
 from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli.render.history import print_diff
 from evalstore.interfaces.cli.render.run import print_report
@@ -27,7 +27,6 @@ from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.answer.answer import session_of
 from evalstore.results.compare.diff import diff, diff_models
 from evalstore.results.table.cases import cases
-from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.interactive_run import ALL, RunEnd, plan
 from evalstore.runs.run import run
 from tests.builders import tree

@@ -16,7 +16,7 @@ from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.flips.broken_results import find_broken_results
+from evalstore.results.table.cases import find_broken_results
 from evalstore.store.driver import UnwantedError, while_wanted
 from tests.interfaces.cli.run.test_run import edit, release
 from tests.interfaces.tui.driving import drive, press, screen, settled

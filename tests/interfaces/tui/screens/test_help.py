@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from evalstore.core import hashing
+from evalstore.core.display import MEANINGS, SIGNS
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
 from evalstore.interfaces.tui.case_filter import EXAMPLES
@@ -30,7 +31,6 @@ from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.verdict_order import MEANINGS, SIGNS
 from evalstore.store.driver import UnwantedError, note_reached
 from tests.interfaces.tui.conftest import HOSTILE
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until

@@ -17,7 +17,7 @@ from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.log.test_history import edits_between, versions_of
+from evalstore.results.log.log import edits_between, versions_of
 from evalstore.results.table import cases
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER
