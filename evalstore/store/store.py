@@ -154,7 +154,7 @@ class Store(
         return require(files, unique_ids, "file")
 
     def load_all(self, kind: str) -> dict[str, Json]:
-        """Return all versions of a kind by id; only for evaluators and models, which are few."""
+        """Return all versions of a kind by id; only for evaluators, which are few."""
         table = VERSIONS[kind].name
         rows = self._select(f"SELECT id, content FROM {table}")
         return dict(decode_row(table, *row) for row in rows)

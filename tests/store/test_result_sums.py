@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import StoreError
-from evalstore.core.values import VERDICTS, Case, Result
+from evalstore.core.values import RECORDED, VERDICTS, Case, Result
 from evalstore.store import Store
 from evalstore.store.rows.result_sums import ROOT, ResultSums, TemporaryRows
 from evalstore.store.rows.row_tables import ANSWER_ROWS, JUDGEMENT_ROWS
@@ -119,6 +119,25 @@ def test_a_result_without_a_case_is_an_error() -> None:
         list(ResultSums(rows.connection, ROOT).clusters(("model",)))
 
 
+class OwnModels(Calls):
+    """Calls in which each answer has a model version of its own."""
+
+    def find_rows(self, table: TableColumns, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+        rows = super().find_rows(table, ids)
+        return [(*row[:3], row[0], *row[4:]) for row in rows] if table is ANSWER_ROWS else rows
+
+
+@pytest.mark.parametrize(("model", "makers"), [(RECORDED, [""]), ("m", IDS[:2])])
+def test_answers_of_files_are_one_sum(model: str, makers: list[str]) -> None:
+    rows = TemporaryRows()
+    for row, id in zip("xy", IDS, strict=False):
+        cell = Result("a", row, "k", 0, None, model, IDS[0], None, None, None, (id,), ())
+        rows.add(cast("Store", OwnModels()), [(cell, Case(row, "k", (), None, (), (None,)))])
+    found = ResultSums(rows.connection, ROOT).sum_calls([("model",)], judgements=False)
+    assert [each.maker for each in found["model",]] == makers
+    assert sum(each.calls for each in found["model",]) == 2
+
+
 class Explained(SQLiteConnection):
     """A connection that says how it would find rows in place of finding them."""
 
@@ -142,7 +161,20 @@ def test_no_query_reads_a_whole_table_of_rows(path: Path) -> None:
         assert not [*sums.unpriced(GROUPINGS, judgements=judgements)]
     assert not [*sums.attempted(), *sums.asked_since(1)]
     connection.close()
-    temporary = ("l", "o", "d", "f", "t", "p", "leaf", "ordinals", "call", "place", "of_cases")
+    temporary = (
+        "l",
+        "o",
+        "d",
+        "f",
+        "t",
+        "p",
+        "leaf",
+        "ordinals",
+        "call",
+        "place",
+        "shared",
+        "of_cases",
+    )
     scanned = {detail.split()[1] for _, detail in connection.plans if detail.startswith("SCAN")}
     scanned = {name.partition("-")[0] for name in scanned}
     assert scanned <= {*temporary, "part", "tree", "CONSTANT", "(subquery"}, scanned

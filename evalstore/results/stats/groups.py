@@ -390,12 +390,12 @@ class CostReader:
         self.later: dict[str, float] = {}
         """The cost in USD, at the prices of today, of calls whose price was not known."""
         self.convert = convert
-        evaluators, models = store.load_all("evaluator"), store.load_all("model")
         self._models: dict[str, str | None] = {
-            id: content.get("model") for id, content in evaluators.items()
+            id: content.get("model") for id, content in store.load_all("evaluator").items()
         }
         """The models of evaluators; checks and people have none."""
-        self._free = {id for id, content in models.items() if content["provider"] in _FREE}
+        self._providers: dict[str, str] = {}
+        """Those of the model versions that were asked for: each recorded answer has its own."""
 
     def costs_of(
         self, calls: Mapping[str, Spent], *, are_judgements: bool
@@ -416,6 +416,7 @@ class CostReader:
         for id, replies in made:
             if (usd := self._today[models[id] or ""].cost_of(replies)) is not None:
                 self.later[id] = usd
+        self._read_providers(models.values())
         for id, each in calls.items():
             usd = self.later.get(id) if each.usd is None else each.usd
             free = 0.0 if self.is_free(models[id]) else None
@@ -427,8 +428,14 @@ class CostReader:
         return self._models.get(maker) if are_judgements else maker
 
     def is_free(self, model: str | None) -> bool:
-        """Return whether calls of a model version without a price cost nothing."""
-        return model is None or model in self._free
+        """Return whether calls of a model version without a price cost nothing, as of no model."""
+        self._read_providers([model])
+        return not model or self._providers.get(model) in _FREE
+
+    def _read_providers(self, models: Iterable[str | None]) -> None:
+        new = {model for model in models if model and model not in self._providers}
+        for id, content in self._store.load_contents("model", new).items() if new else ():
+            self._providers[id] = content["provider"]
 
     def has_price(self, model: str | None) -> bool:
         """Return whether a model version has a price today."""

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from evalstore.core.hashing import canonical_json
-from evalstore.core.values import VERDICTS, Case, Json, Result, Verdict
+from evalstore.core.values import RECORDED, VERDICTS, Case, Json, Result, Verdict
 from evalstore.store import Store
 from evalstore.store.contents import as_bytes, as_digits, damaged, split_ids
 from evalstore.store.driver import Connection
@@ -61,11 +61,14 @@ _ORDINALS = """,
 """
 _CALLS = """{leaves} {ordinals},
     place (id, model, prompt, kind, file) AS (
-        SELECT DISTINCT substr(r.{ids}, 16 * o.n + 1, 16), r.model, p.prompt, c.kind, l.file
+        SELECT substr(r.{ids}, 16 * o.n + 1, 16), r.model, p.prompt, c.kind, l.file
         {cells} CROSS JOIN ordinals o WHERE r.leaf = l.results AND o.n < length(r.{ids}) / 16),
-    call AS (SELECT p.*, count(*) OVER (PARTITION BY id) AS places FROM place p),
+    shared (id) AS MATERIALIZED (SELECT id FROM place GROUP BY id HAVING count(*) > 1),
+    call (id, model, prompt, kind, file, shared) AS (
+        SELECT p.*, NULL FROM place p WHERE id NOT IN (SELECT id FROM shared)
+        UNION ALL SELECT DISTINCT p.*, id FROM place p WHERE id IN (SELECT id FROM shared)),
     made (shared, model, prompt, file, kind, id, maker, started, usd, seconds) AS (
-        SELECT CASE WHEN d.places > 1 THEN d.id END, d.model, d.prompt, d.file, d.kind,
+        SELECT d.shared, d.model, d.prompt, d.file, d.kind,
             d.id, {maker}, {started}, x.usd, x.seconds FROM call d {facts}),
     found AS (SELECT shared, model, prompt, file, kind, {columns} FROM made {rest})
     SELECT g.place, g.tag, f.* FROM found f LEFT JOIN kind_tags g ON g.kind = f.kind
@@ -73,7 +76,7 @@ _CALLS = """{leaves} {ordinals},
 """
 _ANSWERS = {
     "ids": "sessions",
-    "maker": "x.model",
+    "maker": f"CASE WHEN d.model <> '{RECORDED}' THEN x.model END",
     "started": "x.started",
     "facts": "CROSS JOIN answer_rows x WHERE x.id = d.id",
 }
@@ -104,7 +107,7 @@ class CallSum(NamedTuple):
 
     key: Key
     maker: str
-    """The model version of answers, or the evaluator of judgements."""
+    """The model version of answers, empty if files have them, or the evaluator of judgements."""
     started: int
     """When the day began, in microseconds since 1970, UTC."""
     calls: int
@@ -214,14 +217,14 @@ class ResultSums:
         sums: dict[tuple[bytes, int, By, Key], list[float]] = {}
         for groups, (who, days, *numbers) in rows:
             for group in groups:
-                known = sums.setdefault((who, days, *group), [0] * len(numbers))
+                known = sums.setdefault((who or b"", days, *group), [0] * len(numbers))
                 known[:] = (old + (new or 0) for old, new in zip(known, numbers, strict=True))
         found: dict[By, list[CallSum]] = {by: [] for by in groupings}
         for who, days, by, key in sorted(sums, key=itemgetter(0, 1)):
             count, priced, usd, earlier, timed, time = sums[who, days, by, key]
             found[by].append(
                 CallSum(
-                    *(key, as_digits(who), days * _DAY, int(count), int(priced)),
+                    *(key, as_digits(who) if who else "", days * _DAY, int(count), int(priced)),
                     *(usd / 1e12, earlier / 1e12, int(timed), time),
                 )
             )
@@ -232,7 +235,7 @@ class ResultSums:
         columns, rest = "id, maker, started", "WHERE usd IS NULL"
         for groups, each in self._calls(groupings, columns, rest, judgements=judgements):
             id, maker, started = each
-            yield Call(groups, as_digits(id), as_digits(maker), started)
+            yield Call(groups, as_digits(id), as_digits(maker) if maker else "", started)
 
     def _calls(
         self, groupings: Collection[By], columns: str, rest: str, *values: Any, judgements: bool

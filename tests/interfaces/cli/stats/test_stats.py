@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -244,12 +245,13 @@ def test_what_has_no_price_is_reported(
     two: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evalstore("run")
-    load_all = Store.load_all
+    load = Store.load_contents
 
-    def by_another_provider(store: Store, kind: str) -> dict[str, Any]:
-        return {id: item | {"provider": "openai"} for id, item in load_all(store, kind).items()}
+    def by_another_provider(store: Store, kind: str, ids: Iterable[str]) -> dict[str, Any]:
+        found = load(store, kind, ids)
+        return {id: {**it, "provider": "openai"} for id, it in found.items()}
 
-    monkeypatch.setattr(Store, "load_all", by_another_provider)
+    monkeypatch.setattr(Store, "load_contents", by_another_provider)
     with sqlite3.connect(two / ".evalstore/store.db") as store:
         store.execute("UPDATE answer_rows SET usd = NULL")
     actual = documents("stats", "@")["total"]
