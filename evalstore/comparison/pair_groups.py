@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from evalstore.core import batches
@@ -406,34 +406,16 @@ def pair_by_places(
 ) -> Iterator[Numbers]:
     """Yield the numbers of pairs of these results: same file, same row, same prompt, same model."""
     for stage in range(len(PLACES) + 1):
-        waiting: dict[int, int | list[int]] = {}
+        waiting: dict[int, list[int]] = {}
         for number, place in zip(old, was.places_at(stage, old), strict=True):
-            known = waiting.setdefault(place, number)
-            if known == number:
-                continue
-            if isinstance(known, int):
-                waiting[place] = [known, number]
-            else:
-                known.append(number)
+            waiting.setdefault(place, []).append(number)
         left = array("l")
         for number, place in zip(new, now.places_at(stage, new), strict=True):
-            partners = waiting.get(place, NONE)
-            if isinstance(partners, list):
+            if partners := waiting.get(place):
                 yield partners.pop(0), number
-                if not partners:
-                    waiting[place] = NONE
-            elif partners != NONE:
-                waiting[place] = NONE
-                yield partners, number
             else:
                 left.append(number)
-        old = array("l")
-        for rest in waiting.values():
-            if isinstance(rest, list):
-                old.extend(rest)
-            elif rest != NONE:
-                old.append(rest)
-        new = left
+        old, new = array("l", chain.from_iterable(waiting.values())), left
     for number in new:
         yield NONE, number
     for number in old:

@@ -104,11 +104,6 @@ def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
 def count_rows(rows: Sequence[Hashable], verdicts: Sequence[Verdict | None]) -> Counter[Counts]:
     """Return how many rows have which counts; each verdict is on the row at its place."""
     none = Counts()
-    known: Counter[Counts] = Counter()
-    if len({*rows}) == len(rows):
-        for verdict, times in Counter(verdicts).items():
-            known[add_verdict(none, verdict)] += times
-        return known
     by_row: dict[Hashable, Counts] = {}
     for row, verdict in zip(rows, verdicts, strict=True):
         by_row[row] = add_verdict(by_row.get(row, none), verdict)
@@ -404,7 +399,13 @@ def change_of(clusters: ClusterSums, unit: Unit = "file") -> RateChange:
     if not pairs:
         return RateChange(0, 0, 0, None, None, None, None, p)
     difference = sum(totals) / pairs
-    method, low, high = _interval(counted, pairs)
+    method: Method | None = None
+    low = high = None
+    if pairs == number > 1:
+        gained = sum(times for cluster, times in counted.items() if cluster.total > 0)
+        method, (low, high) = "tango", tango(gained, moved - gained, pairs)
+    elif interval := clustered_difference(counted):
+        method, (low, high) = "cluster-t", interval
     files = number if unit == "file" else 1
     return RateChange(pairs, files, moved, difference, low, high, method, p, unit, number)
 
@@ -418,20 +419,6 @@ def change_of_files(by_file: Sequence[Mapping[ClusterSum, int]]) -> RateChange:
 
 def _pairs_of(counted: Mapping[ClusterSum, int]) -> int:
     return sum(cluster.pairs * times for cluster, times in counted.items())
-
-
-def _interval(
-    counted: Mapping[ClusterSum, int], pairs: int
-) -> tuple[Method | None, float | None, float | None]:
-    number = sum(counted.values())
-    if number == 1:
-        return None, None, None
-    if pairs == number:
-        gained = sum(times for cluster, times in counted.items() if cluster.total > 0)
-        lost = sum(times for cluster, times in counted.items() if cluster.total < 0)
-        return "tango", *tango(gained, lost, pairs)
-    interval = clustered_difference(counted)
-    return ("cluster-t", *interval) if interval else (None, None, None)
 
 
 # --- the test

@@ -19,7 +19,9 @@ _MAX_PAIRS = 400_000_000
 _IDEOGRAPHS = r"\u2e80-\u9fff\uac00-\ud7af"
 _PUNCTUATION = r"!-/:-@\[-\^`{-~\u00a1-\u00bf\u2010-\u206f"
 _TOKEN = rf"\n|[^\S\n]+|[{_IDEOGRAPHS}]|[{_PUNCTUATION}]|[^\s{_IDEOGRAPHS}{_PUNCTUATION}]+"
-"""A line end, blanks, an ideograph, a punctuation mark or a word; every character is in a token."""
+"""A line end, blanks, an ideograph, a punctuation mark or a word; every character is in a token.
+
+It is compiled when texts are compared, for many commands never need it."""
 
 Kind = Literal["same", "old", "new"]
 
@@ -56,18 +58,21 @@ class _Opcode(NamedTuple):
     new: slice
 
 
-def _tokens(text: str) -> list[str]:
-    """Split a text; the pattern is compiled here, for many commands never need it."""
-    return re.findall(_TOKEN, text)
-
-
 def compare_words(was: str, now: str) -> list[Stretch]:
     """Return the stretches of both texts in reading order, the old one of a change first.
 
     Those that are `same` or `old` are the old text; those that are `same` or `new` the new one.
     What is too long between the ends that both share counts as replaced.
     """
-    return list(_join(_compare_tokens(_tokens(was), _tokens(now))))
+    old, new = re.findall(_TOKEN, was), re.findall(_TOKEN, now)
+    stretches: list[Stretch] = []
+    for opcode in _opcodes(old, new):
+        before, after = "".join(old[opcode.old]), "".join(new[opcode.new])
+        if opcode.same:
+            stretches.append(Stretch("same", before))
+        else:
+            stretches += Stretch("old", before), Stretch("new", after)
+    return list(_join(stretches))
 
 
 def compare_side_by_side(was: str, now: str) -> tuple[list[Pieces], list[Pieces]]:
@@ -132,15 +137,6 @@ def _changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedLine]:
         *(ChangedLine("-", line) for line in before),
         *(ChangedLine("+", line) for line in after),
     ]
-
-
-def _compare_tokens(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
-    for opcode in _opcodes(old, new):
-        if opcode.same:
-            yield Stretch("same", "".join(old[opcode.old]))
-        else:
-            yield Stretch("old", "".join(old[opcode.old]))
-            yield Stretch("new", "".join(new[opcode.new]))
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[_Opcode]:
@@ -340,25 +336,13 @@ def differ_evaluations(
         if number not in pairs:
             differences.append(Difference(f"check {number + 1} ({check['type']}) is new"))
         elif old[pairs[number]] != check:
-            differences.append(_in_pair(number, old[pairs[number]], check, find, name))
+            differences.append(_in_check(number, old[pairs[number]], check, find, name))
     kept = [pairs[number] for number in sorted(pairs)]
     for number in sorted({*range(len(old))}.difference(kept)):
         differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
     if kept != sorted(kept):
         differences.append(Difference("order of the checks"))
     return differences
-
-
-def _in_pair(number: int, was: Json, now: Json, find: Find, name: Name) -> Difference:
-    """Return the difference between two versions of a check; `number` is that of the new one."""
-    file = was.get("file"), now.get("file")
-    if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
-        return Difference(f"file {file[1]['path']} changed")
-    change = _in_check(was, now, find, name)
-    place = f"check {number + 1} changed"
-    if was["type"] == now["type"]:
-        place += f": {change.subject}"
-    return replace(change, subject=place)
 
 
 def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
@@ -377,13 +361,23 @@ def number_change(subject: str, was: float | None, now: float | None) -> Differe
     return Difference(subject, *values)
 
 
-def _in_check(was: Json, now: Json, find: Find, name: Name) -> Difference:
-    """Return the first difference between two versions of a check, or between its prompts.
+def _in_check(number: int, was: Json, now: Json, find: Find, name: Name) -> Difference:
+    """Return the difference between two versions of a check; `number` is that of the new one.
 
     A check of another type differs as a whole.
     """
+    file = was.get("file"), now.get("file")
+    if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
+        return Difference(f"file {file[1]['path']} changed")
+    place = f"check {number + 1} changed"
     if was["type"] != now["type"]:
-        return Difference("type", as_written(was, now), as_written(now, was))
+        return Difference(place, as_written(was, now), as_written(now, was))
+    change = _first_change(was, now, find, name)
+    return replace(change, subject=f"{place}: {change.subject}")
+
+
+def _first_change(was: Json, now: Json, find: Find, name: Name) -> Difference:
+    """Return the first difference between two versions of a check, or between its prompts."""
     changes = (change for change in _paths(was, now) if not change[0].startswith(BOUND))
     path, before, after = next(changes, ("which answers it looks at", None, None))
     if path.startswith("check.") and was["check"].get("type") != now["check"].get("type"):
@@ -484,17 +478,19 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
 
 
 def _flat(content: Json) -> str:
-    if isinstance(content, list):
-        return "".join(map(_as_text, content))
-    return content or ""
-
-
-def _as_text(part: Json) -> str:
-    if "answers" in part:
-        return str(AnswerRef(tuple((session, turn) for session, turn in part["answers"])))
-    if "sample" in part:
-        return str(SampleRef(part["sample"]))
-    return str(part["text"] if "text" in part else f"[file {part['path']}]")
+    if not isinstance(content, list):
+        return content or ""
+    texts: list[str] = []
+    for part in content:
+        if "answers" in part:
+            texts.append(
+                str(AnswerRef(tuple((session, turn) for session, turn in part["answers"])))
+            )
+        elif "sample" in part:
+            texts.append(str(SampleRef(part["sample"])))
+        else:
+            texts.append(part["text"] if "text" in part else f"[file {part['path']}]")
+    return "".join(texts)
 
 
 def changed_lines(was: str, now: str) -> list[tuple[int, str | None, str | None]]:

@@ -40,11 +40,10 @@ from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.result_history import JudgedResult, find_attempts, find_history
 from evalstore.results.flips.verdict_changes import by_title, find_earlier_breaks
 from evalstore.results.labels import find_later_labels
-from evalstore.results.names import prompt_labels
+from evalstore.results.names import TestLines, prompt_labels
 from evalstore.results.report_overview import Overview, count_texts, make_overview
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
-from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_text import list_results, run_counts_text, scope_text
 from evalstore.store import Store
@@ -92,7 +91,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         folder, rows = project.settings.paths["tests"], RowResults(store)
         earlier = {
             result: f", {': '.join(filter(None, (broke, changes)))}"
-            for result, since, started in breaks
+            for _, result, since, started in breaks
             for broke in [f"broke in run {_run_name(since, names)}, {minute(started)}"]
             for history in [find_history(store, folder, result, run, rows=rows)]
             for changes in [history.changes_in(since, code_span) if history else ""]

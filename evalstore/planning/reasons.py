@@ -11,13 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from evalstore.comparison.case_edits import (
+from evalstore.comparison.comparison import (
     differ_cases,
+    former_prompts,
     judging_changed,
+    prompts_of_unknown_text,
     recorded_answer,
     versions_compared,
 )
-from evalstore.comparison.comparison import former_prompts, prompts_of_unknown_text
 from evalstore.comparison.version_diff import (
     CODE_CHANGED,
     NUMBERS,

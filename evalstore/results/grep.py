@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.errors import EvalstoreError
@@ -91,7 +91,7 @@ class Searcher:
         kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
         words = split_words(pattern)
         if not has_words(words):
-            return FoundTexts((), 0, _no_word(pattern))
+            return FoundTexts((), 0, no_word(pattern))
 
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
             newest = index.find_newest(words, kinds, limit, lambda: report(0, 0))
@@ -244,7 +244,7 @@ def iterate_hits(
     by_name = compile_name(name) if name else None
     words = split_words(pattern)
     if not has_words(words):
-        raise _no_word(pattern)
+        raise no_word(pattern)
     kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
     with open_store(location) as store:
         index = open_index(location)
@@ -268,7 +268,8 @@ def iterate_hits(
             yield from _found_texts(store, words, batch, names)
 
 
-def _no_word(pattern: str) -> EvalstoreError:
+def no_word(pattern: str) -> EvalstoreError:
+    """Return the error for a pattern in which nothing is a word."""
     return EvalstoreError(
         f"'{pattern}' has no word to search for",
         hint="words have letters, digits or symbols; punctuation is not searched",
@@ -471,21 +472,23 @@ class _SearchedTexts:
 
     def __iter__(self) -> Iterator[ListedText]:
         """Yield the texts by place."""
-        texts = (_restore(*row) for row in self._database.execute(_SORTED))
-        for (file, *_), same in groupby(texts, lambda text: (text[2].file, text[2].row, text[0])):
+
+        def restore() -> Iterator[ListedText]:
+            for kind, id, sessions, *found in self._database.execute(_SORTED):
+                _, first, run, file, row, prompts, models, shown = found
+                place = TextPlace(tuple(sessions.split("\0")) if sessions else (), is_final=True)
+                if first is not None:
+                    place.file, place.row, place.run = file, row, run
+                    place.models = tuple(dict.fromkeys(models.split("\0")))
+                    some = tuple(prompt or None for prompt in dict.fromkeys(shown.split("\0")))
+                    place.prompts = some if len(some) < prompts else ()
+                yield KINDS[kind], id, place
+
+        def place_of(text: ListedText) -> tuple[str | None, str, Kind]:
+            return text[2].file, text[2].row, text[0]
+
+        for (file, *_), same in groupby(restore(), place_of):
             if file is None:
                 yield from same
             else:
                 yield from sorted(same, key=_sort_key)
-
-
-def _restore(kind: int, id: str, sessions: str, *found: Any) -> ListedText:
-    """Return a text with its place; `found` are the columns of its first result, and of all."""
-    _, first, run, file, row, prompts, models, shown = found
-    place = TextPlace(tuple(sessions.split("\0")) if sessions else (), is_final=True)
-    if first is not None:
-        place.file, place.row, place.run = file, row, run
-        place.models = tuple(dict.fromkeys(models.split("\0")))
-        some = tuple(prompt or None for prompt in dict.fromkeys(shown.split("\0")))
-        place.prompts = some if len(some) < prompts else ()
-    return KINDS[kind], id, place

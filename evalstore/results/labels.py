@@ -183,16 +183,16 @@ def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]
         for result in sessions.find(run.results, session):
             later = Counter((each.verdict, each.person) for each in labels.later(result))
             total = len(result.sessions) // len(result.tests)
-            if texts := [_text(*label, count, total) for label, count in later.items()]:
+            texts = []
+            for (verdict, person), count in later.items():
+                of = f" ({count} of {total} attempts)" * (total > 1)
+                is_gone = verdict == "none"
+                word = (
+                    f"label by {person} removed" if is_gone else f"labelled {verdict} by {person}"
+                )
+                texts.append(f"{word}{of}")
+            if texts:
                 yield result, f"{', '.join(texts)} after the run"
-
-
-def _text(verdict: str, person: str, count: int, total: int) -> str:
-    """Return who gave or removed labels, and on how many of several attempts."""
-    attempts = f"{count} of {total} attempts" if total > 1 else ""
-    if verdict == "none":
-        return f"label by {person} removed{f' from {attempts}' * bool(attempts)}"
-    return f"{attempts} labelled {verdict} by {person}".lstrip()
 
 
 def with_later_labels(

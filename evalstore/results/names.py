@@ -10,25 +10,31 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.case_edits import prompts_compared
-from evalstore.comparison.comparison import former_prompts
+from evalstore.comparison.comparison import former_prompts, prompts_compared
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import safe, short
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.files.datasets import read_spec, resolve_path
+from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.cell_results import CellResult
-from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.open_project import open_catalogue, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.results.value_text import text_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.tree_nodes import find_entry
-from evalstore.workspace.index import read_used_prompts
+from evalstore.workspace.folder import WorkspaceFolder, default_id
+from evalstore.workspace.index import read_dependencies, read_used_prompts
+from evalstore.workspace.testfiles.parser import parse_prompt, read_test
+from evalstore.workspace.testfiles.replacements import name_id, shorten_value
 
 if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PlacedResults
     from evalstore.core.values import Case, CaseFile, Json, Result
-    from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.settled_parts import SettledParts
+
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
@@ -418,3 +424,102 @@ def shortened(text: str) -> str:
     """Return a text of a model as the error of a test shows it; its further lines are indented."""
     shown = safe(text[:_LONGEST], lines=True) + ("…" if len(text) > _LONGEST else "")
     return shown.replace("\n", "\n    ")
+
+
+class EditPlace(NamedTuple):
+    """What is to be edited: a test file, and the case that it is about."""
+
+    file: str
+    line: int | None = None
+    """The line of a problem; only this file is meant then."""
+    prompt: str | None = None
+    """The version id of the system prompt of the case."""
+
+
+class EditableFile(NamedTuple):
+    """A file of the workspace that decides a case."""
+
+    kind: str
+    path: str
+    line: int | None = None
+
+
+def find_editable_files(location: Location, place: EditPlace) -> list[EditableFile]:
+    """Return the files that decide a case, its test file first."""
+    files = [EditableFile("test file", place.file, place.line)]
+    if place.line is None:
+        workspace = open_workspace(location)
+        if data := _find_data_file(workspace, place.file):
+            files.append(EditableFile("data file", data))
+        files += _prompt_files(workspace, place)
+    return list(dict.fromkeys(files))
+
+
+def _prompt_files(workspace: WorkspaceFolder, place: EditPlace) -> Iterator[EditableFile]:
+    """Yield the system prompt of a case, or all those of the test file, and judge prompts."""
+    depends = read_dependencies(workspace.private, workspace.boundary, place.file)
+    named = [(*key.partition(":")[::2], ids) for key, ids in depends.items()]
+    systems = {name: ids for kind, name, ids in named if kind == "prompt"}
+    own = [name for name, ids in systems.items() if place.prompt and place.prompt in ids]
+    judges = dict.fromkeys(name for kind, name, _ in named if kind == "evaluator")
+    judges |= dict.fromkeys(judge.prompt for judge in workspace.settings.evaluators)
+    folder, paths = workspace.settings.paths["prompts"], dict[str, str]()
+    for path in workspace.find_files("prompts") if systems or judges else ():
+        id = default_id(path, folder)  # of one with errors
+        with suppress(FileProblem):
+            id = parse_prompt(path, normalise(workspace.read_bytes(path, LARGEST_TEXT)), folder).id
+        paths.setdefault(id, path)
+    for kind, names in (("system prompt", own or systems), ("judge prompt", judges)):
+        for name in names:
+            if name in paths:
+                yield EditableFile(kind, paths[name])
+
+
+def _find_data_file(workspace: WorkspaceFolder, test: str) -> str | None:
+    """Return the data file that a test file names now; None if it names none or cannot be read."""
+    with suppress(EvalstoreError, FileProblem, OSError, ValueError, KeyError):
+        document, *_ = split_frontmatter(normalise(workspace.read_bytes(test, LARGEST_TEXT)))
+        if document is None or "dataset" not in document.value:
+            return None
+        spec = read_spec(document.at("dataset"))
+        named = resolve_path(spec, workspace.settings.dataset_roots)
+        base = workspace.root if named != spec.path else (workspace.root / test).parent
+        return workspace.name_of((base / named).resolve())
+    return None
+
+
+# --- finds the line of a test file that a case comes from
+
+
+class TestLines:
+    """The lines of cases in the test files as they are now; reads a file once in a row."""
+
+    def __init__(self, workspace: WorkspaceFolder) -> None:
+        self._workspace = workspace
+        self._path: str | None = None
+        self._first = 1
+        self._values: dict[str, int] = {}
+
+    def find(self, path: str, row: str = "") -> int:
+        """Return the line of the row's value, else that of the first message.
+
+        1 when the file is gone or cannot be read.
+        """
+        if path != self._path:
+            self._path = path
+            self._read(path)
+        return self._values.get(row, self._first)
+
+    def _read(self, path: str) -> None:
+        self._first, self._values = 1, {}
+        try:
+            text = normalise(self._workspace.read_bytes(path, LARGEST_TEXT))
+            test, _ = read_test(path, text)
+        except (FileProblem, EvalstoreError):
+            return
+        self._first = test.first_line
+        for item in test.replacements:
+            for name, values in item.items():
+                shorten = name_id if name == test.row_id else shorten_value
+                for value in values:  # it labels a row on its own, as `city=Oslo`
+                    self._values.setdefault(f"{name}={shorten(value.text)}", value.line)

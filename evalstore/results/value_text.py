@@ -59,12 +59,12 @@ def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Mess
 def answer_text(answer: ShownAnswer) -> str:
     """Return an answer as text, with indented JSON and remarks on why it ends."""
     text = [pretty_json(answer.text)] if answer.text and answer.text.strip() else []
-    calls = [f"call {call.name} {_arguments(call.arguments)}" for call in answer.tool_calls]
-    return "\n\n".join([*text, *calls, *remarks_on(answer)])
-
-
-def _arguments(value: Json) -> str:
-    return value if isinstance(value, str) else pretty_json(json.dumps(value, ensure_ascii=False))
+    for call in answer.tool_calls:
+        given = call.arguments
+        is_text = isinstance(given, str)
+        shown = given if is_text else pretty_json(json.dumps(given, ensure_ascii=False))
+        text.append(f"call {call.name} {shown}")
+    return "\n\n".join([*text, *remarks_on(answer)])
 
 
 def references_of(evaluations: Iterable[Json]) -> Iterator[tuple[str, str]]:

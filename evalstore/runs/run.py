@@ -54,7 +54,7 @@ from evalstore.planning.planner import (
 from evalstore.planning.project import Project
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import CostLimit, Status
-from evalstore.results.edits.edited_sources import find_unchanged_parts
+from evalstore.results.edits.edits import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.runs.execution.execution_counts import ExecutionCounts

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.comparison.case_edits import (
+from evalstore.comparison.comparison import (
     PairedCases,
     differ_conversations,
     differ_otherwise,

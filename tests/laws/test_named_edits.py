@@ -13,7 +13,7 @@ import pytest
 from evalstore.core.runs import ProgressListener
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.compare.diff import diff
-from evalstore.results.edits.edited_sources import by_subject
+from evalstore.results.edits.edits import by_subject
 from evalstore.results.log.log import log
 from evalstore.runs.run import run
 from evalstore.runs.status.status import status

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import plural
-from evalstore.results.edits.edited_sources import EditKinds
+from evalstore.results.edits.edits import EditKinds
 
 SUBJECTS = ("row a is new", "message 1, line 1", "option x", "threshold")
 EDITS = [*map(Difference, *zip(*product(SUBJECTS, (None, "a"), ("b", "c")), strict=True))]

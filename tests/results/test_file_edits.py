@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.comparison.version_diff import Difference
-from evalstore.results.edits.edited_sources import by_subject
+from evalstore.results.edits.edits import by_subject
 
 FILE = "tests/a.md"
 

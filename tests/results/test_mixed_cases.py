@@ -11,7 +11,7 @@ from evalstore.core.values import Case, CaseFile
 from evalstore.files import temporary_list
 from evalstore.files.temporary_list import PackedSequence
 from evalstore.results.compare.compared_side import mix_cases
-from evalstore.results.edits.edited_sources import restore_case
+from evalstore.results.edits.edits import restore_case
 
 
 def _case(random: Random, number: int) -> Case:

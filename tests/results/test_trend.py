@@ -7,8 +7,14 @@ from pathlib import Path
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.flips.verdict_changes import Outcome
+from evalstore.results.report_overview import (
+    CandidateCounts,
+    Trend,
+    TrendRun,
+    make_trend,
+    trend_until,
+)
 from evalstore.results.stats.stats import read_stats
-from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, trend_until
 from tests.interfaces.html.pages import TEST, call, judge, make_workspace, scripted
 
 

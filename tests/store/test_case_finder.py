@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from evalstore.core.values import Case, CaseFile
-from evalstore.results.edits.edited_sources import leave_out_same
+from evalstore.results.edits.edits import leave_out_same
 from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.trees.case_chunks import build_case_tree, collect

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 from evalstore.core.clock import iso
 from evalstore.core.display import case_name, money
 from evalstore.exchange.exports.formats import ByteWriter, Export, Row, cut
-from evalstore.results.table.editable_files import TestLines
+from evalstore.results.names import TestLines
 
 _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Matches the characters that XML cannot contain, and the other control characters."""

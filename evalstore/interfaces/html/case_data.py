@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.verdict_changes import EarlierBreak
+    from evalstore.results.flips.verdict_changes import BrokenCase
     from evalstore.results.value_text import Token
     from evalstore.store import Store
     from evalstore.store.results import RowResults
@@ -78,7 +78,7 @@ class CaseData:
         explain: Callable[[ResultView], VerdictReasons],
         listed: Iterable[Result],
         labelled: Mapping[CellKey, str],
-        breaks: Iterable[EarlierBreak],
+        breaks: Iterable[BrokenCase],
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
@@ -465,7 +465,7 @@ def _vote(vote: Judgement, texts: TextTable) -> Json:
 class ChangedPairs:
     """The pairs that changed, and the kind of each change, by the cell of the newer result."""
 
-    def __init__(self, diff: Diff | None, breaks: Iterable[EarlierBreak]) -> None:
+    def __init__(self, diff: Diff | None, breaks: Iterable[BrokenCase]) -> None:
         self._earlier = {digest_of_cell(it.result): it.run for it in breaks}
         """By the digest of a cell the run in which it broke, if that was an earlier one."""
         self._changes: dict[int, tuple[str, tuple[int, int]]] = {}

@@ -18,7 +18,7 @@ from evalstore.core.display import clip, percent, plural, safe, side_name, sprea
 from evalstore.interfaces.html.templates import Drawing
 
 if TYPE_CHECKING:
-    from evalstore.results.stats.trend import Trend, TrendLine, TrendPoint
+    from evalstore.results.report_overview import Trend, TrendLine, TrendPoint
 
 
 _WIDTH, _HEIGHT = 850, 156

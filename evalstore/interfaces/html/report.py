@@ -31,10 +31,11 @@ from evalstore.planning.options import is_partial
 from evalstore.results.answer.answer import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
-from evalstore.results.edits.edited_sources import find_unedited_run
+from evalstore.results.edits.edits import find_unedited_run
 from evalstore.results.flips.verdict_changes import find_earlier_breaks
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
+from evalstore.results.report_overview import trend_until
 from evalstore.results.show.show import (
     find_results,
     find_run,
@@ -42,7 +43,6 @@ from evalstore.results.show.show import (
     without_garbage_collection,
 )
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum_spent
-from evalstore.results.stats.trend import trend_until
 from evalstore.runs.status.status import describe_workspace, find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text, work_price_text
 from evalstore.store.results import RowResults

@@ -34,9 +34,15 @@ from evalstore.results.compare.diff_result import (
 )
 from evalstore.results.edits.edited_files import describe_sides
 from evalstore.results.flips.verdict_changes import Outcome, by_title
-from evalstore.results.report_overview import CandidateRow, count_texts, make_overview
+from evalstore.results.report_overview import (
+    CandidateRow,
+    count_breaks,
+    count_texts,
+    make_overview,
+    rate_texts,
+    run_notes,
+)
 from evalstore.results.stats.groups import PARTLY_TEXT, partly_judged
-from evalstore.results.stats.trend import count_breaks, rate_texts, run_notes
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
@@ -46,9 +52,9 @@ if TYPE_CHECKING:
     from evalstore.core.values import Result
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.verdict_changes import EarlierBreak
+    from evalstore.results.flips.verdict_changes import BrokenCase
+    from evalstore.results.report_overview import Trend, TrendRun
     from evalstore.results.stats.stats import Stats
-    from evalstore.results.stats.trend import Trend, TrendRun
 
 MOST_GROUPS = 50
 """The most groups of a table."""
@@ -67,7 +73,7 @@ def summarise_results(
     trend: Trend,
     table: CaseTable,
     saved: float,
-    breaks: Sequence[EarlierBreak] | None,
+    breaks: Sequence[BrokenCase] | None,
     changes: Sequence[dict[str, Any]],
     names: Mapping[str, Sequence[str]],
     about: Iterable[tuple[str, str]],
@@ -147,7 +153,7 @@ def _notes(
     counts: Mapping[str, int],
     diff: Diff | None,
     totals: Stats | None,
-    breaks: Sequence[EarlierBreak] | None,
+    breaks: Sequence[BrokenCase] | None,
     price: str,
 ) -> Iterable[str]:
     if run.status != "complete":
@@ -207,7 +213,7 @@ def _about(
 
 
 def list_changes(
-    diff: Diff, breaks: Sequence[EarlierBreak], names: Mapping[str, Sequence[str]]
+    diff: Diff, breaks: Sequence[BrokenCase], names: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
     """Yield what broke, is now undecided, was fixed, broke before or is new and does not pass.
 
@@ -224,7 +230,7 @@ def list_changes(
     for id, (title, listed) in zip(("before", "waiting"), by_title(breaks).items(), strict=True):
         rows = [it.result[:2] for it in listed]
         described = []
-        for result, run, started in listed[: _count_listed(rows)]:
+        for _, result, run, started in listed[: _count_listed(rows)]:
             prompt = diff.prompts.get(result.file, {}).get(result.prompt)
             name = case_name(result.file, result.row, prompt)
             since = f"broke in {safe(side_name(run, names.get(run, ())))}, {minute(started)}"

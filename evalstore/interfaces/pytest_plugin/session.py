@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import CellKey
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.results.table.editable_files import TestLines
+    from evalstore.results.names import TestLines
     from evalstore.workspace.folder import WorkspaceFolder
 
 
@@ -409,7 +409,7 @@ class CurrentCases:
     @cached_property
     def lines(self) -> TestLines:
         """Return the lines of the cases in their files."""
-        from evalstore.results.table.editable_files import TestLines
+        from evalstore.results.names import TestLines
 
         return TestLines(self.workspace)
 

@@ -50,16 +50,16 @@ from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
-from evalstore.results.show.show import open_revision
-from evalstore.results.show.shown_item import find_case
-from evalstore.results.stats.stats import sum_spent
-from evalstore.results.stats.trend import (
+from evalstore.results.report_overview import (
     TrendRun,
     add_rates,
     count_rates,
     count_results,
     run_notes,
 )
+from evalstore.results.show.show import open_revision
+from evalstore.results.show.shown_item import find_case
+from evalstore.results.stats.stats import sum_spent
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import describe_workspace, find_lost_labels

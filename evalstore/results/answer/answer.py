@@ -21,7 +21,6 @@ from evalstore.core.values import (
     RECORDED,
     URGENCY,
     Case,
-    Evaluation,
     Failure,
     FileRef,
     Json,
@@ -549,8 +548,6 @@ class SessionView:
     id: str
     test: str
     """The id of the test version: the conversation that was held."""
-    started: int
-    """Microseconds since 1970, UTC."""
     answers: tuple[str, ...]
     """The text of each turn of the candidate."""
     facts: SessionFacts
@@ -616,7 +613,6 @@ class AnswerReader:
                     SessionView(
                         key,
                         session.question.test,
-                        session.started,
                         tuple(map(answer_text, session.turns)),
                         session_facts(
                             session,
@@ -632,7 +628,9 @@ class AnswerReader:
                         key,
                         judgement,
                         *self._names.get(judgement.evaluator, ("", False)),
-                        checks=self._checks_of(judgement),
+                        checks=(self._versions.find("evaluation", judgement.evaluation) or {}).get(
+                            "checks", ()
+                        ),
                     )
                     for key in result.evaluations
                     if (judgement := judgements.get(key))
@@ -642,10 +640,6 @@ class AnswerReader:
                 ],
                 attempts.get(result.evaluations, ()),
             )
-
-    def _checks_of(self, judgement: Evaluation) -> Sequence[Json]:
-        content = self._versions.find("evaluation", judgement.evaluation) or {}
-        return content.get("checks", ()) if judgement.checks else ()
 
     def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:
         """Return the turns of a conversation without the last one, which is the answer."""

@@ -187,12 +187,7 @@ def criteria(
     view: AnswerView, signs: Mapping[str, str] | None = None
 ) -> tuple[list[TextBlock], list[TextBlock]]:
     """Return the instructions and checks of the case, and those of its other versions."""
-    blocks = list(_criteria(view, signs or {}))
-    current = [block for block in blocks if block.colour != "faint"]
-    return current, [block for block in blocks if block.colour == "faint"]
-
-
-def _criteria(view: AnswerView, signs: Mapping[str, str]) -> Iterator[TextBlock]:
+    current, others = list[TextBlock](), list[TextBlock]()
     for number, (id, shown) in enumerate(view.criteria.items()):
         judgements = [judgement for judgement in view.judgements if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
@@ -202,13 +197,15 @@ def _criteria(view: AnswerView, signs: Mapping[str, str]) -> Iterator[TextBlock]
         colour = "" if counts or not number else "faint"
         if colour:
             which = f" of another version ({short(id)})"
+        blocks = others if colour else current
         if shown.instructions:
-            yield TextBlock(f"instructions{which}", shown.instructions, colour)
+            blocks.append(TextBlock(f"instructions{which}", shown.instructions, colour))
         if shown.checks:
             results = next((judgement.checks for judgement in judgements if judgement.checks), ())
-            lines = tuple(_check_lines(shown.checks, results, colour, signs))
+            lines = tuple(_check_lines(shown.checks, results, colour, signs or {}))
             text = "\n".join(" " * line.indent + line.text for line in lines)
-            yield TextBlock(f"checks{which}", text, colour, lines=lines)
+            blocks.append(TextBlock(f"checks{which}", text, colour, lines=lines))
+    return current, others
 
 
 def _check_lines(

@@ -34,7 +34,6 @@ from evalstore.results.flips.result_history import ResultHistory, VerdictCounts,
 from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
-from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, read_results
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry
 
@@ -347,19 +346,14 @@ def explain_result(
             )
             return explanation if run else replace(explanation, run=None)
     with open_project(location) as project:
-        is_gone = find_case(project, result) is None  # then a run has what is shown of it
-        if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
-            explanation = explain_stored_result(
-                location, project.store, result, stored, session=session, view=view, cells=cells
-            )
-            return replace(explanation, run=None)
+        is_gone = find_case(project, result) is None
         here = cells or (() if is_gone else [*results_at(project, [(result.file, result.row)])])
         return explain_workspace_result(project, result, here, session=session, view=view)
 
 
-def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
-    """Return the newest of these runs that has this very result."""
-    runs = store.find_recent_runs(limit=among)
+def _newest_run_with(store: Store, result: Result) -> Run | None:
+    """Return the newest run if it has this very result."""
+    runs = store.find_recent_runs(limit=1)
     return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
 
 
@@ -528,31 +522,30 @@ class FailedCheck:
 def find_failed_checks(store: Store, judgements: Iterable[Judgement]) -> Iterator[FailedCheck]:
     """Yield the checks that did not pass in those of the judgements that count."""
     for judgement in judgements:
-        if judgement.evaluator == CHECKS and not judgement.why_not:
-            yield from _checks_of(store, judgement)
-
-
-def _checks_of(store: Store, judgement: Judgement) -> Iterator[FailedCheck]:
-    failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
-    if not failed:
-        return
-    content = store.load_contents("evaluation", [judgement.evaluation])
-    stored = content.get(judgement.evaluation, {}).get("checks", ())
-    checks = list(flat_checks(without_judge(stored)))  # in the order of their results
-    loaded = store.load_contents("schema", schemas_of(checks))
-    schemas = {id: schema.get("schema") for id, schema in loaded.items()}
-    sessions = store.find_sessions(judgement.sessions)
-    conversations = [
-        HeldConversation(sessions[id].turns) for id in judgement.sessions if id in sessions
-    ]
-    for position, number in enumerate(failed):
-        result, difference = judgement.checks[number], None
-        if len(checks) == len(judgement.checks) and position < _MOST_LOCATED:
-            check = checks[number]
-            difference = locate_difference(check, conversations, schemas)
-            if difference and any(it.get("ignoreCase") for it in (check, check.get("check", {}))):
-                difference = difference._replace(is_text=False)  # words may differ in case alone
-        yield FailedCheck(result.name, result.feedback, difference)
+        failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
+        if judgement.evaluator != CHECKS or judgement.why_not or not failed:
+            continue
+        content = store.load_contents("evaluation", [judgement.evaluation])
+        stored = content.get(judgement.evaluation, {}).get("checks", ())
+        checks = list(flat_checks(without_judge(stored)))  # in the order of their results
+        loaded = store.load_contents("schema", schemas_of(checks))
+        schemas = {id: schema.get("schema") for id, schema in loaded.items()}
+        sessions = store.find_sessions(judgement.sessions)
+        conversations = [
+            HeldConversation(sessions[id].turns) for id in judgement.sessions if id in sessions
+        ]
+        for position, number in enumerate(failed):
+            result, difference = judgement.checks[number], None
+            if len(checks) == len(judgement.checks) and position < _MOST_LOCATED:
+                check = checks[number]
+                difference = locate_difference(check, conversations, schemas)
+                if difference and any(
+                    it.get("ignoreCase") for it in (check, check.get("check", {}))
+                ):
+                    difference = difference._replace(
+                        is_text=False
+                    )  # words may differ in case alone
+            yield FailedCheck(result.name, result.feedback, difference)
 
 
 def find_failing_answer(store: Store, result: Result, session: str) -> str:

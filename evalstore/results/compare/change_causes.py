@@ -34,7 +34,7 @@ from evalstore.results.answer.judgements import (
     read_attempts,
 )
 from evalstore.results.compare.compared_side import Side
-from evalstore.results.judgement_changes import (
+from evalstore.results.edits.edits import (
     NO_LONGER,
     judging_causes,
     label_cause,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, compress
 
-from evalstore.comparison.case_edits import PairedCases
-from evalstore.comparison.comparison import EqualPart
+from evalstore.comparison.comparison import EqualPart, PairedCases
 from evalstore.comparison.pair_groups import GrowingResults, PlacedResults, digests_of
 from evalstore.core.batches import in_batches
 from evalstore.core.hashing import DigestSet, digest_of_value
@@ -25,7 +24,7 @@ from evalstore.planning.earlier_results import EarlierEntries, find_cells
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_history import SourceChanges, compare_sources
 from evalstore.planning.selection import Selection
-from evalstore.results.edits.edited_sources import leave_out_same, restore_case
+from evalstore.results.edits.edits import leave_out_same, restore_case
 from evalstore.results.names import PromptPlace
 from evalstore.store import Store
 from evalstore.store.results import RowResults, SourcesReader
@@ -75,8 +74,6 @@ class Side:
     """The rule by which several votes make a verdict."""
     left_out: frozenset[str] = frozenset()
     """Candidates of the settings that lack what all of the cases need."""
-    named: frozenset[str] = frozenset()
-    """The candidates of a run that `-m` named."""
     earlier: Mapping[Result, str] = field(default_factory=dict)
     """Results of earlier runs that are filled in -> the id of the run."""
     earlier_runs: Mapping[str, Run] = field(default_factory=dict)

@@ -10,8 +10,14 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
-from evalstore.comparison.case_edits import differ_results
-from evalstore.comparison.comparison import Comparison, Pair, empty_groups, sort_pair, sort_pairs
+from evalstore.comparison.comparison import (
+    Comparison,
+    Pair,
+    differ_results,
+    empty_groups,
+    sort_pair,
+    sort_pairs,
+)
 from evalstore.comparison.pair_groups import (
     NONE,
     PairGroup,
@@ -64,10 +70,12 @@ from evalstore.results.compare.diff_sides import (
     side_of_candidates,
     workspace_side,
 )
-from evalstore.results.edits.edited_sources import RENAMED, find_edits, name_by_bytes
-from evalstore.results.judgement_changes import (
+from evalstore.results.edits.edits import (
+    RENAMED,
     differ_participants,
+    find_edits,
     judgement_changes,
+    name_by_bytes,
     with_all_candidates,
 )
 from evalstore.results.names import (
@@ -281,7 +289,7 @@ def diff(
             (pair.either for pair in PairGroup(pairing.sides, group.numbers()))
             for group in (comparison.gone, comparison.new)
         )
-        causes = find_causes(gone, *sides, store), find_causes(new, *sides[::-1], store)
+        causes = find_causes(gone, sides[1], store), find_causes(new, sides[0], store)
         both = filled.with_results & now.with_results
         edited = {
             path: (sides[0].files[sides[0].nodes[path]], sides[1].files[sides[1].nodes[path]])
@@ -528,7 +536,14 @@ def explain_candidates(
 
     `models` are the candidates that are named as such. The hint is the command that compares them.
     """
-    known = _read_candidates(location)
+    known: set[str] = set()
+    """The names of the candidates of the settings and of the latest run."""
+    with suppress(EvalstoreError):
+        settings = open_workspace(location).settings
+        known.update(candidate.name or candidate.id for candidate in settings.candidates)
+        with open_store(location) as store:
+            for run in store.find_runs(limit=1):
+                known.update(candidate.id for candidate in run.candidates)
     wrong = [name for name in revisions if name in known]
     if not wrong:
         return None
@@ -540,18 +555,6 @@ def explain_candidates(
     first, second = map(shlex.quote, two)
     command = " ".join(["evalstore", "diff", *runs, "--model", first, "--vs", second])
     return RevisionError(f"{quoted} {verb}", hint=f"'{command}' compares two candidates of one run")
-
-
-def _read_candidates(location: Location) -> set[str]:
-    """Return the names of the candidates of the settings and of the latest run."""
-    names: set[str] = set()
-    with suppress(EvalstoreError):
-        settings = open_workspace(location).settings
-        names.update(candidate.name or candidate.id for candidate in settings.candidates)
-        with open_store(location) as store:
-            for run in store.find_runs(limit=1):
-                names.update(candidate.id for candidate in run.candidates)
-    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class Diff:
         return self.reasons.earlier
 
     def causes_of(self, change: str) -> list[str]:
-        """Return why results are `new` or `gone`: `candidate mini removed`; empty for others."""
+        """Return why results are `new` or `gone`: `candidate mini not asked`; empty for others."""
         if change not in ("gone", "new"):
             return []
         return self.causes[change == "new"].texts(change)
@@ -405,7 +405,7 @@ def summary_lines(
 ) -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
-    Behind those that only one side has stands why: `4 gone (candidate mini removed)`.
+    Behind those that only one side has stands why: `4 gone (candidate mini not asked)`.
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
     nothing changed, and where what changed is pending; the rates are left out where only the rest,
     which is unchanged, is judged on both sides. Between two candidates, the changes are

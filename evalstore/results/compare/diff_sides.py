@@ -42,8 +42,7 @@ from evalstore.planning.selection import (
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import compute_workspace
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
-from evalstore.results.edits.edited_sources import find_parts
-from evalstore.results.judgement_changes import find_named_candidates
+from evalstore.results.edits.edits import find_parts
 from evalstore.results.log.failures import failed_now
 from evalstore.results.names import PromptPlace, settled_places
 from evalstore.store import Store
@@ -68,13 +67,12 @@ def read_sides(
     both are not read, unless some cases are selected; with `lists_unchanged`, just of long files.
     """
     store, folder = project.store, project.settings.paths["tests"]
-    current = {each.name or each.id for each in project.settings.candidates}
     is_whole = not (selection.paths or selection.models)
     if len(runs) > 1:
         equal_of = (StoredCases if lists_unchanged else object) if is_whole else None
-        return read_runs(store, folder, runs[0], runs[1], current, equal_of)
+        return read_runs(store, folder, runs[0], runs[1], equal_of)
     nodes, files = _files_of_workspace(project)
-    was = _of_run(store, runs[0], current)
+    was = _of_run(store, runs[0])
     was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
     settled = None if now else _find_settled(project, selection, was)
     if now is None:
@@ -88,21 +86,20 @@ def read_runs(
     folder: str,
     first: Run,
     second: Run,
-    current: Collection[str] = (),
     equal_of: type | None = object,
 ) -> tuple[Side, Side]:
     """Return two runs as sides, as `read_sides` does.
 
-    `folder` is that of the test files, and `current` are the candidates of the settings now.
+    `folder` is that of the test files.
     Equal results are not read of files whose cases are of the class `equal_of`.
     """
-    now = _of_run(store, second, current)
-    was = follow_renames(store, folder, _of_run(store, first, current), now)
+    now = _of_run(store, second)
+    was = follow_renames(store, folder, _of_run(store, first), now)
     equal = _find_equal(store, was, now, equal_of) if equal_of else EqualResults()
     return _with_results(store, was, equal), _with_results(store, now, equal)
 
 
-def _of_run(store: Store, run: Run, current: Collection[str] = ()) -> Side:
+def _of_run(store: Store, run: Run) -> Side:
     """Return a run with its cases, whose results are not read."""
     nodes = read_tree(run.snapshot, store.load_nodes)
     candidates = {candidate.id for candidate in run.candidates}
@@ -116,7 +113,6 @@ def _of_run(store: Store, run: Run, current: Collection[str] = ()) -> Side:
         chosen=_choice(run.selection),
         by_verdict=is_chosen_by_verdict(run.selection),
         rule=run.verdict_rule,
-        named=find_named_candidates(store, run, current),
         sources=SourcesReader(store).find(run),
     )
 
@@ -563,28 +559,26 @@ class Causes:
 
     candidates: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
-    """Candidates that the settings do not have: `-m` named them for a run."""
     rows: int = 0
     """How many rows of other files there are."""
 
     def texts(self, change: str) -> list[str]:
-        """Return why results are `new` or `gone`, such as `candidate mini removed`."""
-        new, removed = ("new ", "") if change == "new" else ("", " removed")
+        """Return why results are `new` or `gone`, such as `candidate mini not asked`."""
+        new = "new " * (change == "new")
 
-        def listed(noun: str, names: Sequence[str]) -> list[str]:
-            is_many = len(names) > _NAMED
-            return [plural(len(names), noun)] if is_many else [f"{noun} {it}" for it in names]
+        def listed(noun: str, names: Sequence[str], gone: str) -> list[str]:
+            texts = [f"{new}{noun} {it}" for it in names]
+            texts = texts if len(names) <= _NAMED else [plural(len(names), f"{new}{noun}")]
+            return [f"{it}{gone * (not new)}" for it in texts]
 
-        found = [*listed(f"{new}candidate", self.candidates), *listed(f"{new}file", self.files)]
-        found += [plural(self.rows, f"{new}row")] if self.rows else []
-        named = (f"{it} named only by -m" for it in listed("candidate", self.named))
-        return [*(f"{it}{removed}" for it in found), *named]
+        found = listed("candidate", self.candidates, " not asked")
+        found += listed("file", self.files, " removed")
+        rows = f"{plural(self.rows, f'{new}row')}{' removed' * (not new)}"
+        return [*found, rows] if self.rows else found
 
 
-def find_causes(results: Iterable[Result], side: Side, other: Side, store: Store) -> Causes:
-    """Return what the other side lacks of these results of a side, by file."""
-    named: dict[str, None] = {}
+def find_causes(results: Iterable[Result], other: Side, store: Store) -> Causes:
+    """Return what the other side lacks of these results, which are by file."""
     candidates: dict[str, None] = {}
     files: dict[str, None] = {}
     rows = DigestSet()
@@ -597,18 +591,11 @@ def find_causes(results: Iterable[Result], side: Side, other: Side, store: Store
         for batch in in_batches(of_file):
             for result in batch:
                 if models is not None and result.model not in models:
-                    (named if result.model in side.named else candidates)[result.model] = None
-            for result in _without_case(batch, other.files[node], store) if node else ():
-                count += rows.add(digest_of_value((file, result.row)))
-    return Causes(tuple(candidates), tuple(files), tuple(named), count)
-
-
-def _without_case(results: Sequence[Result], file: CaseFile, store: Store) -> Iterator[Result]:
-    """Yield those of these results whose case a file does not have."""
-    cases = store.find_named_cases(
-        file, {name for result in results for name in (result.key, result.row)}
-    )
-    known = {name for case in cases for name in (case.key, case.row)}
-    for result in results:
-        if known.isdisjoint((result.key, result.row)):
-            yield result
+                    candidates[result.model] = None
+            names = {name for result in batch for name in (result.key, result.row)}
+            cases = store.find_named_cases(other.files[node], names) if node else ()
+            known = {name for case in cases for name in (case.key, case.row)}
+            for result in batch if node else ():
+                if known.isdisjoint((result.key, result.row)):
+                    count += rows.add(digest_of_value((file, result.row)))
+    return Causes(tuple(candidates), tuple(files), count)

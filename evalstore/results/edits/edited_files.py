@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.case_edits import EXCHANGED, differ_otherwise
+from evalstore.comparison.comparison import EXCHANGED, differ_otherwise
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
@@ -29,13 +29,14 @@ from evalstore.planning.plan import AT_REQUEST, Plan
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.reasons import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
-from evalstore.results.edits.edited_sources import (
+from evalstore.results.edits.edits import (
     CASES,
     RENAMED,
+    find_participant_edits,
+    find_runs_since,
     name_by_bytes,
     pair_prompts,
 )
-from evalstore.results.judgement_changes import find_participant_edits, find_runs_since
 from evalstore.results.names import PromptNames
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.tree_nodes import (

@@ -47,7 +47,7 @@ from evalstore.results.answer.judgements import (
     group_votes,
     read_attempts,
 )
-from evalstore.results.judgement_changes import (
+from evalstore.results.edits.edits import (
     differ_evaluators,
     is_shown_question,
     judge_part,
@@ -104,7 +104,10 @@ def find_result_changes(
     another answer to the same question, or another judgement of the same answer. `project` is
     needed for a result of the workspace.
     """
-    pair, label = Pair(was.result, now.result), _label(store, was, now)
+    pair = Pair(was.result, now.result)
+    made = judgement_changes(store, VersionReader(store), [pair], was.run.started)
+    differing = made.get((was.result.evaluations, now.result.evaluations), [])
+    label = next((word for word in differing if word.startswith("label")), "")
     is_kept = was.result.sessions == now.result.sessions
     edits, judges = [*_edits(store, was, now, project)], [*_evaluators(store, was, now, project)]
     candidates = [*_candidates(store, was, now, project)]
@@ -225,14 +228,6 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
     if all(models) and models[0].isdisjoint(models[1]):
         names = [", ".join(sorted(map(str, side))) for side in models]
         yield ResultChange(f"the provider answered with {names[1]}, before {names[0]}")
-
-
-def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
-    """Return who has labelled the answer, or whose label was removed; empty if nobody."""
-    pair = Pair(was.result, now.result)
-    changes = judgement_changes(store, VersionReader(store), [pair], was.run.started)
-    words = changes.get((was.result.evaluations, now.result.evaluations), [])
-    return next((word for word in words if word.startswith("label")), "")
 
 
 # --- the votes and the attempts of results that are read with their runs and cases
@@ -548,7 +543,14 @@ class _Search:
                 if self._left <= 0:
                     self.is_cut = True
                     return
-                cells[leaf] = self._read(path, leaf, result)
+                found = self._rows.find({path: leaf}, {path: {result.key, result.row}})[path]
+                self._left -= found.total
+                cells[leaf] = [  # the results of the candidate on cases with that label or values
+                    (cell, case)
+                    for cell, case in found.cells
+                    if cell.model == result.model
+                    and (cell.key == result.key or cell.row == result.row)
+                ]
             index = CellIndex((cell._replace(file=result.file), case) for cell, case in cells[leaf])
             match = index.find(result, prompts)
             if match is None:
@@ -557,16 +559,6 @@ class _Search:
             prompts = case.prompts
             if result.verdict:
                 yield JudgedResult(run, node, result, case)
-
-    def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
-        """Return the results of the candidate on cases with the same label or values."""
-        found = self._rows.find({path: leaf}, {path: {result.key, result.row}})[path]
-        self._left -= found.total
-        return [
-            (cell, case)
-            for cell, case in found.cells
-            if cell.model == result.model and (cell.key == result.key or cell.row == result.row)
-        ]
 
 
 def _passes(record: JudgedResult) -> bool:
@@ -771,17 +763,10 @@ def find_newer_run(location: Location, run: str, result: Result | None = None) -
         for later in takewhile(lambda other: other.id != run, recent):
             if result is None:
                 return later
-            if found := _find_same_case(store, later, result):
-                return None if _what_counts(result) in map(_what_counts, found) else later
+            leaf = find_entry({later.results}, result.file, store.load_nodes).get(later.results)
+            found = results_of(store, result.file, {leaf: [result.row]})[leaf] if leaf else []
+            of_model = [each for each in found if each.model == result.model]
+            if of_model:  # one for each system prompt
+                counted = [(it.verdict, it.sessions, it.evaluations) for it in (result, *of_model)]
+                return None if counted[0] in counted[1:] else later
     return None
-
-
-def _find_same_case(store: Store, run: Run, result: Result) -> list[Result]:
-    """Return the results of the same candidate, one for each system prompt."""
-    leaf = find_entry({run.results}, result.file, store.load_nodes).get(run.results)
-    found = results_of(store, result.file, {leaf: [result.row]})[leaf] if leaf else []
-    return [other for other in found if other.model == result.model]
-
-
-def _what_counts(result: Result) -> tuple[object, ...]:
-    return result.verdict, result.sessions, result.evaluations

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain, groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, numbers_now, sort_pair
 from evalstore.comparison.pair_groups import (
@@ -51,7 +51,7 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import VersionReader
 from evalstore.results.compare.diff_result import FLIPS
-from evalstore.results.judgement_changes import (
+from evalstore.results.edits.edits import (
     AS_LABEL,
     LABELLED,
     is_judged_otherwise,
@@ -85,6 +85,7 @@ class BrokenCase(NamedTuple):
 
     name: str
     """The case, with its system prompt where the file has several, and its candidate."""
+    result: Result
     run: str
     """The run in which it broke; empty if that was since the last run, without a call."""
     started: int
@@ -140,24 +141,15 @@ def find_broken_cases(
             fixed.update(cells[len(failures) :])
         prompts = name_several_prompts(location, store, [*broken.values()])
     cases = {}
-    for (cell, (run, _)), prompt in zip(broken.items(), prompts, strict=True):
+    for (cell, (run, result)), prompt in zip(broken.items(), prompts, strict=True):
         file, row, _, model = cell
         name = f"{case_name(file, row, prompt)} {model}"
-        cases[cell] = BrokenCase(name, *(("", 0) if cell in since else (run.id, run.started)))
+        began = ("", 0) if cell in since else (run.id, run.started)
+        cases[cell] = BrokenCase(name, result, *began)
     return cases
 
 
-class EarlierBreak(NamedTuple):
-    """A result that broke in an earlier run and is not fixed."""
-
-    result: Result
-    run: str
-    """The id of the run in which it broke."""
-    started: int
-    """When the run started: microseconds since 1970, UTC."""
-
-
-def by_title(breaks: Sequence[EarlierBreak]) -> dict[str, list[EarlierBreak]]:
+def by_title(breaks: Sequence[BrokenCase]) -> dict[str, list[BrokenCase]]:
     """Return those that do not pass, and those that are pending, by the titles of their lists."""
     titles = {STILL_BROKEN: False, BROKEN_PENDING.capitalize(): True}
     return {
@@ -172,7 +164,7 @@ def find_earlier_breaks(
     run: Run,
     compared: Diff | None,
     batches: Iterable[Sequence[tuple[Result, Case]]] = (),
-) -> list[EarlierBreak] | None:
+) -> list[BrokenCase] | None:
     """Return the results of a run, or of the workspace, that broke before and are not fixed.
 
     What broke or became undecided as `compared`, with the run before, is left out. None if it is
@@ -192,7 +184,7 @@ def find_earlier_breaks(
         files = sorted({file for file, *_ in cases})
         batches = chain.from_iterable(iterate_cases(store, stored, file) for file in files)
     return [
-        EarlierBreak(result, cases[cell].run, cases[cell].started)
+        cases[cell]._replace(result=result)
         for batch in batches
         for result, _ in batch
         if (cell := result.cell) in cases and result.verdict != "pass"
@@ -478,7 +470,11 @@ class _Comparer:
         listed = self._join({path: waiting[path] for path in others}, equal)
         left = self._pair(listed, others, earlier)  # of all files: many answers are read together
         for path, of_file in groupby(left, lambda current: current.result.file):
-            self._waiting[path] = keep_values(of_file, _pack, _unpack)
+            self._waiting[path] = keep_values(
+                of_file,
+                lambda current: (tuple(current.result), current.prompts),
+                lambda values: FollowedResult(unpack_result(values[0]), tuple(values[1])),
+            )
 
     def _pair(
         self, listed: Iterator[FollowedResult], before: Mapping[str, str], earlier: Run
@@ -596,14 +592,6 @@ class _Comparer:
             self._changes.failed_again.append(now)
 
 
-def _pack(current: FollowedResult) -> tuple[Any, ...]:
-    return tuple(current.result), current.prompts
-
-
-def _unpack(values: Sequence[Any]) -> FollowedResult:
-    return FollowedResult(unpack_result(values[0]), tuple(values[1]))
-
-
 _COLOURS = {**FLIPS, "now undecided": "undecided"}
 
 
@@ -688,26 +676,21 @@ def read_run_differences(location: Location, runs: Iterable[str]) -> dict[str, R
                 found[id] = RunDifferences(True)
                 continue
             is_any = changes.is_any or changes.new
+            flips = (("broke", changes.broke), ("fixed", changes.fixed))
+            listed = [(change, it) for change, results in flips for it in results[:_LISTED]]
+            prompts = name_several_prompts(location, store, [(run, it) for _, it in listed])
             found[id] = RunDifferences(
                 broke=len(changes.broke),
                 fixed=len(changes.fixed),
                 others=changes.other_verdicts + len(changes.pending) + len(changes.new),
                 line=changes_line(changes, "the run before") if is_any else None,
-                names=tuple(_name(location, store, run, changes)),
+                names=tuple(
+                    (change, f"{case_name(it.file, it.row, prompt)} {it.model}")
+                    for (change, it), prompt in zip(listed, prompts, strict=True)
+                ),
                 first_judged=changes.first_judged,
             )
     return found
-
-
-def _name(
-    location: Location, store: Store, run: Run, changes: VerdictChanges
-) -> Iterator[tuple[str, str]]:
-    """Yield the names of results, with the system prompt in files whose cases have several."""
-    flips = {"broke": changes.broke[:_LISTED], "fixed": changes.fixed[:_LISTED]}
-    listed = [(change, result) for change, results in flips.items() for result in results]
-    prompts = name_several_prompts(location, store, [(run, result) for _, result in listed])
-    for (change, result), prompt in zip(listed, prompts, strict=True):
-        yield change, f"{case_name(result.file, result.row, prompt)} {result.model}"
 
 
 def name_several_prompts(

@@ -33,10 +33,9 @@ from evalstore.planning.project import VersionReader
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.status_report import results_at, workspace_as_run
 from evalstore.results.edits.edited_files import find_run_edits
-from evalstore.results.edits.edited_sources import RENAMED, find_edits
+from evalstore.results.edits.edits import RENAMED, ParticipantHistory, find_edits
 from evalstore.results.flips.result_history import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.flips.verdict_changes import ComparedPart, Outcome, find_verdict_changes
-from evalstore.results.judgement_changes import ParticipantHistory
 from evalstore.results.names import PromptNames, label_prompts, prompts_of
 from evalstore.store import Store
 from evalstore.store.events import RUNS_SEARCHED
@@ -156,8 +155,9 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         cases = {node: case for node, of_row in followed.items() for case in of_row}
         contents = load_test_parts(store, project, [*cases.values()])
         parts = {node: describe_parts(cases[node], contents, files[node]) for node in cases}
+        labels = {it.leaf: {cases[it.node].row} for it in seen if it.leaf and it.node in cases}
         versions = _list_versions(
-            *(seen, files, cases, parts, _read_results(store, seen, cases, file)),
+            *(seen, files, cases, parts, results_of(store, file, labels)),
             ParticipantHistory(VersionReader(store).find, PromptNames(location, project)),
         )
         if project and versions and versions[-1].run is None and (case := versions[-1].case):
@@ -205,10 +205,10 @@ def _list_versions(
     versions: list[Version] = []
     last = ""
     for run, path, node, leaf in seen:
-        case, parts = cases.get(node or ""), parts_of.get(node or "", {})
-        found, was = results.get(leaf or "", ()), versions[-1] if versions else None
+        case, parts = cases.get(node), parts_of.get(node, {})
+        found, was = results.get(leaf, ()), versions[-1] if versions else None
         edits: dict[str, str] = {}
-        if case and node and found:
+        if case and found:
             edits = _participant_edits(participants, run, case, files[node], found)
         if not case:
             edits = {GONE: ""} if was and was.case else {}
@@ -264,13 +264,13 @@ def _in_workspace(
     path = name_in_workspace(project, file) if project else file
     if project is None or (path in project.reading.tests and path not in project.reading.files):
         return []
-    now, last = project.reading.files.get(path), seen[-1].node if seen else None
-    node = project.reading.nodes.get(path)
-    if node == last or (node and now and last and find_same(node, now, {last: files[last]})):
+    now, last = project.reading.files.get(path), seen[-1].node if seen else ""
+    node = project.reading.nodes.get(path, "")
+    if node == last or (now and last and find_same(node, now, {last: files[last]})):
         return []
-    if node and now:
+    if now:
         files[node] = now
-    return [SeenRun(workspace_as_run(project), path, node, None)]
+    return [SeenRun(workspace_as_run(project), path, node, "")]
 
 
 def _follow_label(
@@ -285,20 +285,10 @@ def _follow_label(
         has_row = (any(case.row == row for case in file.cases) for file in versions)
         return row, [*has_row].index(True)
 
-    nodes = [each.node for each in seen if each.node in files and each.node]
+    nodes = [each.node for each in seen if each.node in files]
     with suppress(ValueError):
         return follow_row(nodes, files, store, find)
     return {}
-
-
-def _read_results(
-    store: Store, seen: Iterable[SeenRun], cases: Mapping[str, Case], file: str
-) -> dict[str, list[Result]]:
-    """Return the results of the case by the leaves of the file."""
-    labels = {
-        leaf: {cases[node].row} for _, _, node, leaf in seen if leaf and node and node in cases
-    }
-    return results_of(store, file, labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -660,20 +650,16 @@ def follow_row(
     return followed
 
 
-_Seen = tuple["Run", str, str, str | None]
-"""A run with the path of the file then, its node, and the leaf of its results if it covered it."""
-
-
 class SeenRun(NamedTuple):
     """A run, and what it has of a test file."""
 
     run: Run
     path: str
     """That of the file then."""
-    node: str | None
-    """Its cases; None if it was absent."""
-    leaf: str | None
-    """Its results, if the run covered it."""
+    node: str
+    """Its cases; empty if it was absent."""
+    leaf: str
+    """Its results; empty unless the run covered it."""
 
 
 def follow_runs(store: Store, file: str, folder: str) -> list[SeenRun]:
@@ -687,34 +673,34 @@ def follow_runs(store: Store, file: str, folder: str) -> list[SeenRun]:
     covered = ((path, run.results) for run, (path, node) in both if node is not None)
     leaves = find_leaves(covered, store.load_nodes)
     seen = [
-        SeenRun(run, path, node, leaves.get((path, run.results)) if node else None)
+        SeenRun(run, path, node or "", leaves.get((path, run.results), "") if node else "")
         for run, (path, node) in zip(reversed(runs), reversed(followed), strict=True)
     ]
-    return [*dropwhile(lambda each: each.node is None, seen)]
+    return [*dropwhile(lambda each: not each.node, seen)]
 
 
 def _find_runs(
     store: Store, file: str, folder: str
-) -> tuple[list[_Seen], dict[str, Run], Run | None]:
+) -> tuple[list[SeenRun], dict[str, Run], Run | None]:
     """Return the runs that have a test file, oldest first, and the first runs without it.
 
     These are by the id of the run that has the file again, and the one since which it is gone.
     """
-    seen: list[_Seen] = []
+    seen: list[SeenRun] = []
     removed: dict[str, Run] = {}
     gone: Run | None = None
-    for run, path, node, leaf in follow_runs(store, file, folder):
-        if node is not None:
+    for each in follow_runs(store, file, folder):
+        if each.node:
             if gone:
-                removed[run.id], gone = gone, None
-            seen.append((run, path, node, leaf))
-        elif run.origin is None:
-            gone = gone or run
+                removed[each.run.id], gone = gone, None
+            seen.append(each)
+        elif each.run.origin is None:
+            gone = gone or each.run
     return seen, removed, gone
 
 
 def _group(
-    seen: Iterable[_Seen], files: Mapping[str, CaseFile], removed: Container[str], *, is_row: bool
+    seen: Iterable[SeenRun], files: Mapping[str, CaseFile], removed: Container[str], *, is_row: bool
 ) -> Iterator[_Version]:
     """Yield the versions of a test file, or of one of its rows, oldest first."""
 

@@ -257,23 +257,19 @@ class ShownItem:
         content = {
             name: value for name, value in self.content.items() if name not in ("kind", "scheme")
         }
+        related = {  # those in files as iterators
+            name: iter(value) if isinstance(value, ShownResults) else value
+            for name, value in self.related.items()
+        }
         if self.cases:
-            content["cases"] = self.cases.cases()
+            content["cases"], related = self.cases.cases(), related | self.cases.related()
         return {
             "kind": self.kind,
             "id": self.id,
             **content,
-            **({"related": self._listed()} if self.related else {}),
+            **({"related": related} if related else {}),
             **({"push": to_json(self.push)} if self.push else {}),
         }
-
-    def _listed(self) -> dict[str, Json]:
-        """Return the related objects; those in files as iterators."""
-        listed = {
-            name: iter(value) if isinstance(value, ShownResults) else value
-            for name, value in self.related.items()
-        }
-        return listed | (self.cases.related() if self.cases else {})
 
 
 def show_item(
@@ -317,14 +313,30 @@ def show_item(
     return item
 
 
-def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:
-    """Mark the results of a run that broke or were fixed in it, unless there are many.
+def _label_marks(store: Store, run: Run) -> dict[MarkedCell, str]:
+    """Return how results of a run were labelled after it."""
+    return {_marked(result): text for result, text in describe_later_labels(store, run)}
 
-    Those that were labelled after it are marked, too.
+
+def _show_run(
+    location: Location, store: Store, run: Run, content: Json, most: int | None
+) -> ShownItem:
+    """Return a run with its results, or the most urgent of them.
+
+    Those that broke or were fixed in it are marked, unless the run has many, and those that were
+    labelled after it.
     """
+    item = ShownItem("run", run.id, content, push=first_push_of(location, "run", run.id))
+    if most is not None:
+        shown, item.left_out = find_urgent_results(store, run, most)
+    else:
+        shown = ShownResults(list_results(iterate_results(store, run)))
+    item.related = {"results": shown}
+    item.prompts = name_prompts(location, shown.prompts)
+    item.names = names_of_runs(store).get(run.id, ())
     item.marks = labels = _label_marks(store, run)
     if sum(run.verdicts.values()) > MOST_COMPARED:
-        return
+        return item
     folder = open_workspace(location).settings.paths["tests"]
     if changes := find_verdict_changes(store, folder, run):
         item.outcome = changes.outcome
@@ -336,26 +348,6 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results
         }
-
-
-def _label_marks(store: Store, run: Run) -> dict[MarkedCell, str]:
-    """Return how results of a run were labelled after it."""
-    return {_marked(result): text for result, text in describe_later_labels(store, run)}
-
-
-def _show_run(
-    location: Location, store: Store, run: Run, content: Json, most: int | None
-) -> ShownItem:
-    """Return a run with its results, or the most urgent of them."""
-    item = ShownItem("run", run.id, content, push=first_push_of(location, "run", run.id))
-    if most is not None:
-        shown, item.left_out = find_urgent_results(store, run, most)
-    else:
-        shown = ShownResults(list_results(iterate_results(store, run)))
-    item.related = {"results": shown}
-    item.prompts = name_prompts(location, shown.prompts)
-    item.names = names_of_runs(store).get(run.id, ())
-    _mark_changes(location, store, run, item)
     return item
 
 
@@ -530,17 +522,14 @@ def find_results(
     if revision == WORK:
         marked = _mark_workspace(project)
         return run, ([(result, cell.case) for result, cell in batch] for batch in marked)
-    batches = iterate_cases(project.store, run)
-    return run, _mark(project, run, batches) if run.failed else batches
 
+    def read() -> Iterator[list[tuple[Result, Case]]]:
+        for batch in iterate_cases(project.store, run):
+            asked = [(result, case.temperature, case.seed) for result, case in batch]
+            marked = mark_failed_in_run(project.store, run, asked)
+            yield [(result, case) for result, (_, case) in zip(marked, batch, strict=True)]
 
-def _mark(
-    project: Project, run: Run, batches: Iterator[list[tuple[Result, Case]]]
-) -> Iterator[list[tuple[Result, Case]]]:
-    for batch in batches:
-        asked = [(result, case.temperature, case.seed) for result, case in batch]
-        marked = mark_failed_in_run(project.store, run, asked)
-        yield [(result, case) for result, (_, case) in zip(marked, batch, strict=True)]
+    return run, read() if run.failed else iterate_cases(project.store, run)
 
 
 def _mark_workspace(project: Project) -> Iterator[list[tuple[Result, Cell]]]:
@@ -591,28 +580,30 @@ def find_tagged_results(
     """
     if run.id == WORKSPACE:
         marked = _mark_workspace(project)
-        every = ([_tag(*each) for each in batch if covers(each[0].file)] for batch in marked)
+        every = (
+            [
+                TaggedResult(
+                    *(cell.number, result, cell.case.tags, cell.case.judged_by),
+                    has_several_prompts=len(cell.case.prompts) > 1,
+                )
+                for result, cell in batch
+                if covers(result.file)
+            ]
+            for batch in marked
+        )
         return FoundResults(run, every)
     require_results(project.store, run.results)
     rows = FoundRows(project.store, run.results, [it for it in wanted if it.is_in_rows], covers)
     if not run.failed:
         return FoundResults(run, rows.batches(), rows)
-    return FoundResults(run, _mark_tagged(project, run, rows.batches()))
 
+    def read() -> Iterator[list[TaggedResult]]:
+        for batch in rows.batches():
+            asked = [(each.result, each.temperature, each.seed) for each in batch]
+            marked = mark_failed_in_run(project.store, run, asked)
+            yield [each._replace(result=it) for each, it in zip(batch, marked, strict=True)]
 
-def _mark_tagged(
-    project: Project, run: Run, batches: Iterator[list[TaggedResult]]
-) -> Iterator[list[TaggedResult]]:
-    for batch in batches:
-        asked = [(each.result, each.temperature, each.seed) for each in batch]
-        marked = mark_failed_in_run(project.store, run, asked)
-        yield [each._replace(result=result) for each, result in zip(batch, marked, strict=True)]
-
-
-def _tag(result: Result, cell: Cell) -> TaggedResult:
-    case = cell.case
-    several = len(case.prompts) > 1
-    return TaggedResult(cell.number, result, case.tags, case.judged_by, has_several_prompts=several)
+    return FoundResults(run, read())
 
 
 # --- the test file of a run, or of the workspace, that a path on the command line names

@@ -16,7 +16,7 @@ from evalstore.core.display import WORKSPACE, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import digest_of_value
 from evalstore.core.runs import Run
-from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile, Json, Result, order_counts
+from evalstore.core.values import RECORDED, URGENCY, CaseFile, Json, Result, order_counts
 from evalstore.files.fields import suggest
 from evalstore.planning.cell_results import as_result
 from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
@@ -383,25 +383,18 @@ class _Search:
                 self._rows.expect(case for _, case in batch)
             for result, case in batch:
                 now = case if run is self.run else self._rows.find(case)
-                if now and self._row in (None, now.row):
-                    yield from self._take(run, result, case.prompts, now)
-
-    def _take(
-        self, run: Run, result: Result, had: tuple[str | None, ...], now: Case
-    ) -> Iterator[FoundResult]:
-        """Yield a result of a case unless a newer one is known, or its system prompt is gone.
-
-        Its case `had` these prompts.
-        """
-        prompt = numbers_now(had, now.prompts).get(result.prompt)
-        place = digest_of_value((now.key, result.model, prompt))
-        if prompt is not None and place not in self._taken:
-            self._taken.add(place)
-            self._models.add(result.model)
-            was, is_older = (result.row, result.tests, result.evaluation), run is not self.run
-            is_edited = is_older and was != (now.row, now.tests, now.evaluation)
-            has_several = len(now.prompts) > 1
-            yield FoundResult(result, run, now.key, has_several, is_older, is_edited)
+                if now is None or self._row not in (None, now.row):
+                    continue
+                prompt = numbers_now(case.prompts, now.prompts).get(result.prompt)
+                place = digest_of_value((now.key, result.model, prompt))
+                if prompt is None or place in self._taken:  # it is gone, or a newer run has it
+                    continue
+                self._taken.add(place)
+                self._models.add(result.model)
+                was, is_older = (result.row, result.tests, result.evaluation), run is not self.run
+                is_edited = is_older and was != (now.row, now.tests, now.evaluation)
+                has_several = len(now.prompts) > 1
+                yield FoundResult(result, run, now.key, has_several, is_older, is_edited)
 
     def _is_done(self, run: Run) -> bool:
         """Return whether older runs have nothing to add, after this one."""
@@ -521,27 +514,22 @@ def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
         with open_catalogue(location) as project:
             names = {kind: ids.get(text) for kind, ids in project.reading.names.items()}
         kind, ids = next(((kind, ids) for kind, ids in names.items() if ids), ("", ()))
-        if not ids and (meant := _find_meant(location, text)):
-            raise RevisionError(str(error), hint=f"did you mean {meant}?") from None
         if not ids:
+            with open_project(location) as project:
+                cases = (
+                    f"'{path}::{case.row}'"
+                    for path, file in sorted(project.reading.files.items())
+                    for case in file.cases
+                    if case.row == text
+                )
+                if meant := " or ".join(islice(cases, _MOST_MEANT)):
+                    raise RevisionError(str(error), hint=f"did you mean {meant}?") from None
             raise
         raise RevisionError(
             f"'{text}' is the name of a {kind[:-1]}, and 'show' takes ids",
             hint=f"'evalstore show {short(ids[0])}' shows it once it is stored; "
             f"'evalstore ls {kind}' lists the ids",
         ) from None
-
-
-def _find_meant(location: Location, text: str) -> str:
-    """Return the first cases whose row a text names without their file; empty if there are none."""
-    with open_project(location) as project:
-        cases = (
-            f"{path}::{case.row}"
-            for path, file in sorted(project.reading.files.items())
-            for case in file.cases
-            if case.row == text
-        )
-        return " or ".join(f"'{place}'" for place in islice(cases, _MOST_MEANT))
 
 
 _MOST_MEANT = 3
@@ -589,12 +577,16 @@ def _show_session(store: Store, view: AnswerView) -> ShownItem:
         view.judgements,
         key=lambda judgement: (len(judgement.sessions) > 1, judgement.started, judgement.id),
     )
+    cases = {
+        "current": sorted({cell.evaluation for cell in view.cells if cell.evaluation}),
+        "cases": [{"file": it.file, "row": it.row, "verdict": it.word} for it in view.cells],
+    }
     related = {
         "test": find("test", question.test),
         "prompt": find("prompt", question.prompt),
         "model": find("model", question.model),
         "question": hashing.question_id(question),
-        **_describe_cases(view.cells),
+        **({"file": view.file, "row": view.row, **cases} if view.cells else {}),
         "evaluations": [
             _describe_judgement(judgement, rows.get(judgement.id)) for judgement in judgements
         ],
@@ -603,17 +595,6 @@ def _show_session(store: Store, view: AnswerView) -> ShownItem:
         ),
     }
     return ShownItem("session", id, stored, related, push=view.push)
-
-
-def _describe_cases(cells: tuple[Result, ...]) -> dict[str, Json]:
-    if not cells:
-        return {}
-    return {
-        "file": cells[0].file,
-        "row": cells[0].row,
-        "current": sorted({cell.evaluation for cell in cells if cell.evaluation}),
-        "cases": [{"file": cell.file, "row": cell.row, "verdict": cell.word} for cell in cells],
-    }
 
 
 def _describe_judgement(judgement: Judgement, row: str | None) -> dict[str, Json]:

@@ -290,7 +290,14 @@ class GroupSums:
 
     def find(self, groupings: Collection[By]) -> dict[By, dict[Key, ResultGroup]]:
         """Return the groups of each grouping, which have no names yet."""
-        found = {by: self._sum_cells(by) for by in groupings}
+        found: dict[By, dict[Key, _Group]] = {by: {} for by in groupings}
+        for by, groups in found.items():
+            for cases in self._sums.clusters(by):
+                group = groups.setdefault(cases.key, _Group())
+                counts = Counts(cases.judged, cases.passed, cases.unresolved)
+                group.files.setdefault(cases.file, Counter())[counts] += cases.cases
+                group.results += cases.results
+                group.undecided += cases.undecided
         for are_judgements in (False, True):
             self._sum_calls(found, are_judgements)
         for batch in in_batches(self._sums.attempted()):
@@ -313,16 +320,6 @@ class GroupSums:
             by: {key: group.finish(key) for key, group in groups.items()}
             for by, groups in found.items()
         }
-
-    def _sum_cells(self, by: By) -> dict[Key, _Group]:
-        groups: dict[Key, _Group] = {}
-        for cases in self._sums.clusters(by):
-            group = groups.setdefault(cases.key, _Group())
-            counts = Counts(cases.judged, cases.passed, cases.unresolved)
-            group.files.setdefault(cases.file, Counter())[counts] += cases.cases
-            group.results += cases.results
-            group.undecided += cases.undecided
-        return groups
 
     def _sum_calls(self, found: Mapping[By, Mapping[Key, _Group]], are_judgements: bool) -> None:
         costs, later = self._costs, False

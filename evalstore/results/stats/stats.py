@@ -39,7 +39,7 @@ from evalstore.planning.options import (
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.project import Project
 from evalstore.planning.selection import suits
-from evalstore.results.edits.edited_sources import find_equal_run
+from evalstore.results.edits.edits import find_equal_run
 from evalstore.results.labels import read_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.show import find_results, open_revision

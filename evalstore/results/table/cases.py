@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, groupby, repeat
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ from evalstore.results.flips.verdict_changes import (
     find_verdict_changes,
     is_broken,
 )
-from evalstore.results.grep import Searcher
+from evalstore.results.grep import Searcher, no_word
 from evalstore.results.labels import LabelIndex, read_labels
 from evalstore.results.names import label_prompts, name_prompts
 from evalstore.results.show.show import (
@@ -502,21 +501,17 @@ def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tupl
 
     Without `rows`, which may have any order, they are those of all cases, as in `stats`.
     """
-    by_file = cases.rows if rows is None else sorted(rows, key=attrgetter("file"))
-    rates = (rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models)))
-    return tuple(rate.without_interval() if cases.is_of_some else rate for rate in rates)
-
-
-def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Counts]]:
-    """Yield for each file how many of its questions have which counts for a candidate."""
-    for _, members in groupby(rows, key=attrgetter("file")):
-        questions: dict[str, Counts] = {}
-        for row in members:
-            word = row.words[number]
-            if word is not None:
+    listed = cases.rows if rows is None else rows
+    rates = []
+    for number in range(len(cases.models)):
+        files: dict[str, dict[str, Counts]] = {}
+        for row in listed:
+            if (word := row.words[number]) is not None:
+                questions = files.setdefault(row.file, {})
                 counts = questions.get(row.row, _NONE)
                 questions[row.row] = add_verdict(counts, _VERDICTS.get(word))
-        yield Counter(questions.values())
+        rates.append(rate_of_files(Counter(each.values()) for each in files.values()))
+    return tuple(rate.without_interval() if cases.is_of_some else rate for rate in rates)
 
 
 MOST_WITH_CAUSE = 100
@@ -586,7 +581,11 @@ def _conditions(location: Location, run: Run, wanted: ResultFilter) -> Iterator[
     if wanted.exclude_tags:
         yield Among("tag", wanted.exclude_tags, is_negated=True)
     if wanted.grep:
-        yield Among("session", _search(location, wanted.grep))
+        words = split_words(wanted.grep)
+        if not has_words(words):
+            raise no_word(wanted.grep)
+        found = Searcher(location).search(words, lambda _done, _all: True)
+        yield Among("session", found or set())
     if wanted.broke:
         yield Among("verdict", {BROKE})
 
@@ -689,14 +688,6 @@ def _models(run: Run, names: tuple[str, ...]) -> set[str]:
             )
         chosen.update(found)
     return chosen
-
-
-def _search(location: Location, pattern: str) -> Set[str]:
-    """Return the answers in which, or in whose test or feedback, all words are."""
-    words = split_words(pattern)
-    if not has_words(words):
-        raise EvalstoreError(f"'{pattern}' has no word to search for")
-    return Searcher(location).search(words, lambda _done, _all: True) or set()
 
 
 def _broken(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -339,24 +340,20 @@ class CaseDescriber:
             yield from [None] * len(conversations)
             return
         if self._runs[0] != path:
-            self._runs = (path, self._read(path))
+            self._runs = (path, ())
+            with suppress(FileProblem):  # it was removed or edited in the meantime
+                text = normalise(self._project.workspace.read_bytes(path, LARGEST_TEXT))
+                self._runs = (path, read_test(path, text)[0].runs)
         held = [run for run in self._runs[1] for _ in range(run.count)]
         for number, messages in enumerate(conversations):
             in_order = held[number : number + 1] if len(held) == len(conversations) else []
-            yield next((run for run in (*in_order, *held) if _is_of(messages, run)), None)
-
-    def _read(self, path: str) -> tuple[RepeatedConversation, ...]:
-        try:
-            text = normalise(self._project.workspace.read_bytes(path, LARGEST_TEXT))
-            return read_test(path, text)[0].runs
-        except FileProblem:  # it was removed or edited in the meantime
-            return ()
-
-
-def _is_of(messages: Sequence[Message], run: RepeatedConversation) -> bool:
-    """Return whether messages have the roles of a run, and the same model-generated turns."""
-    shown = [(message.role, message.filled) for message in messages]
-    return shown == [(turn.role, turn.name is not None) for turn in run.turns]
+            shown = [(message.role, message.filled) for message in messages]
+            alike = (  # with the same roles, and the same model-generated turns
+                run
+                for run in (*in_order, *held)
+                if shown == [(turn.role, turn.name is not None) for turn in run.turns]
+            )
+            yield next(alike, None)
 
 
 def _messages(messages: Sequence[Message], run: RepeatedConversation | None) -> Iterator[Json]:

@@ -54,10 +54,10 @@ from evalstore.planning.status_report import (
 from evalstore.providers.base import SCRIPTED
 from evalstore.providers.script import read_entry
 from evalstore.results.edits.edited_files import FileChanges, FileItems
-from evalstore.results.edits.edited_sources import find_unchanged_parts
-from evalstore.results.judgement_changes import (
+from evalstore.results.edits.edits import (
     find_current_edits,
     find_runs_since,
+    find_unchanged_parts,
 )
 from evalstore.results.labels import NewLabels, read_labels
 from evalstore.results.names import PromptPlace, prompt_labels, settled_places

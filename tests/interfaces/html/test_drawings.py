@@ -12,7 +12,7 @@ import pytest
 from evalstore.interfaces.html.charts import interval_chart, trend_chart
 from evalstore.interfaces.html.summary import run_row
 from evalstore.interfaces.html.templates import data_block, render
-from evalstore.results.stats.trend import CandidateCounts, TrendRun, make_trend
+from evalstore.results.report_overview import CandidateCounts, TrendRun, make_trend
 
 
 def test_an_interval_is_drawn_to_scale() -> None:

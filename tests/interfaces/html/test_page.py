@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.html.charts import trend_chart
-from evalstore.results.stats.trend import CandidateCounts, TrendRun, make_trend
+from evalstore.results.report_overview import CandidateCounts, TrendRun, make_trend
 from tests.interfaces.html.pages import TEST, Page, call, make_workspace, report, scripted
 
 pytestmark = pytest.mark.extended

@@ -45,13 +45,13 @@ def test_it_is_marked_in_markdown_as_well(
     assert rates["| `second`"] == "~100.0%"
     assert not any(rate.startswith("~") for name, rate in rates.items() if name != "| `second`")
     assert f"{PARTLY_TEXT}." in lines
-    lead = "; its lead over second may be chance."
-    best = "Best: `first`, 100% so far" + lead.replace("second", "`second`")
+    lead = "; its lead over second may be chance. So far: 1 result is pending."
+    best = "Best: `first`, 100%" + lead.replace("second", "`second`")
     assert any(best in line for line in lines)
-    assert f"Best: first, 100% so far{lead}" in report(root, "@").read_text(encoding="utf-8")
+    assert f"Best: first, 100%{lead}" in report(root, "@").read_text(encoding="utf-8")
     label = ("label", "tests/hello.md", "--model", "first", "--as", "Ada")
     assert call(root, *label, "fail") == 0
-    told = "People's labels changed 1 result so far: 1 broke, none fixed."
+    told = "People's labels changed 1 result: 1 broke, none fixed."
     assert told in report(root, "@work").read_text(encoding="utf-8").replace("&#39;", "'")
     assert call(root, *label, "--remove") == 0
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away."}))

@@ -437,7 +437,7 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
     told = "Nothing broke or was fixed; 2 results still broken. "
     count = "2 cases"  # with what the last run broke; an edit makes that pending
     if is_edited:
-        told = "Nothing judged so far broke or was fixed; 1 result still broken, "
+        told = "Nothing broke or was fixed; 1 result still broken, "
         told += "1 broken before and now pending. "
         count = "1 case"
         assert "Broken before and now pending (1 case)" in workspace

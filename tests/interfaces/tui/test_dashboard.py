@@ -33,6 +33,7 @@ from evalstore.runs.status.status_text import pending_text
 from evalstore.store import Store
 from evalstore.store.driver import UnwantedError, while_wanted
 from tests.builders import tree
+from tests.comparison.test_comparison import result
 from tests.interfaces.cli.run.test_run import edit, release
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, show_changes, until
 
@@ -540,7 +541,8 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
     now = time.time_ns() // 1000
     hour = 3_600_000_000
     times = {"a": now - hour, "b": now - hour, "c": now - 2 * hour, "d": now - 3 * hour}
-    broken = tuple(BrokenCase(name, f"{time}", time) for name, time in times.items())
+    failed = result("fail")
+    broken = tuple(BrokenCase(name, failed, f"{time}", time) for name, time in times.items())
     for width, names in {
         100: "4 from the last 10 runs: a, b (1 hour ago), c (2 hours ago), d (3 hours ago)",
         66: "4 from the last 10 runs: a, b (1 hour ago), c (2 hour…",

@@ -38,7 +38,7 @@ from evalstore.results.compare.diff_result import (
     side_lines,
     summary_lines,
 )
-from evalstore.results.edits.edited_sources import by_subject
+from evalstore.results.edits.edits import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.failures import FailureLog, class_text, is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text

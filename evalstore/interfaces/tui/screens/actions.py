@@ -32,7 +32,7 @@ from evalstore.interfaces.tui.screens.base import Page, PanelPage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import is_partial
-from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
+from evalstore.results.names import EditableFile, EditPlace, find_editable_files
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
 from evalstore.workspace.git.status import name_of_user

@@ -34,8 +34,8 @@ from evalstore.interfaces.tui.render.case_cells import case_cells, case_columns,
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
 from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
 from evalstore.interfaces.tui.screens.dialogs import Choice
+from evalstore.results.names import EditPlace
 from evalstore.results.table.cases import CaseRow, Cases, RunLine, candidate_rates
-from evalstore.results.table.editable_files import EditPlace
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with

@@ -20,7 +20,7 @@ from evalstore.interfaces.tui.render.run import (
 from evalstore.interfaces.tui.screens.actions import ActionsPage, edit_place
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
-from evalstore.results.table.editable_files import EditPlace
+from evalstore.results.names import EditPlace
 
 if TYPE_CHECKING:
     from evalstore.runs.interactive_run import PlanPreview, RunRequest

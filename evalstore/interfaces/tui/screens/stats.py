@@ -53,8 +53,8 @@ from evalstore.results.stats.groups import (
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
+    from evalstore.results.report_overview import Trend
     from evalstore.results.stats.stats import Stats
-    from evalstore.results.stats.trend import Trend
 
 
 _SEPARATORS = re.compile(r'["\s,]+')
@@ -135,7 +135,7 @@ runs has what the run itself paid."""
         location, by_candidate = self.source.location, tables[_DIMENSIONS.index("model")]
 
         def read() -> Trend:
-            from evalstore.results.stats.trend import trend_until
+            from evalstore.results.report_overview import trend_until
 
             with open_store(location) as store:
                 return trend_until(location, store, by_candidate)

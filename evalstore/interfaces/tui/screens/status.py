@@ -29,7 +29,7 @@ from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.plan import PlanItem, SummedItems
 from evalstore.planning.status_report import FileChange, Status
-from evalstore.results.table.editable_files import EditPlace
+from evalstore.results.names import EditPlace
 from evalstore.runs.status.status_text import (
     ROW_ID_HINT,
     change_text,

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.judgement_changes import with_all_candidates
+from evalstore.results.edits.edits import with_all_candidates
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER, Echo, Evalstore
 from tests.interfaces.cli.log.test_log_edits import edits

@@ -669,7 +669,7 @@ def test_a_label_of_several_attempts_is_printed_once(
     listed = documents("ls", "labels")["labels"]
     assert [row["attempt"] for row in listed] == [1, 2, 3]
     assert "  ATTEMPT  LABEL  " in evalstore("ls", "labels").stdout
-    mark = "(3 of 3 attempts labelled pass by Ada after the run)\n"
+    mark = "(labelled pass by Ada (3 of 3 attempts) after the run)\n"
     assert evalstore("show", "@").stdout.count(mark) == 1
     page = evalstore("show", OSLO).stdout
     counted = "judged once, pass by labels (fail without them), 3 of 3 attempts passed"

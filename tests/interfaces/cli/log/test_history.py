@@ -70,9 +70,9 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
         ("new candidate scripted/two",),
         ("new",),
     ]
-    cause = "2 gone (candidate scripted/one named only by -m)"
+    cause = "2 gone (candidate scripted/one not asked)"
     assert cause in evalstore("diff", "@~1", "@").stdout
-    cause = "2 new (candidate scripted/one named only by -m; 1 failed)"
+    cause = "2 new (new candidate scripted/one; 1 failed)"
     assert cause in evalstore("diff", "@", "@~1").stdout
 
 
@@ -328,7 +328,7 @@ def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
     )
     edit(test, "[Oslo, Rome]", "[Rome]")
     evalstore("run")
-    causes = "1 new (new file tests/a.md), 3 gone (candidate scripted/one removed, 1 row removed)"
+    causes = "1 new (new file tests/a.md), 3 gone (candidate scripted/one not asked, 1 row removed)"
     assert f"{causes}, 1 with the same answer" in evalstore("diff", "@~3", "@", "--stat").stdout
     causes = "3 new (new candidate scripted/one, 1 new row), 1 gone (file tests/a.md removed)"
     assert causes in evalstore("diff", "@", "@~3", "--stat").stdout
