@@ -62,7 +62,7 @@ OF_TREES = {
 
 FIXED = {
     "checks.types.expression._MANY": "the rank of a problem in a list, no amount of work",
-    "checks.text_differences._MANY_WORDS": "what is looked for in a text",
+    "checks.difference_locator._MANY_WORDS": "what is looked for in a text",
     "interfaces.cli.commands.queries._MANY": "from here on a note explains why nothing is seen",
     "interfaces.cli.options._MANY": "how a page of help is divided",
     "interfaces.cli.render.layout._GAP": "blanks on the screen",

@@ -8,9 +8,8 @@ import pytest
 
 from evalstore.checks.base import BLOCK
 from evalstore.checks.check_verdict import HeldConversation, judge_by_checks
-from evalstore.checks.difference_locator import flat_checks, locate_difference
+from evalstore.checks.difference_locator import AnswerDifference, flat_checks, locate_difference
 from evalstore.checks.parser import known_kinds, read_check
-from evalstore.checks.text_differences import AnswerDifference
 from evalstore.core.values import Json, Reply, ToolCall
 
 LONG = "You owe us 20 euros.\nPlease pay at the counter."
@@ -274,7 +273,7 @@ def test_a_pattern_that_takes_long_has_no_place() -> None:
 def test_no_passage_is_searched_when_it_would_take_long(check: Json) -> None:
     """A search for ten thousand characters in twenty thousand took a minute."""
     sessions = [HeldConversation((Reply("ba c" * 4_900),))]
-    with patch("evalstore.checks.text_differences._align") as search:
+    with patch("evalstore.checks.difference_locator._align") as search:
         difference = locate_difference(read_check(check), sessions, {})
     assert difference is not None
     assert difference.note == "not in 19,600 characters"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from evalstore.checks.check_verdict import ChecksVerdict, HeldConversation, judge_by_checks
 from evalstore.checks.difference_locator import (
     JOINT_LOCATORS,
+    AnswerDifference,
     find_differing_answer,
     locate_difference,
 )
 from evalstore.checks.parser import known_kinds, read_check
-from evalstore.checks.text_differences import AnswerDifference
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 2}}}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evalstore.core.display import FAILING, SIGNS, columns_of, plural, verdict_counts
 from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_filter import ORDERS, FilteredCases, LookedUp, Query
-from evalstore.interfaces.tui.grid_columns import only_file
+from evalstore.interfaces.tui.grid import only_file
 from evalstore.results.table.cases import CaseRow, Cases
 
 GROUPINGS = ("", "file", "tag")

@@ -38,7 +38,7 @@ from evalstore.store.results import RowResults, read_results
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry
 
 if TYPE_CHECKING:
-    from evalstore.checks.text_differences import AnswerDifference
+    from evalstore.checks.difference_locator import AnswerDifference
     from evalstore.core.runs import Run
     from evalstore.results.answer.answer import ResultView
     from evalstore.results.answer.judgements import Judgement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.tui.grid_columns import only_file, shorten_name
+from evalstore.interfaces.tui.grid import only_file, shorten_name
 
 QUESTIONS = [
     "question=What is the capital of France?",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.interfaces.tui.grid_columns import GAP, MARGIN, Column, fit_columns
+from evalstore.interfaces.tui.grid import GAP, MARGIN, Column, fit_columns
 
 COLUMNS = [
     Column("file", 10, grows=True),

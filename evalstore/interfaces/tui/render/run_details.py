@@ -29,7 +29,7 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.runs import SIMULATED, shared_cost_text
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.grid import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.charts import (
     Series,

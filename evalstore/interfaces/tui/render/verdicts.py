@@ -26,7 +26,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.values import Decision, Result
-from evalstore.interfaces.tui.grid_columns import StyledCell
+from evalstore.interfaces.tui.grid import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.results.compare.diff_result import pair_line, side_lines
 from evalstore.results.labels import LabelIndex

@@ -1,15 +1,30 @@
-"""The parts of the page of cases: the typed filter, and the case under the cursor in short."""
+"""The parts of the page of cases: the typed filter, the case under the cursor, the table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from textual.widgets import Input
 
-from evalstore.core.display import BLANK, StyledLine, case_name, heading, plural, text_lines
+from evalstore.comparison.statistics import Rate
+from evalstore.core.display import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    case_name,
+    columns_of,
+    heading,
+    one_line,
+    plural,
+    short_names,
+    text_lines,
+    verdict_counts,
+    whole_percent,
+)
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Decision, Result
 from evalstore.interfaces.tui.case_filter import (
@@ -19,9 +34,11 @@ from evalstore.interfaces.tui.case_filter import (
     Query,
     StoreLookup,
     read_query,
+    stem,
 )
-from evalstore.interfaces.tui.case_listing import CaseListing
-from evalstore.interfaces.tui.grid import Grid
+from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
+from evalstore.interfaces.tui.page_lines import READING, TitlePart
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
     MISSING,
@@ -33,21 +50,26 @@ from evalstore.interfaces.tui.render.answer import (
     render_images,
     verdict_lines,
 )
+from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import (
     MOST_OF_FEEDBACK,
     candidate_lines,
     history_spans,
     question_lines,
+    result_cell,
+    verdict_cell,
 )
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.answer.answer_text import conversation
+from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases, CaseWindow
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.flips.verdict_changes import BrokenResults
+
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 
@@ -418,3 +440,184 @@ class CaseReader(TextView):
                 self.show(lines, stay=stays, written=written)
 
         page.fetch(read, show, group=_FEEDBACK)
+
+
+# --- the table: its title, its columns, and the cells of a line
+
+
+_LAST_VERDICTS = 9
+"""The width of the last verdicts."""
+_VERDICT, _MARKED = 6, 11
+"""The least width of a candidate's column; that with a short name, or signs behind verdicts."""
+
+
+def case_title(
+    revision: str | None, listing: CaseListing, query: Query, progress: str
+) -> Iterator[TitlePart]:
+    """Yield the parts of the title: the run, how many cases are listed, and how.
+
+    In a narrow terminal, verdicts are signs alone, and a run has no id beside its name.
+    """
+    name, run = f"run {revision[:8]}" if revision else "workspace", None
+    if revision and listing.cases and not (listing.cases.run or revision).startswith(revision):
+        run = listing.cases.run
+    yield (f"run {run[:8]} ({revision})", name) if run else name
+    yield "" if listing.grouping == "file" else listing.only_file
+    if listing.cases is None or listing.filtered is None:
+        yield READING
+        return
+    is_filtered = len(listing.matching) < len(listing.cases.rows) or listing.is_limited
+    part = f"{listing.case_count:,} of " if is_filtered else ""
+    if listing.cases.is_cut:
+        part = "the first " + (part.replace("of", "that match, of") if query.conditions else part)
+    count = f"{part}{plural(listing.total, 'case')}"
+    lines = len(listing.matching)
+    yield (f"{count}, {plural(lines, 'line')}" if lines != listing.case_count else count), count
+    yield progress
+    yield from (message for message, _ in listing.filtered.complaints(query))
+    of = _of_candidates(listing, listing.cases.models, query)
+    yield verdict_counts(listing.verdicts) + of, verdict_counts(listing.verdicts, words=False) + of
+    yield "" if listing.order == "file" else f"by {listing.order}"
+
+
+def _of_candidates(listing: CaseListing, models: Sequence[str], query: Query) -> str:
+    """Return whose verdicts are counted, when the filter is not about all that have a column."""
+    meant = listing.candidates(query)
+    shown = range(len(models)) if listing.answered is None else listing.answered
+    if not listing.verdicts or not set(shown) - set(meant):
+        return ""
+    names = short_names(models)
+    return f" of {names[meant[0]]}" if len(meant) == 1 else f" of {len(meant)} candidates"
+
+
+def case_columns(
+    listing: CaseListing,
+    picked: int = 0,
+    rates: Sequence[Rate] = (),
+    whole: Sequence[Rate] = (),
+    with_history: bool = False,
+) -> list[Column]:
+    """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
+
+    `rates` are the pass rates of the candidates, for the line at the top; if verdicts or words have
+    chosen the cases, `whole` are those in all cases. The last verdicts are those on the `picked`
+    candidate.
+    """
+    cases, filtered = listing.cases, listing.filtered
+    if cases is None or filtered is None:
+        return []
+    sizes, by_file = filtered.sizes, listing.by_file
+    short = [one_line(name) for name in short_names(cases.models)]
+    figures = _figures(rates, whole) if len(rates) == len(short) else [""] * len(short)
+    heads = [f"{name}\n{text}".rstrip() for name, text in zip(short, figures, strict=True)]
+    models = [
+        replace(
+            _model_column(cases, filtered, number, head),
+            is_empty=listing.answered is not None and number not in listing.answered,
+        )
+        for number, head in enumerate(heads)
+    ]
+    unnamed = sizes.unnamed & {listing.only_file} if listing.only_file else sizes.unnamed
+    return [
+        Column("file", 0 if by_file else sizes.file, least=9, is_name=True),
+        Column(
+            "row",
+            max(sizes.row, sizes.stem * by_file),
+            least=8,
+            is_name=True,
+            head="case" if by_file and unnamed else "",
+        ),
+        *models,
+        Column(
+            "last runs",
+            _LAST_VERDICTS * with_history,
+            rank=1,
+            is_saved=False,
+            head=f"last runs\n{short[picked]}" if 1 < len(short) > picked else "",
+        ),
+    ]
+
+
+def _model_column(cases: Cases, filtered: FilteredCases, number: int, head: str) -> Column:
+    """Return the column of a candidate; narrow, it has room for its verdicts and its pass rate."""
+    model = cases.models[number]
+    verdict = max([_VERDICT, *(columns_of(verdict_cell(it).text) for it in filtered.words[number])])
+    # With room for the sign of a person, and for a number of attempts:
+    marked = verdict + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
+    name, *figures = head.split("\n")
+    named = columns_of(name) if columns_of(name) <= _MARKED else 0
+    least = max([verdict, named, min(marked, _MARKED), *map(columns_of, figures)])
+    width = max(least, marked, columns_of(name))
+    return Column(model, width, picks=True, least=least, head=head)
+
+
+def _figures(rates: Sequence[Rate], whole: Sequence[Rate]) -> list[str]:
+    """Return for each candidate its pass rate with its interval in percent: `64% 50-80`.
+
+    A `~` is in front of that of a candidate with fewer verdicts than another. If verdicts or words
+    have chosen the cases, it is how many of them pass, and the rate in all: `10 of 50 (64%)`.
+    """
+    if len(whole) == len(rates):
+        shares = ("" if it.rate is None else f" ({whole_percent(it.rate)})" for it in whole)
+        counts = (f"{it.passed:,} of {it.judged:,}" if it.judged else "" for it in rates)
+        return [f"{count}{share}".strip() for count, share in zip(counts, shares, strict=True)]
+    most, figures = max((rate.judged for rate in rates), default=0), []
+    for rate in rates:
+        text = "" if rate.rate is None else f"{rate.passed:,} of {rate.judged:,}"
+        if rate.rate is not None and rate.interval is not None:
+            low, high = rate.interval
+            partial = "~" if rate.judged < most else ""
+            text = f"{partial}{whole_percent(rate.rate)} {100 * low:.0f}-{100 * high:.0f}"
+        figures.append(text)
+    return figures
+
+
+def case_cells(
+    cases: Cases,
+    line: CaseRow | CaseGroup,
+    width: int,
+    history: Sequence[str] = (),
+    *,
+    by_file: bool = False,
+) -> Sequence[StyledCell]:
+    """Return a cell for each column; of a group, one cell as wide as the table.
+
+    `history` are the last verdicts of the case. Below the name of its file (`by_file`), a case
+    without a name has that of the file.
+    """
+    if isinstance(line, CaseGroup):
+        return (StyledCell(line.text(width - 1), "group"),)
+    label = line.label
+    if by_file and not label:
+        name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))
+    else:
+        name = StyledCell(label)
+    return (
+        StyledCell(line.file),
+        name,
+        *(
+            StyledCell("") if result is None else _result_cell(cases, result)
+            for result in line.results
+        ),
+        spark_cell(history),
+    )
+
+
+def spark_cell(words: Sequence[str]) -> StyledCell:
+    """Return the last verdicts as a cell of signs."""
+    return StyledCell(spark_words(words), parts=spark_spans(words))
+
+
+def _result_cell(cases: Cases, result: Result) -> StyledCell:
+    """Return the verdict, with the sign of a person who decided it or labelled it after the run.
+
+    Of attempts that differ, the number of those that have this verdict is behind it.
+    """
+    mixed = cases.mixed.get(result.evaluations)
+    if not mixed:
+        return result_cell(result, cases.labels)
+    alike = mixed.passed if result.verdict == "pass" else mixed.total - mixed.passed
+    failing = failed_text(mixed.total - mixed.passed, mixed.total)
+    cell = result_cell(result, cases.labels, f" {alike}/{mixed.total}")
+    word = result.word or "answered"
+    return cell._replace(plain=f"{word}, {failing}{(cell.plain or word).removeprefix(word)}")

@@ -27,12 +27,17 @@ from evalstore.interfaces.tui.case_listing import (
     next_failure,
 )
 from evalstore.interfaces.tui.data_source import FilteredPlaces
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
-from evalstore.interfaces.tui.render.case_cells import case_cells, case_columns, case_title
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
-from evalstore.interfaces.tui.screens.case_panels import CaseReader, ReadCases, TextFilter
+from evalstore.interfaces.tui.screens.case_panels import (
+    CaseReader,
+    ReadCases,
+    TextFilter,
+    case_cells,
+    case_columns,
+    case_title,
+)
 from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.results.names import EditPlace
 from evalstore.results.table.cases import CaseRow, Cases, RunLine, candidate_rates

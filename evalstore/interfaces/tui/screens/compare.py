@@ -21,8 +21,7 @@ from evalstore.core.display import (
 from evalstore.core.values import Result
 from evalstore.interfaces.tui.case_listing import CaseNavigator
 from evalstore.interfaces.tui.data_source import Among, Models
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.verdicts import pair_lines, result_cell
 from evalstore.interfaces.tui.screens.actions import DatedPage

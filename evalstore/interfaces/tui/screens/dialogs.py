@@ -28,8 +28,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.data_source import BackgroundRun
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import (
     FooterHint,
     KeyFooter,

@@ -13,8 +13,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.core.display import cost_text, percent, plural, status_word, verdict_counts
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import StyledCell
+from evalstore.interfaces.tui.grid import Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import PENDING, READING, FooterHint
 from evalstore.interfaces.tui.render.charts import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (

@@ -28,8 +28,7 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.case_filter import FIELDS, read_query
 from evalstore.interfaces.tui.case_listing import CaseNavigator
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView

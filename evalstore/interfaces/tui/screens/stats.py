@@ -29,8 +29,7 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.runs import SIMULATED
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import GAP, Column, StyledCell
+from evalstore.interfaces.tui.grid import GAP, Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import PENDING, READING, FooterHint
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,

@@ -21,8 +21,7 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.errors import Problem, WorkspaceError
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell, only_file
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell, only_file
 from evalstore.interfaces.tui.page_lines import READING, FooterHint
 from evalstore.interfaces.tui.render.run import left_lines
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage, OtherRuns

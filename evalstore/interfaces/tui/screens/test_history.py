@@ -23,8 +23,7 @@ from evalstore.core.display import (
 )
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.case_listing import CasePlace
-from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.grid_columns import Column, StyledCell
+from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.verdicts import history_spans, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage

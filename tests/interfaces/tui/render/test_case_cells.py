@@ -7,8 +7,8 @@ import pytest
 from evalstore.comparison.statistics import Rate
 from evalstore.interfaces.tui.case_filter import FilteredCases
 from evalstore.interfaces.tui.case_listing import CaseListing
-from evalstore.interfaces.tui.grid_columns import fit_columns
-from evalstore.interfaces.tui.render.case_cells import case_columns
+from evalstore.interfaces.tui.grid import fit_columns
+from evalstore.interfaces.tui.screens.case_panels import case_columns
 from evalstore.results.table.cases import CaseRow, Cases
 from tests.comparison.test_comparison import result as a_result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.interfaces.tui.grid_columns import fit_columns
+from evalstore.interfaces.tui.grid import fit_columns
 from evalstore.interfaces.tui.render.run_details import run_columns
 from evalstore.results.table.cases import RunLine
 

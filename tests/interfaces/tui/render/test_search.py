@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.style import Style
 
-from evalstore.interfaces.tui.grid_columns import (
+from evalstore.interfaces.tui.grid import (
     GAP,
     MARGIN,
     Column,

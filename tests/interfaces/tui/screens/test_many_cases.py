@@ -20,8 +20,8 @@ from evalstore.interfaces.tui.case_filter import FilteredCases, LookedUp, read_q
 from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.render.case_cells import case_title
 from evalstore.interfaces.tui.screens import case_panels
+from evalstore.interfaces.tui.screens.case_panels import case_title
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.planning.options import Location
 from evalstore.results.table import cases
