@@ -79,23 +79,13 @@ def _reaches(scores: list[float], least: float) -> bool:
 
 def judge_session(
     votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
-) -> JudgedSession:
-    """Combine the votes on one session to its verdict.
+) -> JudgedSession | None:
+    """Combine the votes on one session to its verdict; None while nobody has voted who decides.
 
     The majority of people decides. Without votes of people the checks decide, unless they leave
     the verdict to the models (`wants_models`). Models that are always asked cannot overrule
     failed checks. `checks` is the id of the evaluator of the checks.
     """
-    judged = judge_so_far(votes, judged_by, checks, rule)
-    if judged is None:
-        raise ValueError("there are no votes to combine")
-    return judged
-
-
-def judge_so_far(
-    votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
-) -> JudgedSession | None:
-    """Return what `judge_session` does, or None while nobody has voted who decides."""
     cast = [(vote, vote.verdict, vote.score) for vote in votes if vote.verdict != "none"]
     if by_people := [(word, score) for vote, word, score in cast if vote.human]:
         return combine_votes(by_people)

@@ -338,13 +338,9 @@ class CheckArguments:
         return FileProblem(message, self.line, hint=hint)
 
     def has(self, name: str) -> bool:
-        """Return whether a setting is given and has not been taken yet."""
+        """Return whether a setting is given and has not been taken yet; its name is valid now."""
+        self._known.append(name)
         return name in self._settings
-
-    def has_none_of(self, names: Collection[str]) -> bool:
-        """Return whether none of these settings is given; their names are valid from now on."""
-        self._known += names
-        return self._settings.keys().isdisjoint(names)
 
     def take(self, name: str, default: Json = None) -> Json:
         """Take the value of a setting of any type."""
@@ -390,9 +386,15 @@ class CheckArguments:
         value: str | None = self._typed(name, default, str, "a text")
         return value
 
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        """Take a truth value."""
-        return bool(self._typed(name, default, bool, "true or false"))
+    def required_text(self, name: str) -> str:
+        """Take a required text."""
+        if (text := self.text(name)) is None:
+            raise self.missing(name)
+        return text
+
+    def flag(self, name: str) -> bool:
+        """Take a truth value; without one, false."""
+        return bool(self._typed(name, False, bool, "true or false"))
 
     def flags(self, *names: str) -> dict[str, Json]:
         """Take truth values, and return those that are true."""
@@ -418,6 +420,16 @@ class CheckArguments:
         if isinstance(value, bool) or (value is not None and value < least):
             raise self.problem(f"'{name}' must be a whole number of at least {least}")
         return None if value is None else int(value)
+
+    def bounds(self) -> dict[str, Json]:
+        """Take `min` and `max`, whole numbers, of which one is required."""
+        bounds: dict[str, Json] = {"min": self.whole("min"), "max": self.whole("max")}
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        if not given:
+            raise self.problem("the check needs 'min' or 'max'", self._as_in)
+        if len(given) == 2 and given["min"] > given["max"]:
+            raise self.problem(f"'min' is {given['min']}, which is above 'max', {given['max']}")
+        return given
 
     def choice(self, name: str, known: Collection[str], default: str | None = None) -> str | None:
         """Take one of the words `known`."""

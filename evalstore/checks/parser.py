@@ -296,8 +296,6 @@ def _unknown(name: str, line: int | None, value: Json = None) -> FileProblem:
 
 
 def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:
-    if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
-        return {}
     settings = arguments.flags("not", "ignoreCase")
     if arguments.has("actual"):
         settings["actual"] = arguments.take("actual")
@@ -360,7 +358,8 @@ def _canonical(name: str, **settings: Json) -> Json:
 # --- hints on types of checks that do not exist: the nearest one, the opposite of one, or a list
 
 
-_NEGATED = re.compile("not[-_ ]?(.+)", re.IGNORECASE)
+_PREFIXES = {"i": ["ignoreCase"], "not": ["not"], "noti": ["ignoreCase", "not"]}
+"""Beginnings of promptfoo's names, such as `not-icontains`, with the settings that they mean."""
 
 
 def suggest_check(name: str, value: Json = None) -> str:
@@ -368,40 +367,22 @@ def suggest_check(name: str, value: Json = None) -> str:
 
     The opposite of a check, such as promptfoo's `not-contains`, is the check with `not: true`.
     """
-    if name == "not":
-        is_mapping = isinstance(value, dict)
-        inner = next((key for key in value if find_kind(key)), "") if is_mapping else value
-        kind = find_kind(inner) if isinstance(inner, str) else None
-        return _written(str(inner), negated=True) if kind else "write 'not: true' beside a check"
     word, _, rest = name.partition(" ")
     if rest and find_kind(word):
         return f"write '{word}: {rest}'"
-    match = _NEGATED.fullmatch(name)
-    if match and (hint := _respelled(match[1], negated=True)):
-        return hint
-    if name.startswith("i") and (hint := _respelled(name, negated=False)):
-        return hint
+    inner = next(filter(find_kind, value), "") if isinstance(value, dict) else value
+    kinds = {kind.lower(): kind for kind in known_kinds()}
+    letters = re.sub("[-_ ]", "", f"not{inner}" if name == "not" else name).lower()
+    for prefix, settings in _PREFIXES.items():
+        kind = kinds.get(letters.removeprefix(prefix)) if letters.startswith(prefix) else None
+        if kind:
+            first = f"type: {kind}" if known_kinds()[kind].main is None else f"{kind}: …"
+            return f"write {{{', '.join([first, *(f'{each}: true' for each in settings)])}}}"
+    if name == "not":
+        return "write 'not: true' beside a check"
     if "rubric" in name.lower():  # as promptfoo has 'llm-rubric'
         return "write the rubric as text above the block: a judge applies it"
     return suggest(name, known_kinds(), "checks")
-
-
-def _respelled(name: str, *, negated: bool) -> str | None:
-    """Return how a type is written whose name has other letters between or around its words."""
-    kinds = {kind.lower(): kind for kind in known_kinds()}
-    letters = re.sub("[-_ ]", "", name).lower()
-    if letters in kinds:
-        return _written(kinds[letters], negated=negated)
-    if letters[:1] == "i" and letters[1:] in kinds:  # as promptfoo has 'icontains'
-        return _written(kinds[letters[1:]], ignores_case=True, negated=negated)
-    return None
-
-
-def _written(name: str, *, ignores_case: bool = False, negated: bool) -> str:
-    kind = find_kind(name)
-    words = [f"{name}: …" if kind and kind.main is not None else f"type: {name}"]
-    words += ["ignoreCase: true"] * ignores_case + ["not: true"] * negated
-    return f"write {{{', '.join(words)}}}"
 
 
 # --- the check types, as help shows them

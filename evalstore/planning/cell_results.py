@@ -13,7 +13,6 @@ from evalstore.checks.aggregation import (
     JudgedSession,
     combine_votes,
     judge_session,
-    judge_so_far,
     wants_models,
 )
 from evalstore.checks.types.judge import JUDGE
@@ -233,7 +232,8 @@ def compute_results(
             counted = without_unneeded(cell, counted_votes(cell, cast))
             votes += counted
             if evaluation and _is_complete(cell, counted):
-                judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
+                so_far = judge_session(counted, cell.case.judged_by, CHECKS, rule)
+                judged += [so_far] if so_far else ()
         if evaluation and len(judged) == cell.attempts:
             verdict, score = _combine(*judged, rule=rule)
         else:
@@ -277,7 +277,7 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
 def verdict_without_labels(cell: Cell, votes: Sequence[Vote], rule: str) -> Verdict | None:
     """Return the verdict of checks and models on a subject; None if a judgement is missing."""
     others = [vote for vote in votes if not vote.human]
-    judged = judge_so_far(others, cell.case.judged_by, CHECKS, rule)
+    judged = judge_session(others, cell.case.judged_by, CHECKS, rule)
     return judged.verdict if judged and _is_complete(cell, others) else None
 
 

@@ -16,9 +16,10 @@ from evalstore.checks.base import (
     read_nothing,
 )
 from evalstore.checks.types.number import find_last_number
+from evalstore.checks.types.text import require_pattern
 from evalstore.core.display import as_text, shorten
 from evalstore.core.values import Json
-from evalstore.files.processes.limited_calls import SECONDS, compiled, pattern_problem
+from evalstore.files.processes.limited_calls import SECONDS, compiled
 
 
 class GroupError(ValueError):
@@ -63,9 +64,8 @@ def first_other(values: Sequence[Json]) -> int | None:
 
 
 def _read_same(arguments: CheckArguments) -> dict[str, Json]:
-    key = arguments.text("key")
-    if not key:
-        raise arguments.problem("the check 'allSame' needs a 'key'", "as in '{allSame: score}'")
+    if not (key := arguments.text("key")):
+        raise arguments.missing("key")
     most = arguments.not_negative("max")
     return {"key": key} if most is None else {"key": key, "max": most}
 
@@ -137,9 +137,7 @@ def _read_monotonic(arguments: CheckArguments) -> dict[str, Json]:
     settings: dict[str, Json] = {"order": order, **arguments.flags("strict", "commas")}
     pattern = arguments.text("pattern")
     if pattern is not None:
-        if wrong := pattern_problem(pattern):
-            raise arguments.problem(f"{shorten(pattern)} is not a regular expression: {wrong}")
-        settings["pattern"] = pattern
+        settings["pattern"] = require_pattern(pattern, arguments)
     if arguments.has("by"):
         settings["by"] = _read_order(arguments)
     return settings
@@ -237,6 +235,6 @@ KINDS = {
     "allEqual": CheckType(
         2, read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
     ),
-    "allSame": CheckType(3, _read_same, _all_same, main="key", joint=True),
+    "allSame": CheckType(3, _read_same, _all_same, main="key", joint=True, example="score"),
     "monotonic": CheckType(2, _read_monotonic, _is_monotonic, main="order", joint=True),
 }

@@ -252,9 +252,7 @@ def _is_target(node: ast.expr) -> bool:
 
 
 def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
-    source = arguments.text("expression")
-    if source is None:
-        raise arguments.problem("the check needs 'expression'", "as in 'expr: len(answer) < 80'")
+    source = arguments.required_text("expression")
     try:
         read_expression(source.strip())
     except ExpressionError as error:
@@ -521,4 +519,6 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and _called(node) in ("len", "count", "round", "int", "float")
 
 
-KINDS = {"expr": CheckType(2, _read_settings, _is_so, main="expression")}
+KINDS = {
+    "expr": CheckType(2, _read_settings, _is_so, main="expression", example="len(answer) < 80")
+}

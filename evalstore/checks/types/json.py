@@ -385,9 +385,7 @@ def _compare(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _read_path(arguments: CheckArguments) -> dict[str, Json]:
-    path = arguments.text("path")
-    if path is None:
-        raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
+    path = arguments.required_text("path")
     raise_for_path(path, arguments)
     settings: dict[str, Json] = {"path": path, **arguments.flags("fenced")}
     beside = arguments.types()
@@ -502,5 +500,5 @@ KINDS = {
     "jsonSubset": CheckType(
         2, _read_comparison, _compare, takes_mapping=True, example="{city: Oslo}"
     ),
-    "jsonPath": CheckType(2, _read_path, _is_at_path, main="path"),
+    "jsonPath": CheckType(2, _read_path, _is_at_path, main="path", example="items[0].price"),
 }

@@ -13,11 +13,12 @@ from evalstore.checks.base import (
     reaches,
 )
 from evalstore.checks.types.json import raise_for_path
+from evalstore.checks.types.text import require_pattern
 from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.files.fields import is_finite, suggest
-from evalstore.files.processes.limited_calls import compiled, pattern_problem
+from evalstore.files.processes.limited_calls import compiled
 
 JUDGE = "judge"
 ANSWERS = ("cot_classify", "classify_cot", "classify")
@@ -90,18 +91,11 @@ def _read_choice_scores(
     if written == "numbers":
         written = [_as_number(choice, arguments) for choice in choices]
     if isinstance(written, list):
-        if len(written) != len(choices):
-            words = f"'scores' has {len(written)} values for {len(choices)} choices"
-            raise arguments.problem(words)
-        written = dict(zip(choices, written, strict=True))
+        written = dict(zip(choices, written, strict=False)) if len(written) == len(choices) else {}
     scores = _read_scores(written, arguments)
-    for name in scores:
-        if name not in choices:
-            hint = suggest(name, choices, "choices")
-            raise arguments.problem(f"'scores' has {shorten(name)}, which is not a choice", hint)
-    for choice in choices:
-        if choice not in scores:
-            raise arguments.problem(f"the choice {shorten(choice)} has no score")
+    if scores.keys() != set(choices):
+        listed = ", ".join(map(shorten, choices))
+        raise arguments.problem(f"'scores' must give the score of each choice: {listed}")
     return scores
 
 
@@ -228,10 +222,7 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _raise_for_pattern(pattern: str, arguments: CheckArguments) -> None:
-    if wrong := pattern_problem(pattern):
-        words = f"the pattern {shorten(pattern)} is not a regular expression: {wrong}"
-        raise arguments.problem(words)
-    if compiled(pattern).groups == 0:
+    if compiled(require_pattern(pattern, arguments)).groups == 0:
         raise arguments.problem(
             f"the pattern {shorten(pattern)} has no group",
             "put the score into brackets, as in 'SCORE: ([0-9]+)'",

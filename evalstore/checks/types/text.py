@@ -205,15 +205,7 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 
 
 def _read_length(arguments: CheckArguments) -> dict[str, Json]:
-    settings = arguments.chosen("unit", _UNITS)
-    least, most = arguments.whole("min"), arguments.whole("max")
-    if least is None and most is None:
-        raise arguments.problem(
-            "the check 'length' needs 'min' or 'max'", "as in 'length: {unit: words, max: 50}'"
-        )
-    if least is not None and most is not None and least > most:
-        raise arguments.problem(f"'min' is {least}, which is above 'max', {most}")
-    return settings | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
+    return arguments.chosen("unit", _UNITS) | arguments.bounds()
 
 
 def _outside(least: int | None, most: int | None) -> str:
@@ -349,10 +341,18 @@ def matches_all(check: Mapping[str, Json]) -> bool:
         return False
 
 
+def require_pattern(pattern: str, arguments: CheckArguments, flags: Iterable[str] = ()) -> str:
+    """Return a regular expression; raises `FileProblem` for what is none."""
+    if wrong := pattern_problem(pattern, frozenset(flags)):
+        raise arguments.problem(
+            f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
+            "put '\\' before a literal character, and single quotes round the pattern",
+        )
+    return pattern
+
+
 def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
-    pattern = arguments.text("pattern")
-    if pattern is None:
-        raise arguments.problem("the check needs 'pattern'", "as in \"regex: '[0-9]+ days'\"")
+    pattern = arguments.required_text("pattern")
     flags = arguments.texts("flags") if arguments.has("flags") else []
     for flag in flags:
         if flag not in _FLAGS:
@@ -362,11 +362,7 @@ def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
     settings = {"pattern": pattern, **arguments.chosen("method", _METHODS)}
     if flags:
         settings["flags"] = sorted(set(flags))
-    if wrong := pattern_problem(pattern, frozenset(flags)):
-        raise arguments.problem(
-            f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
-            "put '\\' before a literal character, and single quotes round the pattern",
-        )
+    require_pattern(pattern, arguments, flags)
     return settings
 
 
@@ -492,12 +488,8 @@ def _is_similar(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
-    most = arguments.whole("max")
-    if most is None:
-        raise arguments.problem(
-            "the check 'levenshtein' needs 'max', the most edits",
-            "as in 'levenshtein: {expected: Paris, max: 2}'",
-        )
+    if (most := arguments.whole("max")) is None:
+        raise arguments.missing("max")
     return {**read_expected_texts(arguments), "max": most}
 
 
@@ -577,7 +569,7 @@ KINDS = {
     "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
     "refusal": CheckType(3, read_nothing, _refuses, main=None),
     "notEmpty": CheckType(1, read_nothing, _is_not_empty, main=None),
-    "regex": CheckType(1, _read_regex, _matches, main="pattern"),
+    "regex": CheckType(1, _read_regex, _matches, main="pattern", example=r"\d+ days"),
     "exact": type_of_texts(2, _exact),
     "fuzzy": type_of_texts(2, _fuzzy),
     "f1": type_of_texts(2, _share_words, graded=True),

@@ -262,15 +262,7 @@ def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
 
 
 def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
-    least = arguments.whole("min")
-    most = arguments.whole("max")
-    of = arguments.chosen("of", _OF)
-    if least is None and most is None:
-        raise arguments.problem("the check needs 'max' or 'min'", "as in 'tokens: 500'")
-    if least is not None and most is not None and least > most:
-        raise arguments.problem(f"'min' is {least}, which is more than 'max': {most}")
-    bounds = {"min": least, "max": most}
-    return of | {name: bound for name, bound in bounds.items() if bound is not None}
+    return arguments.chosen("of", _OF) | arguments.bounds()
 
 
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -303,5 +295,5 @@ KINDS = {
     ),
     "latency": CheckType(1, _read_most, _takes_at_most, main="max", example="10"),
     "cost": CheckType(1, _read_most, _costs_at_most, main="max", example="0.01"),
-    "tokens": CheckType(1, _read_tokens, _uses_tokens, main="max"),
+    "tokens": CheckType(1, _read_tokens, _uses_tokens, main="max", example="500"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.checks.aggregation import judge_so_far
+from evalstore.checks.aggregation import judge_session
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import case_name
 from evalstore.core.values import Case, Evaluation, Result, Session, Vote
@@ -137,7 +137,7 @@ def _decide(
     """Return the verdict and the score of an attempt: of a single one, those of the result."""
     if result.required_answers <= len(result.tests) or not judgements:
         return (result.verdict, result.score) if judgements else (None, None)
-    judged = judge_so_far([*map(_vote, judgements)], case.judged_by, CHECKS, rule)
+    judged = judge_session([*map(_vote, judgements)], case.judged_by, CHECKS, rule)
     return (judged.verdict, judged.score) if judged else (None, None)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from evalstore.checks.aggregation import judge_so_far
+from evalstore.checks.aggregation import judge_session
 from evalstore.checks.difference_locator import flat_checks
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
@@ -294,7 +294,7 @@ def read_attempts(store: Store, cells: Sequence[CellToJudge]) -> Attempts:
         made = tuple(
             Attempt(sessions, judged.verdict, tuple(vote.id for vote in listed))
             for sessions, listed in by_sessions.items()
-            if (judged := judge_so_far(listed, judged_by, CHECKS, rule))
+            if (judged := judge_session(listed, judged_by, CHECKS, rule))
         )
         if 1 < len(made) == len(by_sessions):
             attempts[result.evaluations] = made

@@ -10,7 +10,7 @@ from itertools import chain, groupby, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
-from evalstore.checks.aggregation import judge_so_far
+from evalstore.checks.aggregation import judge_session
 from evalstore.comparison.comparison import (
     OTHER_JUDGEMENT,
     CellIndex,
@@ -636,7 +636,7 @@ def _count(
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
             verdict = result.verdict
             if result.has_attempts:
-                attempt = judge_so_far(
+                attempt = judge_session(
                     votes, record.case.judged_by, CHECKS, record.run.verdict_rule
                 )
                 verdict = attempt.verdict if attempt else None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from evalstore.checks.aggregation import JudgedSession, judge_so_far
+from evalstore.checks.aggregation import JudgedSession, judge_session
 from evalstore.comparison.statistics import Counts, Rate, rate_of_files
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
@@ -358,7 +358,7 @@ def judge_attempts(
 ) -> list[JudgedSession]:
     """Return the verdicts on attempts, apart from those on which those who decide are to vote."""
     by_attempt = group_votes((each.subject, each.vote) for each in judgements)
-    judged = (judge_so_far(votes, judged_by, CHECKS, rule) for votes in by_attempt.values())
+    judged = (judge_session(votes, judged_by, CHECKS, rule) for votes in by_attempt.values())
     return [each for each in judged if each is not None]
 
 

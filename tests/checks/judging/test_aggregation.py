@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.checks.aggregation import combine_votes, judge_session, wants_models
+from evalstore.checks.aggregation import JudgedSession, combine_votes, judge_session, wants_models
 from evalstore.core.values import VERDICTS, Verdict, Vote, Word
 
 RULES = ["majority", "all", "any", ">= 0", ">= 0.5", ">=0.8", ">= 1"]
@@ -171,24 +173,30 @@ def vote(evaluator: str, verdict: Verdict, score: float | None = None) -> Vote:
     return Vote(1, "id", "evaluation", evaluator, verdict, score)
 
 
+def judged(
+    votes: Sequence[Vote], judged_by: Sequence[str], checks: str, rule: str = "majority"
+) -> JudgedSession:
+    found = judge_session(votes, judged_by, checks, rule)
+    assert found is not None
+    return found
+
+
 def test_checks_that_fail_decide() -> None:
     cast = [vote("checks", "fail"), vote("judge", "pass")]
-    assert judge_session(cast, ("checks", "models"), "checks").verdict == "fail"
+    assert judged(cast, ("checks", "models"), "checks").verdict == "fail"
 
 
 def test_checks_that_pass_leave_the_verdict_to_the_models() -> None:
     cast = [vote("checks", "pass"), vote("judge", "fail", 0.25)]
-    assert judge_session(cast, ("checks", "models"), "checks") == ("fail", 0.25)
+    assert judged(cast, ("checks", "models"), "checks") == ("fail", 0.25)
 
 
 def test_checks_alone_decide_when_nobody_else_judges() -> None:
-    assert judge_session([vote("checks", "pass")], ("checks",), "checks").verdict == "pass"
+    assert judged([vote("checks", "pass")], ("checks",), "checks").verdict == "pass"
 
 
 def test_checks_that_cannot_be_computed_are_an_error() -> None:
-    assert (
-        judge_session([vote("checks", "error")], ("checks", "models"), "checks").verdict == "error"
-    )
+    assert judged([vote("checks", "error")], ("checks", "models"), "checks").verdict == "error"
 
 
 def by(person: str, verdict: Word) -> Vote:
@@ -198,17 +206,17 @@ def by(person: str, verdict: Word) -> Vote:
 def test_people_decide_by_majority_whatever_checks_and_models_say() -> None:
     others = [vote("checks", "fail"), vote("judge", "fail")]
     both = ("checks", "models")
-    assert judge_session([*others, by("ada", "pass")], both, "checks").verdict == "pass"
+    assert judged([*others, by("ada", "pass")], both, "checks").verdict == "pass"
     split = [*others, by("ada", "pass"), by("bob", "fail")]
-    assert judge_session(split, both, "checks", "any").verdict == "undecided"
+    assert judged(split, both, "checks", "any").verdict == "undecided"
     most = [*split, by("eve", "pass")]
-    assert judge_session(most, both, "checks", "all").verdict == "pass"
+    assert judged(most, both, "checks", "all").verdict == "pass"
 
 
 def test_a_label_that_was_taken_back_is_not_a_vote() -> None:
     cast = [vote("judge", "fail"), by("ada", "none")]
-    assert judge_session(cast, ("models",), "checks").verdict == "fail"
-    assert judge_session([*cast, by("bob", "pass")], ("models",), "checks").verdict == "pass"
+    assert judged(cast, ("models",), "checks").verdict == "fail"
+    assert judged([*cast, by("bob", "pass")], ("models",), "checks").verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +236,7 @@ def test_who_decides_is_a_matter_of_what_the_checks_say(
     judged_by: tuple[str, ...], checked: Verdict, model: Verdict, verdict: Verdict
 ) -> None:
     cast = [vote("checks", checked), vote("judge", model)]
-    assert judge_session(cast, judged_by, "checks").verdict == verdict
+    assert judged(cast, judged_by, "checks").verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -251,5 +259,5 @@ def test_models_are_asked_about_what_the_checks_leave_to_them(
 def test_several_models_judge_by_the_rule() -> None:
     cast = [vote("judge", "pass"), vote("other", "fail")]
     for rule, verdict in (("any", "pass"), ("all", "fail"), ("majority", "undecided")):
-        assert judge_session(cast, ("models",), "checks", rule).verdict == verdict
-    assert judge_session(cast, ("models",), "checks").verdict == "undecided"
+        assert judged(cast, ("models",), "checks", rule).verdict == verdict
+    assert judged(cast, ("models",), "checks").verdict == "undecided"

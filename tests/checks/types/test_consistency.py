@@ -174,7 +174,7 @@ def test_monotonic_says_where_it_breaks() -> None:
         ({"allEqual": None}, "needs a 'scope'"),
         ({"allEqual": None, "scope": "answer"}, "needs a 'scope'"),
         ({"allSame": "", "scope": "case"}, "empty 'key'"),
-        ({"allSame": None, "scope": "case"}, "needs a 'key'"),
+        ({"allSame": None, "scope": "case"}, "needs 'key'"),
         ({"allSame": "a", "max": -1, "scope": "case"}, "'max' must be a number of at least 0"),
         ({"allSame": "a", "max": float("inf"), "scope": "case"}, "'max' must be a number"),
         ({"monotonic": "sideways", "scope": "case"}, "'order' cannot be 'sideways'"),
