@@ -235,6 +235,8 @@ KINDS = {
     "allEqual": CheckType(
         2, read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
     ),
-    "allSame": CheckType(3, _read_same, _all_same, main="key", joint=True, example="score"),
+    "allSame": CheckType(
+        3, _read_same, _all_same, main="key", joint=True, example="{key: score, scope: case}"
+    ),
     "monotonic": CheckType(2, _read_monotonic, _is_monotonic, main="order", joint=True),
 }
