@@ -94,8 +94,8 @@ def _read_choice_scores(
         written = dict(zip(choices, written, strict=False)) if len(written) == len(choices) else {}
     scores = _read_scores(written, arguments)
     if scores.keys() != set(choices):
-        listed = ", ".join(map(shorten, choices))
-        raise arguments.problem(f"'scores' must give the score of each choice: {listed}")
+        hint = f"the choices are {', '.join(map(shorten, choices))}"
+        raise arguments.problem("'scores' must give the score of each choice", hint)
     return scores
 
 
