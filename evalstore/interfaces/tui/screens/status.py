@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from textual import on
 from textual.app import ComposeResult
@@ -48,19 +47,12 @@ _KINDS = ("ask", "ask"), ("record", "take"), ("judge", "judge")
 """The kinds of items in their order, with the first word of their titles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(NamedTuple):
     """A line above those that belong together."""
 
-    name: str
-    rest: str = ""
+    text: str
     is_undone: bool = False
     """Whether no run does what it says."""
-
-    @property
-    def text(self) -> str:
-        """Return both on one line."""
-        return f"{self.name} {self.rest}".strip()
 
 
 _WARNINGS = Title("warnings", is_undone=True)
@@ -72,9 +64,9 @@ def pending_lines(status: Status) -> tuple[list[PendingLine], set[str]]:
     lines: list[PendingLine] = []
     files: set[str] = set()
     if (status.changes or status.edits) and status.last_run:
-        lines += [Title("changed", f"since run {status.last_run[:8]}"), *status.changes]
+        lines += [Title(f"changed since run {status.last_run[:8]}"), *status.changes]
         lines += (
-            Title("", f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
+            Title(f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
         )
         files.update(change.file for change in status.changes)
     may_be_less = status.may_judge_less
@@ -84,25 +76,25 @@ def pending_lines(status: Status) -> tuple[list[PendingLine], set[str]]:
             if kind == "judge":
                 by_checks = of_kind.by_checks if may_be_less else 0
                 count = planned_judgements(of_kind.total, by_checks, may_be_less=may_be_less)
-            lines += [Title(name, count), *of_kind[:_MOST]]
+            lines += [Title(f"{name} {count}"), *of_kind[:_MOST]]
             files |= of_kind.files.keys()
             if (more := len(of_kind) - _MOST) > 0:
-                lines.append(Title("", f"… {more:,} more lines: 'evalstore status --json' has all"))
+                lines.append(Title(f"… {more:,} more lines: 'evalstore status --json' has all"))
     return [*lines, *_other_lines(status)], files
 
 
 def _other_lines(status: Status) -> Iterator[Title]:
     """Yield what a run would record, what it leaves undone, and warnings."""
     if outcome := outcome_text(status):
-        yield Title("record", outcome)
+        yield Title(f"record {outcome}")
     if status.labels:
-        yield Title("record", labels_text(status))
+        yield Title(f"record {labels_text(status)}")
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
         is_left = left_text(status) or status.untrusted or status.skipped
-        yield Title("left", "undone", is_undone=True) if is_left else _WARNINGS
+        yield Title("left undone", is_undone=True) if is_left else _WARNINGS
         for text in rest:
-            yield Title("", text, is_undone=True)
+            yield Title(text, is_undone=True)
 
 
 # --- the columns of the pending work, and the texts of its lines
@@ -231,7 +223,7 @@ out; what it has not done yet is also listed here."""
                     lines, files = pending_lines(status)
             except WorkspaceError as error:
                 problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
-                title = Title(plural(len(problems), "problem"), "in the files")
+                title = Title(f"{plural(len(problems), 'problem')} in the files")
                 named = (problem.file for problem in problems)
                 return None, [title, *problems], LineTexts(problems, named, {})
             return status, lines, LineTexts(lines, files, status.prompts)
