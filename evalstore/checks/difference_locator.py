@@ -18,10 +18,11 @@ from evalstore.checks.base import BLOCK, CheckInput, NotJsonError, parse_answer,
 from evalstore.checks.check_verdict import (
     HeldConversation,
     bind_subject,
+    is_cheap_check,
     run_check,
+    size_of,
     with_normalization,
 )
-from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.types.consistency import (
     broken_order,
     differing_values,

@@ -16,8 +16,12 @@ import pytest
 
 from evalstore.checks import check_verdict
 from evalstore.checks.base import CheckInput
-from evalstore.checks.check_verdict import run_check, run_within_limits
-from evalstore.checks.complexity import is_cheap_check, is_cheap_schema
+from evalstore.checks.check_verdict import (
+    is_cheap_check,
+    is_cheap_schema,
+    run_check,
+    run_within_limits,
+)
 from evalstore.checks.judge_replies import Unreadable, form_of
 from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem, NotRunError

@@ -21,7 +21,6 @@ from evalstore.checks.base import (
     parse_answer,
     shown,
 )
-from evalstore.checks.complexity import is_cheap_path
 from evalstore.core.display import difference_at, first_difference, shorten
 from evalstore.core.errors import NotRunError
 from evalstore.core.values import Json
@@ -432,6 +431,12 @@ def compiled_path(path: str) -> Any:
     import jmespath
 
     return jmespath.compile(path)
+
+
+@lru_cache(maxsize=256)
+def is_cheap_path(path: str) -> bool:
+    """Return whether a JMESPath only selects a value, and builds nothing new."""
+    return len(path) <= 1_000 and not any(sign in path for sign in ("(", "{", "[@", ",", "&"))
 
 
 def find_at_path(path: str, value: Json) -> Json:

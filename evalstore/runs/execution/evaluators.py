@@ -15,11 +15,11 @@ from evalstore.checks.check_verdict import (
     HeldConversation,
     RunCode,
     describe_answers,
+    is_cheap_check,
     judge_by_checks,
     run_check,
     schemas_of,
 )
-from evalstore.checks.complexity import is_cheap_check
 from evalstore.checks.judge_replies import (
     JudgeReply,
     Mode,

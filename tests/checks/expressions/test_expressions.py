@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.checks.base import CheckInput, CheckOutcome
-from evalstore.checks.check_verdict import run_check, run_within_limits
-from evalstore.checks.complexity import is_cheap_check
+from evalstore.checks.check_verdict import is_cheap_check, run_check, run_within_limits
 from evalstore.checks.parser import read_check
 from evalstore.checks.types.expression import (
     FUNCTIONS,
