@@ -71,8 +71,6 @@ if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import BrokenResults
 
 
-LookUp = Callable[["Query", StoreLookup], LookedUp]
-
 _SEARCH = "search"
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
@@ -102,12 +100,16 @@ class TextFilter:
     """
 
     def __init__(
-        self, page: Page, *, show_matches: Callable[[], None], show_progress: Callable[[], None]
+        self,
+        page: Page,
+        listing: CaseListing,
+        *,
+        show_matches: Callable[[], None],
+        show_progress: Callable[[], None],
     ) -> None:
         """`show_matches` is called when the filter or what it finds has changed."""
         self._page = page
-        self.look_up: LookUp | None = None
-        """Searches the words that names lack, in a thread; None: there is nothing to search yet."""
+        self._listing = listing
         self._show_matches = show_matches
         self._show_progress = show_progress
         self.query = read_query("")
@@ -121,8 +123,6 @@ class TextFilter:
         """Whether it was changed, and no candidate that matches it was selected since."""
         self.progress = ""
         """A text while texts are searched."""
-        self.read_wanted: Callable[[], None] | None = None
-        """Reads the cases that match, where only some of many are there."""
 
     @property
     def _line(self) -> Input:
@@ -152,11 +152,11 @@ class TextFilter:
         self.query, self.is_changed = read_query(typed), True
         words = (f'"{word}"' if " " in word else word for word in self.query.words)
         self._page.search_words = " ".join(words)
-        if self.read_wanted:
+        if self._listing.is_limited:  # those that match are read
             self._stop_search()
             self._page.workers.cancel_group(self._page, "read")  # for what was typed before
             self.progress = _LOOKING
-            self._page.pause(_SEARCH, _LONG_PAUSE_SECONDS, self.read_wanted)
+            self._page.pause(_SEARCH, _LONG_PAUSE_SECONDS, self._page.reload)
         else:
             self.search()
         self._show_matches()
@@ -247,25 +247,20 @@ class TextFilter:
             cache(broken),
         )
 
-    def load(self, read: ReadCases, listing: CaseListing, reload: Callable[[], None]) -> None:
-        """Take cases that were read, and what was found unless something else was typed.
-
-        Of many, `reload` reads those that match.
-        """
-        self.read_wanted = reload if listing.is_limited else None
-        self.look_up = read.filtered.look_up
+    def load(self, read: ReadCases) -> None:
+        """Take what was found for cases that are listed now, unless something else was typed."""
         is_same = read.query is self.query
         if is_same and read.matches is not None:
             self._stop_search()
             self.progress, self.matches = "", read.matches
-        elif is_same or not self.read_wanted:
+        elif is_same or not self._listing.is_limited:
             self.search()
-        if typed := listing.filter_for_start():
+        if typed := self._listing.filter_for_start():
             self.set(typed)
 
     def search(self) -> None:
         """Search the words in answers, feedback and tests; the last request wins."""
-        if self.look_up is None:
+        if self._listing.filtered is None:
             return
         self._stop_search()
         query = self.query
@@ -279,18 +274,18 @@ class TextFilter:
         self._page.workers.cancel_group(self._page, _SEARCH)
 
     def _search(self, query: Query) -> None:
-        page, look_up = self._page, self.look_up
-        assert look_up is not None
+        filtered = self._listing.filtered
+        assert filtered is not None
 
         def read() -> LookedUp:
-            return look_up(query, self._store(self._reporter(query, _INDEXING)))
+            return filtered.look_up(query, self._store(self._reporter(query, _INDEXING)))
 
         def show(matches: LookedUp) -> None:
             if query is self.query:
                 self.progress, self.matches = "", matches
                 self._show_matches()
 
-        page.fetch(read, show, group=_SEARCH)
+        self._page.fetch(read, show, group=_SEARCH)
 
     def stop(self) -> None:
         """Show that nothing is searched any more, because it failed."""

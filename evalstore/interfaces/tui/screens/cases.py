@@ -131,7 +131,7 @@ class CasesPage(DatedPage):
         self._first_model = place.model if place else ""
         self.listing = CaseListing(place)
         self.filter = TextFilter(
-            self, show_matches=self.show_matches, show_progress=self.show_title
+            self, self.listing, show_matches=self.show_matches, show_progress=self.show_title
         )
         self.history = HistoryReader(self, self.follow_cursor)
         self._rates: Sequence[Rate] = ()
@@ -160,7 +160,6 @@ class CasesPage(DatedPage):
 
     def on_unmount(self) -> None:
         """Free the cases."""
-        self.filter.look_up = None
         self.listing.clear()
         if self.app.is_running:
             self.browser.collect_later()
@@ -179,7 +178,7 @@ class CasesPage(DatedPage):
     def show_cases(self, read: ReadCases) -> None:
         """Show cases that were read."""
         self.listing.load(read.cases, read.filtered)
-        self.filter.load(read, self.listing, self.reload)
+        self.filter.load(read)
         self.history.renew(read.cases.run)
         if len(self._rates) != len(read.cases.models):
             self._rates = ()
