@@ -236,7 +236,7 @@ def drive(
             mock.patch("evalstore.interfaces.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._REST", 0),
-            mock.patch("evalstore.interfaces.tui.screens.actions._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.cases._HISTORY_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.case_panels._READING_PAUSE", _MOMENT),
         ):
             await opened(app)

@@ -487,14 +487,14 @@ def test_figures_from_before_a_change_are_marked_until_newer_ones_are_read(
         await pilot.press("escape")
         await until(pilot, lambda: source.read == 2)
         assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  reading …")
-        first = page.dashboard.state
+        first = page.state
         (workspace / "tests/new.md").write_text(NEW)
         await asyncio.to_thread(main, ["run", "--quiet"])
         pilot.app.show_changes()  # type: ignore[attr-defined]
         grid = page.query_one(Grid)
         await until(pilot, lambda: grid.row_count == 3)
         source.release()
-        await until(pilot, lambda: page.dashboard.state is not first and source.read == 3)
+        await until(pilot, lambda: page.state is not first and source.read == 3)
         assert dashboard_texts(pilot)[0].startswith("passing now 50.0% of 6  reading …")
         line = dict(zip(grid.titles, grid.texts(0), strict=True))
         assert (line["when"], line["passed"]) == ("reading …", "50.0%")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,6 @@ from evalstore.store.shared_runs import RunInProgress
 from evalstore.workspace.git.status import name_of_user
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.labels import LabelReport
 
 NO_EARLIER_RUN = "no earlier run to compare with"
@@ -573,59 +572,3 @@ class DatedPage(CaseActionsPage):
     def open_newer(self, newer: str) -> None:
         """Show a newer run in place of this one."""
         raise NotImplementedError
-
-
-# --- reads the last verdicts of the cases that are shown, while nothing else is done
-
-
-_PAUSE_SECONDS = 0.3
-"""From the last request to the reading."""
-_GROUP = "history"
-
-
-class HistoryReader:
-    """Knows the last verdicts of the cases of files that were requested."""
-
-    def __init__(self, page: Page, show: Callable[[], None]) -> None:
-        """`show` is called when there is more to show."""
-        self._page = page
-        self._show = show
-        self._run: str | None = None
-        self._words: dict[tuple[str, str, str], Mapping[str | None, tuple[str, ...]]] = {}
-        self._requested: list[str] = []
-        """Files, the first one first."""
-        self._read_files: set[str] = set()
-
-    @property
-    def has_several(self) -> bool:
-        """Return whether a case is known to have been judged in several runs."""
-        return any(len(it) > 1 for words in self._words.values() for it in words.values())
-
-    def of(self, result: Result) -> Sequence[str]:
-        """Return the last verdicts of a cell, the oldest first; empty when they are not known."""
-        words = self._words.get((result.file, result.row, result.model), {})
-        if result.prompt not in words and len(words) == 1 and not result.prompt_number:
-            return next(iter(words.values()))  # the only system prompt was edited
-        return words.get(result.prompt, ())
-
-    def renew(self, run: str | None) -> None:
-        """Read all files again when they are requested, up to a run."""
-        self._run, self._read_files = run, set()
-
-    def request(self, files: Iterable[str]) -> None:
-        """Read the verdicts of these files soon, unless they are known."""
-        self._requested = [file for file in dict.fromkeys(files) if file not in self._read_files]
-        self._page.end_pause(_GROUP)
-        if self._requested:
-            self._page.pause(_GROUP, _PAUSE_SECONDS, self._read)
-
-    def _read(self) -> None:
-        files, run = self._requested, self._run
-
-        def show(history: RecentVerdicts) -> None:
-            if run == self._run:
-                self._words |= history
-                self._read_files.update(files)
-                self._show()
-
-        self._page.fetch(lambda: self._page.source.history(files, run), show, group=_GROUP)

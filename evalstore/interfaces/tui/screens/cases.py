@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from operator import is_
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -29,7 +30,7 @@ from evalstore.interfaces.tui.case_listing import (
 from evalstore.interfaces.tui.data_source import FilteredPlaces
 from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
-from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage, HistoryReader
+from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage
 from evalstore.interfaces.tui.screens.case_panels import (
     CaseReader,
     ReadCases,
@@ -41,6 +42,9 @@ from evalstore.interfaces.tui.screens.case_panels import (
 from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.results.names import EditPlace
 from evalstore.results.table.cases import CaseRow, Cases, RunLine, candidate_rates
+
+if TYPE_CHECKING:
+    from evalstore.results.flips.result_history import RecentVerdicts
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
@@ -103,6 +107,9 @@ _LARGE_FILE = 3_000
 _PAUSE_SECONDS = 0.05
 """From what is listed to the reading of its rates: more may be typed."""
 _RATES = "rates"
+_HISTORY_SECONDS = 0.3
+"""From what is seen to the reading of its earlier verdicts."""
+_HISTORY = "history"
 
 
 class CasesPage(DatedPage):
@@ -133,7 +140,10 @@ class CasesPage(DatedPage):
         self.filter = TextFilter(
             self, self.listing, show_matches=self.show_matches, show_progress=self.show_title
         )
-        self.history = HistoryReader(self, self.follow_cursor)
+        self._history: dict[tuple[str, str, str], Mapping[str | None, tuple[str, ...]]] = {}
+        """The last verdicts of the cells of files that were seen, by system prompt."""
+        self._known_files: set[str] = set()
+        """The files whose last verdicts have been read."""
         self._rates: Sequence[Rate] = ()
         """The pass rates of the candidates in the listed cases, once they are known."""
         self._whole: Sequence[Rate] = ()
@@ -152,7 +162,7 @@ class CasesPage(DatedPage):
     def on_mount(self) -> None:
         """Read the cases."""
         self.show_title()
-        self.reader.history = self.history.of
+        self.reader.history = self.last_verdicts
         self.grid.focus()
         self.reload()
         if self.filter.came_with:
@@ -179,7 +189,7 @@ class CasesPage(DatedPage):
         """Show cases that were read."""
         self.listing.load(read.cases, read.filtered)
         self.filter.load(read)
-        self.history.renew(read.cases.run)
+        self._known_files = set()
         if len(self._rates) != len(read.cases.models):
             self._rates = ()
         self._pick(self._first_model)
@@ -270,15 +280,15 @@ class CasesPage(DatedPage):
         self.grid.set_columns(self._columns())
 
     def _columns(self) -> list[Column]:
-        history = self.history.has_several
-        return case_columns(self.listing, self.grid.picked, self._rates, self._whole, history)
+        has_history, picked = self._has_history, self.grid.picked
+        return case_columns(self.listing, picked, self._rates, self._whole, has_history)
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         listing, grid = self.listing, self.grid
         assert listing.cases is not None
         line, width = listing.lines[row], grid.scrollable_content_region.width
         result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
-        words = self.history.of(result) if result else ()
+        words = self.last_verdicts(result) if result else ()
         return case_cells(listing.cases, line, width, words, by_file=listing.by_file)
 
     # --- the filter
@@ -374,7 +384,7 @@ class CasesPage(DatedPage):
     def follow_cursor(self) -> None:
         """Show the answer to the highlighted case, and read the last verdicts of what is seen."""
         self.reader.show_case(self.listing.cases, self.case, self.grid.picked)
-        if self.history.has_several:
+        if self._has_history:
             self.grid.set_columns(self._columns())  # which name the candidate
         self.request_history()
 
@@ -384,7 +394,34 @@ class CasesPage(DatedPage):
         seen, filtered = self.listing.lines[self.grid.seen_rows], self.listing.filtered
         files = dict.fromkeys(line.file for line in seen if not isinstance(line, CaseGroup))
         sizes = filtered.sizes.rows if filtered else {}
-        self.history.request([file for file in files if sizes.get(file, 0) <= _LARGE_FILE])
+        unknown = [it for it in files if it not in self._known_files]
+        unknown = [file for file in unknown if sizes.get(file, 0) <= _LARGE_FILE]
+        self.end_pause(_HISTORY)
+        if unknown:
+            self.pause(_HISTORY, _HISTORY_SECONDS, partial(self._read_history, unknown))
+
+    def _read_history(self, files: Sequence[str]) -> None:
+        run = self.listing.cases.run if self.listing.cases else None
+
+        def show(history: RecentVerdicts) -> None:
+            if self.listing.cases and run == self.listing.cases.run:
+                self._history |= history
+                self._known_files.update(files)
+                self.follow_cursor()
+
+        self.fetch(lambda: self.source.history(files, run), show, group=_HISTORY)
+
+    @property
+    def _has_history(self) -> bool:
+        """Return whether a case is known to have been judged in several runs."""
+        return any(len(it) > 1 for words in self._history.values() for it in words.values())
+
+    def last_verdicts(self, result: Result) -> Sequence[str]:
+        """Return the last verdicts of a cell, the oldest first; empty when they are not known."""
+        words = self._history.get((result.file, result.row, result.model), {})
+        if result.prompt not in words and len(words) == 1 and not result.prompt_number:
+            return next(iter(words.values()))  # the only system prompt was edited
+        return words.get(result.prompt, ())
 
     @on(Grid.Chosen, "#cases")
     def open_line(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,7 +30,6 @@ from evalstore.interfaces.tui.render.run_details import (
 )
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage, OtherRuns
-from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.text_view import FittedView, TextView
 from evalstore.results.table.cases import BROKE, RunLine
@@ -67,6 +66,17 @@ workspace with the newest run."""
 
 _AT_ONCE = 5
 """Runs whose differences are read before they are shown."""
+_PAUSE_SECONDS = 0.3
+"""From the runs to the first reading: whoever opens a run at once does not wait for it."""
+_REST = 4
+"""After a reading there is a rest of so many times its duration."""
+_REST_SECONDS = 5.0
+"""The longest rest."""
+_LONG_SECONDS = 1.0
+"""A reading that takes longer says how far it has come."""
+_GROUP = "dashboard"
+_OLD = "old"
+"""The note at figures that are old and are not being read."""
 
 
 class RunsPage(ActionsPage):
@@ -103,7 +113,18 @@ class RunsPage(ActionsPage):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunLine] = []
-        self.dashboard = DashboardReader(self, self.show_state)
+        self.state: Dashboard | None = None
+        """The state of the workspace as it was read last."""
+        self._is_old = False
+        """Whether the state may have changed since it was read: its figures are faint."""
+        self._is_awaited = False
+        """Whether it has changed since the last reading began."""
+        self._has_begun = False
+        """Whether what is being read has not been shown yet."""
+        self._progress = READING
+        """How far the reading under way has come."""
+        self._rests_until = 0.0
+        """When the state may be read again, on the monotonic clock."""
         self._differences: dict[str, RunDifferences | None] = {}
         """Those of the runs that were asked for, which never change; None: they cannot be read."""
         self._undiffered: dict[str, None] = {}
@@ -142,15 +163,13 @@ class RunsPage(ActionsPage):
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.show(
-            run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
-        )
+        grid.show(run_columns(runs, self.state), len(runs) + 1, self._cells, cursor=cursor)
         ids = ["", *(run.id for run in runs)]
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
         self._show_title()
         if not grid.has_focus and self.focused is None:
             grid.focus()
-        self.dashboard.follow(runs)
+        self._await_state()
         for number in range(min(len(runs), FIRST)):
             change_cell(runs, number, self._find_differences)
 
@@ -162,26 +181,6 @@ class RunsPage(ActionsPage):
             "evalstore", plural(len(self._runs), "run"), f"{marked} marked" if marked else ""
         )
 
-    def on_screen_suspend(self) -> None:
-        """Stop reading the state of the workspace while another screen is shown."""
-        self.dashboard.suspend()
-
-    def on_screen_resume(self) -> None:
-        """Read the state of the workspace again; Textual calls the base class's method, too."""
-        self.dashboard.resume()
-        self.refresh_ages()
-
-    def go_on_reading(self) -> None:
-        """Read the state of the workspace if that has waited for a plan."""
-        self.dashboard.go_on()
-
-    def show_state(self) -> None:
-        """Show the state of the workspace in its line and in its details, too."""
-        grid = self.grid
-        grid.set_columns(run_columns(self._runs, self.dashboard.state))
-        if not grid.cursor:
-            self._show_details(stay=True)
-
     @on(OtherRuns.Changed)
     def draw_again(self) -> None:
         """Draw what was read of runs, and how far other programs are, in the list and below it."""
@@ -191,12 +190,13 @@ class RunsPage(ActionsPage):
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
         self.grid.refresh()
-        self.dashboard.refresh_ages()
+        if self.grid.row_count:
+            self._draw_state()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
             text = "current cases" if self._runs else "no run yet"
-            return state_cells(self.dashboard.state, text, self.dashboard.note)
+            return state_cells(self.state, text, self._note)
         run = self._runs[row - 1]
         rate, sign = run.rate, STOPPED.get(run.status, (_PARTIAL * run.is_partial,))[0]
         strip = verdict_strip(run.verdicts, STRIP)
@@ -228,7 +228,7 @@ class RunsPage(ActionsPage):
             run_lines(self._runs, number, find, self.with_keys)
             if 0 <= number < len(self._runs)
             else workspace_lines(
-                self.dashboard.state,
+                self.state,
                 self._runs,
                 self.query_one(OtherRuns).runs,
                 self.with_keys,
@@ -267,6 +267,101 @@ class RunsPage(ActionsPage):
                 self._read_differences()
 
         self.fetch(read, keep, group="differences")
+
+    # --- the state of the workspace above the runs: read in the background, while nothing else is
+
+    @property
+    def _note(self) -> str:
+        """Return what is said of figures that are old; empty when they are not."""
+        if not self._is_old:
+            return ""
+        return self._progress if self._is_due or self.state is None else _OLD
+
+    @property
+    def _is_due(self) -> bool:
+        """Return whether the state is being read, or will be after a pause; not after a bug."""
+        return _GROUP in self.pauses or (self._has_begun and self.reads(_GROUP))
+
+    @property
+    def _is_seen(self) -> bool:
+        """Return whether the page is shown; below a run, or a plan in the making, it can wait.
+
+        With many cases, two readings at once would take twice the memory.
+        """
+        screen = self.app.screen
+        waits = isinstance(screen, Dialog) and screen.is_planning
+        is_below = self.browser.shown_page is self and not (waits or self.browser.runs.is_running)
+        return screen is self or is_below
+
+    def on_screen_resume(self) -> None:
+        """Read the state again, as files may have been edited; Textual calls the other one, too."""
+        self._await_state()
+        self.refresh_ages()
+
+    def on_screen_suspend(self) -> None:
+        """Stop reading the state, unless the page is still seen below a dialog."""
+        if not self._is_seen:
+            self.end_pause(_GROUP)
+            self._is_awaited, self._has_begun = self._is_old, False
+            self.workers.cancel_group(self, _GROUP)
+
+    def _await_state(self) -> None:
+        """Read the state soon.
+
+        A reading under way goes on, so that many changes in a row do not keep its end away.
+        """
+        if self.grid.row_count:  # the runs are known
+            self._is_old = self._is_awaited = True
+            self.go_on_reading()
+
+    def go_on_reading(self) -> None:
+        """Read the state if that has waited for a page above this one."""
+        if self._is_awaited and self._is_seen and not self._is_due:
+            rest = max(_PAUSE_SECONDS, self._rests_until - time.monotonic())
+            self.pause(_GROUP, rest, self._read_state)
+        if self._is_old:
+            self._draw_state()
+
+    def _read_state(self) -> None:
+        begun, self._progress = time.monotonic(), READING
+        self._is_awaited, self._has_begun = False, True
+
+        def show_progress(text: str) -> None:
+            if self._is_old:
+                self._progress = text
+                self._draw_state()
+
+        def read() -> Dashboard | EvalstoreError:
+            try:
+                with self.telling(show_progress, after=_LONG_SECONDS):
+                    return self.source.dashboard()
+            except EvalstoreError as problem:
+                return problem
+
+        def show(state: Dashboard | EvalstoreError) -> None:
+            """Show what was read, and read again what has changed meanwhile."""
+            now, self._has_begun = time.monotonic(), False
+            self._rests_until = now + min(_REST * (now - begun), _REST_SECONDS)
+            if isinstance(state, EvalstoreError):
+                self.report_problem(_GROUP, state)
+            else:
+                self.state, self._is_old = state, self._is_awaited
+            self._draw_state()
+            self.go_on_reading()
+
+        self.fetch(read, show, group=_GROUP)
+
+    def _draw_state(self) -> None:
+        """Show the state above the runs, in its line, and in its details."""
+        state, runs, note, running = self.state, self._runs, self._note, self.browser.runs
+        self.query_one("#dashboard", FittedView).fit(
+            lambda width, height: dashboard_lines(
+                state, runs, width, height, note=note, running=running.text
+            )
+        )
+        self.grid.set_columns(run_columns(runs, state))
+        if not self.grid.cursor:
+            self._show_details(stay=True)
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -325,141 +420,3 @@ class RunsPage(ActionsPage):
         """Show the statistics of the highlighted run, or of the workspace."""
         if self._has_runs():
             self.browser.open("stats", self.highlighted)
-
-
-# --- the state of the workspace above the runs: read in the background, while nothing else is
-
-
-_PAUSE_SECONDS = 0.3
-"""From the runs to the first reading: whoever opens a run at once does not wait for it."""
-_REST = 4
-"""After a reading there is a rest of so many times its duration."""
-_REST_SECONDS = 5.0
-"""The longest rest."""
-_LONG_SECONDS = 1.0
-"""A reading that takes longer says how far it has come."""
-_GROUP = "dashboard"
-_OLD = "old"
-"""The note at figures that are old and are not being read."""
-
-
-class DashboardReader:
-    """Reads the state of the workspace when its page is shown and when the runs have changed."""
-
-    def __init__(self, page: Page, show_state: Callable[[], None]) -> None:
-        """`show_state` is called when the state has been read, or is read again."""
-        self._page = page
-        self._show_state = show_state
-        self._runs: Sequence[RunLine] | None = None
-        """None until they are known."""
-        self.state: Dashboard | None = None
-        """The state as it was read last."""
-        self.is_old = False
-        """Whether the state may have changed since it was read: its figures are faint."""
-        self._is_awaited = False
-        """Whether it has changed since the last reading began."""
-        self._has_begun = False
-        """Whether what is being read has not been shown yet."""
-        self._progress = READING
-        """How far the reading under way has come."""
-        self._rests_until = 0.0
-        """When the state may be read again, on the monotonic clock."""
-
-    @property
-    def note(self) -> str:
-        """Return what is said of figures that are old; empty when they are not."""
-        if not self.is_old:
-            return ""
-        return self._progress if self._is_due or self.state is None else _OLD
-
-    @property
-    def _is_due(self) -> bool:
-        """Return whether the state is being read, or will be after a pause; not after a bug."""
-        is_reading = self._has_begun and self._page.reads(_GROUP)
-        return _GROUP in self._page.pauses or is_reading
-
-    def follow(self, runs: Sequence[RunLine]) -> None:
-        """Show the trend of these runs, and read the state again, now or when it is seen."""
-        self._runs = runs
-        self.resume()
-
-    def resume(self) -> None:
-        """Read the state soon: files may have been edited while another screen was shown.
-
-        A reading under way goes on, so that many changes in a row do not keep its end away.
-        """
-        if self._runs is not None:
-            self.is_old = self._is_awaited = True
-            self.go_on()
-
-    def go_on(self) -> None:
-        """Read the state if that has waited for a page above this one."""
-        if self._is_awaited and self._is_seen and not self._is_due:
-            rest = max(_PAUSE_SECONDS, self._rests_until - time.monotonic())
-            self._page.pause(_GROUP, rest, self._read)
-        if self.is_old:
-            self._draw()
-
-    @property
-    def _is_seen(self) -> bool:
-        """Return whether the page is shown; below a run, or a plan in the making, it can wait.
-
-        With many cases, two readings at once would take twice the memory.
-        """
-        screen, browser = self._page.app.screen, self._page.browser
-        if screen is self._page:
-            return True
-        waits = browser.runs.is_running or (isinstance(screen, Dialog) and screen.is_planning)
-        return browser.shown_page is self._page and not waits
-
-    def suspend(self) -> None:
-        """Stop reading, unless the page is still seen below a dialog."""
-        if self._is_seen:
-            return
-        self._page.end_pause(_GROUP)
-        self._is_awaited, self._has_begun = self.is_old, False
-        self._page.workers.cancel_group(self._page, _GROUP)
-
-    def _read(self) -> None:
-        source, begun, self._progress = self._page.source, time.monotonic(), READING
-        self._is_awaited, self._has_begun = False, True
-
-        def show_progress(text: str) -> None:
-            if self.is_old:
-                self._progress = text
-                self._draw()
-
-        def read() -> Dashboard | EvalstoreError:
-            try:
-                with self._page.telling(show_progress, after=_LONG_SECONDS):
-                    return source.dashboard()
-            except EvalstoreError as problem:
-                return problem
-
-        self._page.fetch(read, lambda state: self._show(state, begun), group=_GROUP)
-
-    def _show(self, state: Dashboard | EvalstoreError, begun: float) -> None:
-        """Show what was read, and read again what has changed meanwhile."""
-        now = time.monotonic()
-        self._has_begun, self._rests_until = False, now + min(_REST * (now - begun), _REST_SECONDS)
-        if isinstance(state, EvalstoreError):
-            self._page.report_problem(_GROUP, state)
-        else:
-            self.state, self.is_old = state, self._is_awaited
-        self._draw()
-        self.go_on()
-
-    def refresh_ages(self) -> None:
-        """Draw what was read again: it says how long ago cases broke."""
-        if self._runs is not None:
-            self._draw()
-
-    def _draw(self) -> None:
-        dashboard, runs, note = self.state, self._runs or (), self.note
-        own = self._page.browser.runs
-        self._page.query_one("#dashboard", FittedView).fit(
-            lambda width, height: dashboard_lines(
-                dashboard, runs, width, height, note=note, running=own.text
-            )
-        )
-        self._show_state()

@@ -161,10 +161,10 @@ def test_earlier_verdicts_are_read_for_all_lines_of_a_list_that_grew(workspace: 
         await press(pilot, "slash", *"verdict:x")
         await press(pilot, *["backspace"] * 1, "f")
         await settled(pilot)
-        history = page_of(pilot).history
+        last_verdicts = page_of(pilot).last_verdicts
         lines = page_of(pilot).listing.rows
         assert len(lines) == 2
-        assert all(len(history.of(it)) == 2 for row in lines for it in row.results if it)
+        assert all(len(last_verdicts(it)) == 2 for row in lines for it in row.results if it)
 
     drive(scenario, size=(110, 30), revision="@")
 
