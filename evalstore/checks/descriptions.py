@@ -49,17 +49,16 @@ def _read_type(written: Json) -> ValueType:
     return choice(*written) if isinstance(written, list) else ValueType(**written)
 
 
-def _read_description(written: dict[str, Any]) -> CheckDescription:
-    return CheckDescription(
+_WRITTEN = read_yaml(Path(__file__).with_suffix(".yaml").read_text("utf-8")).value
+DESCRIPTIONS = {
+    name: CheckDescription(
         written["passes"],
         _read_settings(written.get("settings", [])),
         tuple(CheckExample(**each) for each in written["examples"]),
         written.get("notes", ""),
     )
-
-
-_WRITTEN = read_yaml(Path(__file__).with_suffix(".yaml").read_text("utf-8")).value
-DESCRIPTIONS = {name: _read_description(each) for name, each in _WRITTEN["types"].items()}
+    for name, written in _WRITTEN["types"].items()
+}
 EVERY_SETTING = _read_settings(_WRITTEN["common"])
 """The settings that checks have beside their own."""
 

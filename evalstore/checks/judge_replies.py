@@ -301,11 +301,11 @@ class _ByCheck:
             if label not in self.check["scores"]:
                 raise Unreadable(f"the judge's {shorten(label)} has no score")
             return self._result(label, self.check["scores"][label], reasoning)
-        score = _as_score(value)
         low, high = scale_of(self.check)
-        if score is None or not low <= score <= high:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not is_finite(value) or not low <= value <= high:
             raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {self._scale()}")
-        return self._result(None, score, reasoning)
+        return self._result(None, float(value), reasoning)
 
     def _scale(self) -> str:
         low, high = scale_of(self.check)
@@ -423,12 +423,6 @@ class OwnObjects(_ByCheck):
 
 def _reasons() -> tuple[Json, str]:
     return {"type": "string"}, '"your reasons, step by step"'
-
-
-def _as_score(value: Json) -> float | None:
-    """Return a finite number as a score; None for anything else, such as `true` or a text."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and is_finite(value) else None
 
 
 ReplyForm = Verdicts | Choices | Scores | OwnObjects

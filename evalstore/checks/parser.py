@@ -302,7 +302,11 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
         if not is_json(settings["actual"]):
             raise arguments.problem("'actual' holds a number that is not finite")
     if arguments.has("normalize"):
-        settings["normalize"] = _read_steps(arguments)
+        steps = arguments.texts("normalize")
+        for step in (step for step in steps if step not in STEPS):
+            hint = suggest(step, STEPS, "steps")
+            raise arguments.problem(f"'normalize' has no step '{step}'", hint)
+        settings["normalize"] = list(dict.fromkeys(steps))
     if (bound := arguments.take("pass")) is not None:
         settings["pass"] = canonical_bound(bound, arguments)
     elif kind.graded:
@@ -323,15 +327,6 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
             "write 'scope: case' (all conversations of a row) or 'scope: group' (all rows)",
         )
     return settings | scope
-
-
-def _read_steps(arguments: CheckArguments) -> list[str]:
-    steps = arguments.texts("normalize")
-    for step in steps:
-        if step not in STEPS:
-            hint = suggest(step, STEPS, "steps")
-            raise arguments.problem(f"'normalize' has no step '{step}'", hint)
-    return list(dict.fromkeys(steps))
 
 
 # --- checks that follow from the schema and the special tags of a test

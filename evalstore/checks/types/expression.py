@@ -451,10 +451,6 @@ def _as_str(value: Any) -> str:
     return str(value)
 
 
-def _sorted(values: Any, reverse: Any = False) -> list[Any]:
-    return sorted(values, reverse=bool(reverse))
-
-
 def _rounded(number: Any, digits: Any = None) -> Any:
     if digits is not None and abs(digits) > _MOST_DIGITS:
         raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
@@ -466,7 +462,7 @@ _SCOPE: Mapping[str, Any] = {
     **dict(zip(map("#{}".format, FUNCTIONS), map(vars(builtins).get, FUNCTIONS), strict=True)),
     "#float": _as_float,
     "#str": _as_str,
-    "#sorted": _sorted,
+    "#sorted": lambda values, reverse=False: sorted(values, reverse=bool(reverse)),
     "#round": _rounded,
     "#arithmetic": _compute,
     "#method": _call_method,

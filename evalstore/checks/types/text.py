@@ -204,10 +204,6 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 }
 
 
-def _read_length(arguments: CheckArguments) -> dict[str, Json]:
-    return arguments.chosen("unit", _UNITS) | arguments.bounds()
-
-
 def _outside(least: int | None, most: int | None) -> str:
     """Return which lengths are outside the bounds."""
     bounds = (("fewer than", least), ("more than", most))
@@ -427,8 +423,10 @@ def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """
     pairs = list(_squad_pairs(check, subject))
     for expected, text in pairs:
+        word = re.escape(expected)
+        word = rf"(?<!\w){word}(?!\w)" if expected.isalnum() else word
         if expected.lower() == text.lower() or (
-            expected and not squad(expected) and _has_word(expected, text)
+            expected and not squad(expected) and re.search(word, text)
         ):
             return CheckFinding(1.0)
         if squad(expected) and text and (expected in text or text in expected):
@@ -436,12 +434,6 @@ def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     expected = any_of([expected for expected, _ in pairs])
     text = shorten_to_line(squad(subject.text))
     return CheckFinding(0.0, f"expected {expected} in {text}, or the other way round")
-
-
-def _has_word(word: str, text: str) -> bool:
-    return bool(
-        re.search(rf"(?<!\w){re.escape(word)}(?!\w)" if word.isalnum() else re.escape(word), text)
-    )
 
 
 def token_f1(expected: list[str], actual: list[str]) -> float:
@@ -566,7 +558,13 @@ KINDS = {
     "startsWith": type_of_texts(1, _stands_at_end),
     "endsWith": type_of_texts(1, _stands_at_end),
     "oneOf": type_of_texts(2, _equals, example="[Paris, Lyon]"),
-    "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
+    "length": CheckType(
+        1,
+        lambda it: it.chosen("unit", _UNITS) | it.bounds(),
+        _has_length,
+        main=None,
+        example="{max: 80}",
+    ),
     "refusal": CheckType(3, read_nothing, _refuses, main=None),
     "notEmpty": CheckType(1, read_nothing, _is_not_empty, main=None),
     "regex": CheckType(1, _read_regex, _matches, main="pattern", example=r"\d+ days"),

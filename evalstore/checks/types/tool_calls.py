@@ -261,10 +261,6 @@ def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
     return passes(usd <= check["max"], f"expected at most {check['max']:g} USD, found {usd:.4g}")
 
 
-def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
-    return arguments.chosen("of", _OF) | arguments.bounds()
-
-
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the tokens of the call, counted by the provider, are within the bounds."""
     of = check.get("of", "total")
@@ -295,5 +291,7 @@ KINDS = {
     ),
     "latency": CheckType(1, _read_most, _takes_at_most, main="max", example="10"),
     "cost": CheckType(1, _read_most, _costs_at_most, main="max", example="0.01"),
-    "tokens": CheckType(1, _read_tokens, _uses_tokens, main="max", example="500"),
+    "tokens": CheckType(
+        1, lambda it: it.chosen("of", _OF) | it.bounds(), _uses_tokens, main="max", example="500"
+    ),
 }

@@ -85,7 +85,12 @@ def place_lines(
     """
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     cell = result_cell(result, labels)
-    facts = result_facts(result, attempt, mixed)
+    facts = [] if result.score is None else [f"score {result.score:g}"]
+    facts += [failed_text(mixed.total - mixed.passed, mixed.total)] if mixed else []
+    if result.required_answers > 1 or len(result.sessions) > 1:
+        have = len(result.sessions)
+        facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")
+        facts += [f"{result.required_answers} wanted"] if have < result.required_answers else []
     spans = (
         StyledSpan(cell.text, cell.colour),
         StyledSpan(f"  {safe(result.model)}"),
@@ -99,17 +104,6 @@ def place_lines(
 def attempt_of(view: AnswerView, result: Result) -> int:
     """Return the number of an answer among those of its result, from 0."""
     return result.sessions.index(view.id) if view.id in result.sessions else 0
-
-
-def result_facts(result: Result, attempt: int, mixed: MixedAttempts | None = None) -> list[str]:
-    """Return the score, how many attempts fail, and which of several answers this is."""
-    facts = [] if result.score is None else [f"score {result.score:g}"]
-    facts += [failed_text(mixed.total - mixed.passed, mixed.total)] if mixed else []
-    if result.required_answers > 1 or len(result.sessions) > 1:
-        have = len(result.sessions)
-        facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")
-        facts += [f"{result.required_answers} wanted"] if have < result.required_answers else []
-    return facts
 
 
 def answer_lines(

@@ -39,7 +39,7 @@ from evalstore.interfaces.tui.render.charts import (
 from evalstore.interfaces.tui.render.verdicts import problem_text, when
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text
-from evalstore.planning.status_report import FileChange, Status
+from evalstore.planning.status_report import FileChange
 from evalstore.results.compare.diff_result import FLIPS
 from evalstore.results.table.cases import RunLine
 from evalstore.runs.run_text import run_counts_text
@@ -389,7 +389,12 @@ def _figure_lines(
         left = room - sum(len(note.text) for note in notes)
         figure, *rest = _rate_spans(dashboard, left)
         yield _line("passing now", figure, *notes, *rest)
-        yield _line("pending", *_pending_spans(dashboard.status, room))
+        if status := dashboard.status:
+            has_work = status.is_any or bool(status.untrusted or status.labels)
+            work = "; ".join([pending_text(status), *remote_texts(status, brief=True)])
+            yield _line("pending", StyledSpan(clip(work, room), "pending" if has_work else ""))
+        else:
+            yield _line("pending")
     if dashboard.broken is None:
         yield _line("broken", StyledSpan("unknown until the settings can be read", "faint"))
     else:
@@ -413,14 +418,6 @@ def _rate_spans(dashboard: Dashboard, room: int) -> tuple[StyledSpan, ...]:
     parts = (text, drawn, interval) if room > _BAR + 56 else (text, interval)
     rest = clip("  ".join(parts[1:]), max(1, room - columns_of(text) - 2))
     return (StyledSpan(text, "heading"), StyledSpan(f"  {rest}"))
-
-
-def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
-    if status is None:
-        return ()
-    has_work = status.is_any or bool(status.untrusted or status.labels)
-    text = "; ".join([pending_text(status), *remote_texts(status, brief=True)])
-    return (StyledSpan(clip(text, room), "pending" if has_work else ""),)
 
 
 def edited_files(changes: Sequence[FileChange]) -> list[str]:

@@ -594,13 +594,8 @@ def case_cells(
             StyledCell("") if result is None else _result_cell(cases, result)
             for result in line.results
         ),
-        spark_cell(history),
+        StyledCell(spark_words(history), parts=spark_spans(history)),
     )
-
-
-def spark_cell(words: Sequence[str]) -> StyledCell:
-    """Return the last verdicts as a cell of signs."""
-    return StyledCell(spark_words(words), parts=spark_spans(words))
 
 
 def _result_cell(cases: Cases, result: Result) -> StyledCell:
