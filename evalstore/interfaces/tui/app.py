@@ -164,7 +164,7 @@ class Browser(BrowserApp):
                 self.call_from_thread(self.runs.leave)
             return
         try:
-            is_recorded = self.source.store.has_changed()
+            is_recorded = self.source.has_store_changed()
             has_changed = self.source.have_files_changed()
         except EvalstoreError as problem:
             if str(problem) != str(self.problem):
@@ -173,7 +173,7 @@ class Browser(BrowserApp):
         was_unreadable = self.problem is not None
         if was_unreadable:
             self.call_from_thread(self.show_store_problem, None)
-        self.call_later(show_other_runs, self, self.source.store.other_runs)
+        self.call_later(show_other_runs, self, self.source.other_runs)
         if was_unreadable or is_recorded or has_changed or self._is_behind:
             self.call_from_thread(self.show_changes)
 

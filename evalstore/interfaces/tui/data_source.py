@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from evalstore.runs.watch import ChangeNotifier
 
 
+_LOOK_SECONDS = 5.0
+"""How often runs in progress of others are looked at while nothing is written."""
+
+
 class WorkspaceSource:
     """Reads tables and texts for screens, and plans and carries out their runs."""
 
@@ -49,9 +53,17 @@ class WorkspaceSource:
     ) -> None:
         """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
-        self.store = StoreWatch(self.workspace)
         self.offline = offline
         self.max_cost = max_cost
+        self.other_runs: tuple[RunInProgress, ...] = ()
+        """The runs in progress of other programs, as they were when the store was looked at."""
+        self._stamp: object = None
+        self._newest: tuple[tuple[str, int, int] | None, Extent] | None = None
+        """How far the store reached: its path, device and inode, unless on a server; its extent."""
+        self._looked = 0.0
+        """When runs in progress were looked at last, on the monotonic clock."""
+        self.is_running = False
+        """Whether this program carries out a run, which is none of another one."""
         self._notifier: ChangeNotifier | None = None
         self._looked_for: Mapping[str, tuple[str, int, int, int, int]] = {}
         """The files that tests mention, when the tests could not be read."""
@@ -72,6 +84,27 @@ class WorkspaceSource:
         self._notifier = self._notifier or ChangeNotifier(lambda: self.location)
         self._notifier.follow_mentioned(self._looked_for)
         return self._notifier.has_changed()
+
+    def has_store_changed(self) -> bool:
+        """Return whether answers, judgements, failures or runs were recorded since the last call.
+
+        Reading the files stores versions, too. False the first time. Raises `StoreError` when the
+        store is gone or cannot be read.
+        """
+        stamp, before = self.workspace.stamp(), self._stamp
+        # A program that was killed writes nothing.
+        is_late = bool(self.other_runs) and time.monotonic() - self._looked > _LOOK_SECONDS
+        if stamp == before and not is_late:
+            return False
+        known = self._newest
+        if isinstance(stamp, cases.StoreStamp) and not stamp.is_there:  # to open it would make one
+            self._newest, self.other_runs = None, ()
+        else:
+            with open_store(self.location) as store:
+                self._newest = store.file, store.find_newest(known[1] if known else None)
+                self.other_runs = find_runs_of_others(store, is_running=self.is_running)
+        self._stamp, self._looked = stamp, time.monotonic()
+        return before is not None and self._newest != known
 
     @contextmanager
     def _reading_tests(self) -> Iterator[None]:
@@ -260,64 +293,13 @@ class WorkspaceSource:
         """Run it, unless it is more than was planned by now; the listener can stop it."""
         from evalstore.runs import interactive_run
 
-        with self.store.running():
+        self.is_running = True
+        try:
             return interactive_run.carry_out_request(
                 self.location, request, listener, planned, offline=self.offline
             )
-
-
-# --- notices what was recorded in the store: reading the files stores versions there, too
-
-
-_LOOK_SECONDS = 5.0
-"""How often runs in progress of others are looked at while nothing is written."""
-
-
-class StoreWatch:
-    """Tells whether answers, judgements, failures or runs were recorded since it was last asked.
-
-    It also keeps the runs that other programs carry out.
-    """
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._stamp: object = None
-        self._newest: tuple[tuple[str, int, int] | None, Extent] | None = None
-        """How far the store reached: its path, device and inode, unless on a server; its extent."""
-        self.other_runs: tuple[RunInProgress, ...] = ()
-        """The runs in progress of other programs."""
-        self._is_running = False
-        self._looked = 0.0
-        """When these were looked at last, on the monotonic clock."""
-
-    def has_changed(self) -> bool:
-        """Return whether anything was recorded; False the first time.
-
-        Raises `StoreError` when the store is gone or cannot be read.
-        """
-        stamp, before = self._workspace.stamp(), self._stamp
-        # A program that was killed writes nothing.
-        is_late = bool(self.other_runs) and time.monotonic() - self._looked > _LOOK_SECONDS
-        if stamp == before and not is_late:
-            return False
-        known = self._newest
-        if isinstance(stamp, cases.StoreStamp) and not stamp.is_there:  # to open it would make one
-            self._newest, self.other_runs = None, ()
-        else:
-            with open_store(self._workspace.location) as store:
-                self._newest = store.file, store.find_newest(known[1] if known else None)
-                self.other_runs = find_runs_of_others(store, is_running=self._is_running)
-        self._stamp, self._looked = stamp, time.monotonic()
-        return before is not None and self._newest != known
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Note that this program carries out a run in the block, which is none of another one."""
-        self._is_running = True
-        try:
-            yield
         finally:
-            self._is_running = False
+            self.is_running = False
 
 
 # --- what is compared within a run: two candidates or two system prompts, in all cases or in some

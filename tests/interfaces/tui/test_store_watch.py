@@ -33,19 +33,19 @@ def test_what_a_run_records_is_noticed_once_and_versions_that_are_read_are_not(
     workspace: Path, url: str
 ) -> None:
     source = WorkspaceSource(Location(workspace, store=url))
-    changes = [source.store.has_changed(), source.store.has_changed()]
+    changes = [source.has_store_changed(), source.has_store_changed()]
     stamp = source.workspace.stamp()
     with closing(Store.open(read_location(url))) as store:
         id, content = hashing.identify({"kind": "prompt", "text": "Be brief."})
         store.ensure_versions({id: ("prompt", content)}, {})
         store.add_shared_run("1" * 32, {}, None)
     assert source.workspace.stamp() != stamp
-    changes += [source.store.has_changed(), source.store.has_changed()]
+    changes += [source.has_store_changed(), source.has_store_changed()]
     with closing(Store.open(read_location(url))) as store:
         store.remove_shared_runs(["1" * 32])
     assert changes == [False] * 4
     assert main(["-C", str(workspace), "--store", url, "run", "-q", "--refresh"]) == NO
-    assert [source.store.has_changed(), source.store.has_changed()] == [True, False]
+    assert [source.has_store_changed(), source.has_store_changed()] == [True, False]
 
 
 DESCRIPTION = {"format": FORMAT, "version": "1", "problem": "it cannot be joined"}
@@ -57,20 +57,21 @@ def test_a_run_of_this_program_is_none_of_another_one(workspace: Path, url: str)
     own, other = "1" * 32, "2" * 32
 
     def look() -> list[str]:
-        source.store.has_changed()
-        return [run.run for run in source.store.other_runs]
+        source.has_store_changed()
+        return [run.run for run in source.other_runs]
 
     with closing(Store.open(read_location(url))) as store:
         leases = Leases(store)
         store.add_shared_run(own, DESCRIPTION, None)
         assert look() == [own]
-        with source.store.running():
-            store.add_shared_run(other, DESCRIPTION, None)
-            assert look() == []
-            leases.register()
-            store.write_share(own, leases.runner.id, 0.0, 0.0, {"asked": 1})
-            store.write_share(other, "3" * 32, 0.0, 0.0, {"asked": 2, "judged": 1})
-            assert look() == [other]
+        source.is_running = True
+        store.add_shared_run(other, DESCRIPTION, None)
+        assert look() == []
+        leases.register()
+        store.write_share(own, leases.runner.id, 0.0, 0.0, {"asked": 1})
+        store.write_share(other, "3" * 32, 0.0, 0.0, {"asked": 2, "judged": 1})
+        assert look() == [other]
+        source.is_running = False
         store.write_share(own, leases.runner.id, 0.0, 0.0, {"asked": 3})
         assert look() == [other]
         store.remove_shared_runs([own, other])

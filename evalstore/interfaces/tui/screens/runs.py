@@ -133,7 +133,7 @@ class RunsPage(ActionsPage):
     def compose_above(self) -> ComposeResult:
         """Lay out the runs of other programs, and the state of the workspace."""
         yield from super().compose_above()
-        yield OtherRuns(self.source.store.other_runs)
+        yield OtherRuns(self.source.other_runs)
         dashboard = FittedView(id="dashboard")
         dashboard.can_focus = False
         yield dashboard

@@ -200,7 +200,7 @@ out; what it has not done yet is also listed here."""
     def compose_above(self) -> ComposeResult:
         """Lay out the runs of other programs, too."""
         yield from super().compose_above()
-        yield OtherRuns(self.source.store.other_runs)
+        yield OtherRuns(self.source.other_runs)
 
     def on_mount(self) -> None:
         """Read the workspace."""
