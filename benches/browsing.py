@@ -251,7 +251,7 @@ class _Session:
         begun = time.perf_counter()
         async with _pauses() as index_pauses:
             # No name contains it, so texts are searched.
-            await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
+            await painted.press("§", lambda: page.filter_query.words == ("§",), "§")
             self.figures["index"] = 1000 * (await _idle(painted, page) - begun)
         self.figures["index pause"] = max(index_pauses)
         await painted.press("backspace", lambda: not typed.value)
@@ -262,7 +262,7 @@ class _Session:
             await asyncio.sleep(0.02)
 
             def holds(whole: str = whole) -> bool:
-                return bool(typed.value == whole and page.filter.query == read_query(whole))
+                return bool(typed.value == whole and page.filter_query == read_query(whole))
 
             times.append(await painted.press(key, holds, text))
         self.figures |= _percentiles("filter", times)
@@ -330,7 +330,7 @@ async def _pauses() -> AsyncIterator[list[float]]:
 
 async def _idle(painted: Painted, page: Any) -> float:
     """Wait until all reading and searching has ended."""
-    while any(worker.is_running for worker in page.app.workers) or page.filter.progress:
+    while any(worker.is_running for worker in page.app.workers) or page.filter_progress:
         await asyncio.sleep(0.005)
     await asyncio.sleep(0.05)
     return painted.at

@@ -193,11 +193,15 @@ class CaseListing:
         return {row.prompt: result.prompt or row.prompt for row, result in first}
 
     def other_candidates(self, picked: int) -> tuple[str, list[str]]:
-        """Return a candidate by its number, and the others, first those behind it."""
-        models = self.cases.models if self.cases else ()
-        if len(models) < 2:
+        """Return a candidate by its number, and the others; comparable ones first."""
+        if self.cases is None or len(self.cases.models) < 2:
             return "", []
-        return models[picked], [*models[picked + 1 :], *models[:picked]]
+        models, rows = self.cases.models, self.cases.rows
+        judged = [{n for n, it in enumerate(row.results) if it and it.verdict} for row in rows]
+        shared = set[int]().union(*(numbers for numbers in judged if picked in numbers))
+        others = [*range(picked + 1, len(models)), *range(picked)]
+        comparable = sorted(others, key=lambda number: number not in shared)
+        return models[picked], [models[number] for number in comparable]
 
 
 # --- lines above cases that have something in common
@@ -272,11 +276,17 @@ def count_verdicts(
 def next_failure(
     lines: Sequence[CaseRow | CaseGroup], start: CellPlace, by: int, candidates: Collection[int]
 ) -> CellPlace | None:
-    """Find the next result of these candidates that did not pass, around the end."""
+    """Find the next result of these candidates that did not pass, around the end.
+
+    A folded group is one, in any column, when a case of it is.
+    """
 
     def failing(number: int) -> Sequence[int]:
         line = lines[number]
-        return () if isinstance(line, CaseGroup) else failing_candidates(line, candidates)
+        if not isinstance(line, CaseGroup):
+            return failing_candidates(line, candidates)
+        is_failing = line.is_folded and not line.verdicts.keys().isdisjoint(FAILING)
+        return (start.candidate,) if is_failing else ()
 
     return next_cell(len(lines), failing, start, by)
 

@@ -137,7 +137,7 @@ def _is_painted(shown: Screen[Any]) -> bool:
 
 def _will_search(shown: Screen[Any]) -> bool:
     """Whether a search or a reading begins when nothing more is typed."""
-    is_searching = isinstance(shown, CasesPage) and bool(shown.filter.progress)
+    is_searching = isinstance(shown, CasesPage) and bool(shown.filter_progress)
     return is_searching or (isinstance(shown, Page) and bool(shown.pauses))
 
 
@@ -231,8 +231,8 @@ def drive(
             mock.patch.object(Notification, "has_expired", False),
             mock.patch("evalstore.interfaces.tui.app._CHECK_SECONDS", _NEVER),
             mock.patch("evalstore.runs.watch._REST", 0),
-            mock.patch("evalstore.interfaces.tui.screens.case_panels._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.case_panels._LONG_PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.cases._SEARCH_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.cases._LONG_SEARCH_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._REST", 0),

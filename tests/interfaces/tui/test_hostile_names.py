@@ -110,7 +110,7 @@ def test_the_palette_filters_by_such_names_as_they_are_shown(hostile: Path, type
         if isinstance(pilot.app.screen, Palette):
             await press(pilot, "enter")
         assert {row.file for row in page.listing.rows} >= {f"tests/{NAME}.md"}
-        assert page.filter.query.conditions
+        assert page.filter_query.conditions
         require_text(pilot)
 
     drive(scenario, revision="@")

@@ -1,14 +1,11 @@
-"""The parts of the page of cases: the typed filter, the case under the cursor, the table."""
+"""The parts of the page of cases: the case under the cursor in short, and the table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
-
-from textual.widgets import Input
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from evalstore.comparison.statistics import Rate
 from evalstore.core.display import (
@@ -25,19 +22,14 @@ from evalstore.core.display import (
     verdict_counts,
     whole_percent,
 )
-from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Decision, Result
 from evalstore.interfaces.tui.case_filter import (
-    NO_MATCH,
     FilteredCases,
-    LookedUp,
     Query,
-    StoreLookup,
-    read_query,
     stem,
 )
 from evalstore.interfaces.tui.case_listing import CaseGroup, CaseListing
-from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
+from evalstore.interfaces.tui.grid import Column, StyledCell
 from evalstore.interfaces.tui.page_lines import READING, TitlePart
 from evalstore.interfaces.tui.render.answer import (
     IMAGE_WIDTH,
@@ -63,234 +55,10 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.results.answer.answer_text import conversation
 from evalstore.results.answer.judgements import failed_text
-from evalstore.results.table.cases import CaseRow, Cases, CaseWindow
-from evalstore.store.revisions import WORK
+from evalstore.results.table.cases import CaseRow, Cases
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.flips.verdict_changes import BrokenResults
-
-
-_SEARCH = "search"
-_PAUSE_SECONDS = 0.15
-"""A search begins when nothing has been typed for so long."""
-_LONG_PAUSE_SECONDS = 0.4
-"""The same, where many cases are looked at."""
-_LOOKING = "looking at all cases …"
-_INDEXING = "searching … {}% of the index is made"
-_SINCE = "\nA case broke if its last verdict before, also in a partial run, was a pass."
-_ELSEWHERE = "\n{page.search} searches the texts of all runs."
-
-
-class ReadCases(NamedTuple):
-    """Cases that were read, with what was found for a filter."""
-
-    cases: Cases
-    filtered: FilteredCases
-    query: Query
-    matches: LookedUp | None
-    """What was looked up; None when that failed."""
-
-
-class TextFilter:
-    """The filter that is typed, and its matches.
-
-    Names are filtered at once. Texts are searched in a thread after a pause in typing; until
-    they are found `progress` says so.
-    """
-
-    def __init__(
-        self,
-        page: Page,
-        listing: CaseListing,
-        *,
-        show_matches: Callable[[], None],
-        show_progress: Callable[[], None],
-    ) -> None:
-        """`show_matches` is called when the filter or what it finds has changed."""
-        self._page = page
-        self._listing = listing
-        self._show_matches = show_matches
-        self._show_progress = show_progress
-        self.query = read_query("")
-        self.matches = LookedUp()
-        """What was looked up for the filter."""
-        self.run: str | None = None
-        """The run whose cases are filtered; None: the workspace."""
-        self.came_with = ""
-        """The filter that the page was opened with."""
-        self.is_changed = False
-        """Whether it was changed, and no candidate that matches it was selected since."""
-        self.progress = ""
-        """A text while texts are searched."""
-
-    @property
-    def _line(self) -> Input:
-        return self._page.query_one("#filter", Input)
-
-    # --- typing
-
-    def open(self) -> None:
-        """Show the line, and give it the focus."""
-        line = self._line
-        line.display = True
-        self._page.set_focus(line)  # at once: what is typed next belongs to it
-
-    @property
-    def typed(self) -> str:
-        """Return the filter as it was typed; empty without one."""
-        return self._line.value.strip() if self.query.conditions else ""
-
-    def set(self, typed: str) -> None:
-        """Filter as if this had been typed."""
-        line = self._line
-        line.value = typed
-        line.display = bool(typed)
-
-    def change(self, typed: str) -> None:
-        """Filter by this, as it is typed."""
-        self.query, self.is_changed = read_query(typed), True
-        words = (f'"{word}"' if " " in word else word for word in self.query.words)
-        self._page.search_words = " ".join(words)
-        if self._listing.is_limited:  # those that match are read
-            self._stop_search()
-            self._page.workers.cancel_group(self._page, "read")  # for what was typed before
-            self.progress = _LOOKING
-            self._page.pause(_SEARCH, _LONG_PAUSE_SECONDS, self._page.reload)
-        else:
-            self.search()
-        self._show_matches()
-
-    def leave_line(self) -> None:
-        """Go back to the table, which stays filtered."""
-        self._page.query_one(Grid).focus()
-        self._line.display = bool(self.query.conditions)
-
-    @property
-    def goes_first(self) -> bool:
-        """Return whether the key that leaves the page removes the filter first.
-
-        A filter that the page was opened with goes with the page, unless it is being typed.
-        """
-        line = self._line
-        is_there = line.display or bool(self.query.conditions)
-        return line.has_focus or (is_there and line.value != self.came_with)
-
-    def remove(self) -> None:
-        """Remove the filter, and close its line."""
-        line = self._line
-        line.value = ""
-        line.display = False
-        self._page.query_one(Grid).focus()
-
-    def show_table(self, *, is_shown: bool) -> None:
-        """Show the table or hide it; shown again it has the focus, unless the filter is typed."""
-        panels = self._page.query_one("#panels")
-        is_back = is_shown and not panels.display
-        panels.display = is_shown
-        if is_back and not self._line.has_focus:  # hidden, it had lost it to another panel
-            self._page.query_one(Grid).focus()
-
-    def why_empty(self, filtered: FilteredCases) -> str:
-        """Return why no case matches, and where else there may be texts with the words."""
-        is_searching = bool(self.progress)
-        reason = filtered.why_empty(self.query, is_searching=is_searching)
-        if reason == NO_MATCH:
-            reason += _SINCE if self.query.is_about_broken else ""
-            does = "removes the filter" if "page.back" in self._page.footer_words else "leads back"
-            reason += f"\nEscape {does}."
-        if self.query.words and not is_searching:
-            reason += self._page.with_keys(_ELSEWHERE)
-        return reason
-
-    # --- searching
-
-    def read(self, query: Query) -> ReadCases:
-        """Read the cases, of many those that a query wants, in this thread."""
-        store = self._store(self._reporter(query, _INDEXING))
-        report = self._reporter(query, f"{_LOOKING} {{}}%")
-
-        def wants(cases: Cases) -> Sequence[CaseRow]:
-            filtered = FilteredCases(cases)
-            return filtered.select(query, "file", filtered.look_up(query, store))
-
-        window = CaseWindow(wants, report) if query.conditions else CaseWindow(report=report)
-        cases = self._page.source.cases(self.run, window)
-        filtered = FilteredCases(cases)
-        _ = filtered.sizes  # in this thread
-        matches: LookedUp | None = None
-        with suppress(EvalstoreError):  # it is searched again, and shown then
-            matches = filtered.look_up(query, store)
-        return ReadCases(cases, filtered, query, matches)
-
-    def _reporter(self, query: Query, words: str) -> Callable[[int, int], bool]:
-        """Return what shows the progress of this thread while the query is the filter."""
-
-        def show(text: str) -> None:
-            if self.progress and query is self.query:
-                self.progress = text
-                self._show_progress()
-
-        return self._page.reporter(words, show)
-
-    def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
-        """Return what looks everything up once for the cases, while `report` returns True."""
-        source, run = self._page.source, self.run or WORK
-
-        def broken() -> BrokenResults:
-            from evalstore.results.table.cases import find_broken_results
-
-            return find_broken_results(source.location, run)
-
-        return StoreLookup(
-            cache(lambda words, alone: source.search(words, report, in_answers=alone)),
-            cache(broken),
-        )
-
-    def load(self, read: ReadCases) -> None:
-        """Take what was found for cases that are listed now, unless something else was typed."""
-        is_same = read.query is self.query
-        if is_same and read.matches is not None:
-            self._stop_search()
-            self.progress, self.matches = "", read.matches
-        elif is_same or not self._listing.is_limited:
-            self.search()
-        if typed := self._listing.filter_for_start():
-            self.set(typed)
-
-    def search(self) -> None:
-        """Search the words in answers, feedback and tests; the last request wins."""
-        if self._listing.filtered is None:
-            return
-        self._stop_search()
-        query = self.query
-        is_by_words = any(it.field in ("text", "answer") for it in query.conditions)
-        self.progress = "searching …" if is_by_words or query.is_about_broken else ""
-        if self.progress:
-            self._page.pause(_SEARCH, _PAUSE_SECONDS, lambda: self._search(query))
-
-    def _stop_search(self) -> None:
-        self._page.end_pause(_SEARCH)
-        self._page.workers.cancel_group(self._page, _SEARCH)
-
-    def _search(self, query: Query) -> None:
-        filtered = self._listing.filtered
-        assert filtered is not None
-
-        def read() -> LookedUp:
-            return filtered.look_up(query, self._store(self._reporter(query, _INDEXING)))
-
-        def show(matches: LookedUp) -> None:
-            if query is self.query:
-                self.progress, self.matches = "", matches
-                self._show_matches()
-
-        self._page.fetch(read, show, group=_SEARCH)
-
-    def stop(self) -> None:
-        """Show that nothing is searched any more, because it failed."""
-        self.progress = ""
-        self._show_progress()
 
 
 _LINES, _CHARACTERS = 300, 10_000

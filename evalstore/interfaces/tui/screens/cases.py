@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from operator import is_
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,7 +17,17 @@ from evalstore.comparison.statistics import Rate
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Result
-from evalstore.interfaces.tui.case_filter import FIELDS, ORDERS, Query, help_lines
+from evalstore.interfaces.tui.case_filter import (
+    FIELDS,
+    NO_MATCH,
+    ORDERS,
+    FilteredCases,
+    LookedUp,
+    Query,
+    StoreLookup,
+    help_lines,
+    read_query,
+)
 from evalstore.interfaces.tui.case_listing import (
     GROUPINGS,
     CaseGroup,
@@ -33,18 +44,25 @@ from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, DatedPage
 from evalstore.interfaces.tui.screens.case_panels import (
     CaseReader,
-    ReadCases,
-    TextFilter,
     case_cells,
     case_columns,
     case_title,
 )
 from evalstore.interfaces.tui.screens.dialogs import Choice
 from evalstore.results.names import EditPlace
-from evalstore.results.table.cases import CaseRow, Cases, RunLine, candidate_rates
+from evalstore.results.table.cases import (
+    CaseRow,
+    Cases,
+    CaseWindow,
+    RunLine,
+    candidate_rates,
+    find_broken_results,
+)
+from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.results.flips.result_history import RecentVerdicts
+    from evalstore.results.flips.verdict_changes import BrokenResults
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
@@ -102,6 +120,15 @@ _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' 
 _ONE_IN_RUN = "run {} has only the candidate {}"
 _ASK_ANOTHER = "list another one in 'candidates' of evalstore.yaml, and {page.run} asks it"
 _SEE_NEWER = "{case.newest} opens the newest run"
+_SEARCH = "search"
+_SEARCH_SECONDS = 0.15
+"""A search begins when nothing has been typed for so long."""
+_LONG_SEARCH_SECONDS = 0.4
+"""The same, where many cases are looked at."""
+_LOOKING = "looking at all cases …"
+_INDEXING = "searching … {}% of the index is made"
+_SINCE = "\nA case broke if its last verdict before, also in a partial run, was a pass."
+_ELSEWHERE = "\n{page.search} searches the texts of all runs."
 _LARGE_FILE = 3_000
 """Cases of a file whose earlier verdicts are not read: that would take seconds."""
 _PAUSE_SECONDS = 0.05
@@ -112,8 +139,22 @@ _HISTORY_SECONDS = 0.3
 _HISTORY = "history"
 
 
+class ReadCases(NamedTuple):
+    """Cases that were read, with what was found for a filter."""
+
+    cases: Cases
+    filtered: FilteredCases
+    query: Query
+    matches: LookedUp | None
+    """What was looked up; None when that failed."""
+
+
 class CasesPage(DatedPage):
-    """The cases of a run, or of the workspace as it is now."""
+    """The cases of a run, or of the workspace as it is now.
+
+    What is typed as a filter is compared with names at once. Texts are searched in a thread after
+    a pause in typing; until they are found `filter_progress` says so.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
     FOOTER = _FOOTER
@@ -137,9 +178,15 @@ class CasesPage(DatedPage):
         self.revision = revision
         self._first_model = place.model if place else ""
         self.listing = CaseListing(place)
-        self.filter = TextFilter(
-            self, self.listing, show_matches=self.show_matches, show_progress=self.show_title
-        )
+        self.filter_query = read_query("")
+        self.filter_progress = ""
+        """A text while texts are searched."""
+        self._matches = LookedUp()
+        """What was looked up for the filter."""
+        self._came_with = typed
+        """The filter that the page was opened with."""
+        self._is_filter_new = False
+        """Whether it was changed, and no candidate that matches it was selected since."""
         self._history: dict[tuple[str, str, str], Mapping[str | None, tuple[str, ...]]] = {}
         """The last verdicts of the cells of files that were seen, by system prompt."""
         self._known_files: set[str] = set()
@@ -151,7 +198,6 @@ class CasesPage(DatedPage):
         self._is_by_outcome = False
         self._rated: tuple[object, ...] = ()
         """The cases and the filter that they are about."""
-        self.filter.run, self.filter.came_with = revision, typed
 
     def compose(self) -> ComposeResult:
         """Lay out the line of the filter, too."""
@@ -165,8 +211,8 @@ class CasesPage(DatedPage):
         self.reader.history = self.last_verdicts
         self.grid.focus()
         self.reload()
-        if self.filter.came_with:
-            self.filter.set(self.filter.came_with)
+        if self._came_with:
+            self.set_filter(self._came_with)
 
     def on_unmount(self) -> None:
         """Free the cases."""
@@ -182,13 +228,20 @@ class CasesPage(DatedPage):
 
     def reload(self) -> None:
         """Read the cases again, and search the words of the filter in their texts."""
-        query = self.filter.query
-        self.fetch(lambda: self.filter.read(query), self.show_cases)
+        query = self.filter_query
+        self.fetch(lambda: self._read_cases(query), self.show_cases)
 
     def show_cases(self, read: ReadCases) -> None:
-        """Show cases that were read."""
+        """Show cases that were read, with what was found unless something else was typed."""
         self.listing.load(read.cases, read.filtered)
-        self.filter.load(read)
+        is_same = read.query is self.filter_query
+        if is_same and read.matches is not None:
+            self._stop_search()
+            self.filter_progress, self._matches = "", read.matches
+        elif is_same or not self.listing.is_limited:
+            self._search_soon()
+        if typed := self.listing.filter_for_start():
+            self.set_filter(typed)
         self._known_files = set()
         if len(self._rates) != len(read.cases.models):
             self._rates = ()
@@ -199,48 +252,53 @@ class CasesPage(DatedPage):
 
     def open_newer(self, newer: str) -> None:
         """Show the cases of a newer run; the cursor stays with its case."""
-        self.revision = self.filter.run = newer
+        self.revision = newer
         self.reload()
 
     # --- the table
 
     def show_matches(self, *, to_first: bool = False) -> None:
         """Filter, sort and group the cases; cursor and marks stay with their cases."""
-        listing, query = self.listing, self.filter.query
+        listing, query = self.listing, self.filter_query
         if listing.cases is None or listing.filtered is None:
             return
         grid = self.grid
         listing.save_marks(grid.marked)
-        cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
+        cursor = listing.arrange(query, self._matches, None if to_first else grid.cursor)
         grid.show(self._columns(), len(listing.lines), self._cells, cursor=cursor)
         self._pick_match()
         grid.marked = listing.marked
         self._request_rates(query)
         is_empty = not listing.case_count
-        self.set_empty(self.filter.why_empty(listing.filtered) if is_empty else "")
-        self.filter.show_table(is_shown=not is_empty)
+        self.set_empty(self._why_empty(listing.filtered) if is_empty else "")
+        panels = self.query_one("#panels")
+        is_back = not is_empty and not panels.display
+        panels.display = not is_empty
+        if is_back and not self._filter_line.has_focus:  # hidden, it had lost it to another panel
+            grid.focus()
         self.show_title()
         if is_empty:
             self.reader.clear()
 
     def _pick_match(self) -> None:
         """Select the candidate whose result matches a filter that was changed, if it is another."""
-        filtered, filter, case = self.listing.filtered, self.filter, self.case
-        if case is None or filtered is None or not filter.is_changed:
+        filtered, case = self.listing.filtered, self.case
+        if case is None or filtered is None or not self._is_filter_new:
             return
-        filter.is_changed = bool(filter.progress)
-        matching = filtered.matching_candidates(case, filter.query, filter.matches)
+        self._is_filter_new = bool(self.filter_progress)
+        matching = filtered.matching_candidates(case, self.filter_query, self._matches)
         if matching and self.grid.picked not in matching:
             self.grid.picked = matching[0]
 
     def show_title(self) -> None:
         """Show in the title which cases are in the table."""
-        query, progress = self.filter.query, self.filter.progress
+        query, progress = self.filter_query, self.filter_progress
         self.set_title(*case_title(self.revision, self.listing, query, progress))
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show what went wrong; nothing is read or searched any more."""
-        self.filter.stop()
+        self.filter_progress = ""
+        self.show_title()
         super().show_problem(problem)
 
     @on(Grid.Marked, "#cases")
@@ -254,7 +312,7 @@ class CasesPage(DatedPage):
     def _request_rates(self, query: Query) -> None:
         """Read the pass rates in the listed cases, unless they are about the same as before."""
         self._is_by_outcome = query.is_by_outcome
-        listing, now = self.listing, (self.listing.cases, query, self.filter.matches)
+        listing, now = self.listing, (self.listing.cases, query, self._matches)
         is_same = bool(self._rated) and all(map(is_, now, self._rated))
         if listing.cases is None or is_same:
             return
@@ -293,33 +351,154 @@ class CasesPage(DatedPage):
 
     # --- the filter
 
+    @property
+    def _filter_line(self) -> Input:
+        return self.query_one("#filter", Input)
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self._filter_line.display = True
+        self.set_focus(self._filter_line)  # at once: what is typed next belongs to it
+
+    def set_filter(self, typed: str) -> None:
+        """Filter as if this had been typed."""
+        self._filter_line.value = typed
+        self._filter_line.display = bool(typed)
+
     @on(Input.Changed, "#filter")
     def filter_changed(self, message: Input.Changed) -> None:
         """Filter as it is typed."""
-        self.filter.change(message.value)
+        self.change_filter(message.value)
         if len(message.value) < 2:  # what the key that leaves does may have changed
             self.refresh_bindings()
+
+    def change_filter(self, typed: str) -> None:
+        """Filter by this."""
+        self.filter_query, self._is_filter_new = read_query(typed), True
+        words = (f'"{word}"' if " " in word else word for word in self.filter_query.words)
+        self.search_words = " ".join(words)
+        if self.listing.is_limited:  # those that match are read
+            self._stop_search()
+            self.workers.cancel_group(self, "read")  # for what was typed before
+            self.filter_progress = _LOOKING
+            self.pause(_SEARCH, _LONG_SEARCH_SECONDS, self.reload)
+        else:
+            self._search_soon()
+        self.show_matches()
 
     @on(Input.Submitted, "#filter")
     def filter_submitted(self) -> None:
         """Go back to the table, which stays filtered."""
-        self.filter.leave_line()
+        self.grid.focus()
+        self._filter_line.display = bool(self.filter_query.conditions)
 
-    def action_filter(self) -> None:
-        """Type a filter."""
-        self.filter.open()
+    @property
+    def _filter_goes_first(self) -> bool:
+        """Return whether the key that leaves the page removes the filter first.
+
+        A filter that the page was opened with goes with the page, unless it is being typed.
+        """
+        line = self._filter_line
+        is_there = line.display or bool(self.filter_query.conditions)
+        return line.has_focus or (is_there and line.value != self._came_with)
 
     @property
     def footer_words(self) -> Mapping[str, str]:
         """Return what the key that leaves does instead, when there is a filter."""
-        return {"page.back": "Clear filter"} if self.filter.goes_first else {}
+        return {"page.back": "Clear filter"} if self._filter_goes_first else {}
+
+    def remove_filter(self) -> None:
+        """Remove the filter, and close its line."""
+        self.set_filter("")
+        self.grid.focus()
 
     def action_back(self) -> None:
         """Take the filter away, or leave."""
-        if self.filter.goes_first:
-            self.filter.remove()
+        if self._filter_goes_first:
+            self.remove_filter()
         else:
             super().action_back()
+
+    def _why_empty(self, filtered: FilteredCases) -> str:
+        """Return why no case matches, and where else there may be texts with the words."""
+        query, is_searching = self.filter_query, bool(self.filter_progress)
+        reason = filtered.why_empty(query, is_searching=is_searching)
+        if reason == NO_MATCH:
+            reason += _SINCE if query.is_about_broken else ""
+            does = "removes the filter" if self._filter_goes_first else "leads back"
+            reason += f"\nEscape {does}."
+        if query.words and not is_searching:
+            reason += self.with_keys(_ELSEWHERE)
+        return reason
+
+    # --- the search
+
+    def _read_cases(self, query: Query) -> ReadCases:
+        """Read the cases, of many those that a query wants, in this thread."""
+        store = self._store_lookup(self._search_reporter(query, _INDEXING))
+        report = self._search_reporter(query, f"{_LOOKING} {{}}%")
+
+        def wants(cases: Cases) -> Sequence[CaseRow]:
+            filtered = FilteredCases(cases)
+            return filtered.select(query, "file", filtered.look_up(query, store))
+
+        window = CaseWindow(wants, report) if query.conditions else CaseWindow(report=report)
+        cases = self.source.cases(self.revision, window)
+        filtered = FilteredCases(cases)
+        _ = filtered.sizes  # in this thread
+        matches: LookedUp | None = None
+        with suppress(EvalstoreError):  # it is searched again, and shown then
+            matches = filtered.look_up(query, store)
+        return ReadCases(cases, filtered, query, matches)
+
+    def _search_reporter(self, query: Query, words: str) -> Callable[[int, int], bool]:
+        """Return what shows the progress of this thread while the query is the filter."""
+
+        def show(text: str) -> None:
+            if self.filter_progress and query is self.filter_query:
+                self.filter_progress = text
+                self.show_title()
+
+        return self.reporter(words, show)
+
+    def _store_lookup(self, report: Callable[[int, int], bool]) -> StoreLookup:
+        """Return what looks everything up once for the cases, while `report` returns True."""
+        source, run = self.source, self.revision or WORK
+
+        def broken() -> BrokenResults:
+            return find_broken_results(source.location, run)
+
+        return StoreLookup(
+            cache(lambda words, alone: source.search(words, report, in_answers=alone)),
+            cache(broken),
+        )
+
+    def _search_soon(self) -> None:
+        """Search the words in answers, feedback and tests; the last request wins."""
+        filtered, query = self.listing.filtered, self.filter_query
+        if filtered is None:
+            return
+        self._stop_search()
+        is_by_words = any(it.field in ("text", "answer") for it in query.conditions)
+        self.filter_progress = "searching …" if is_by_words or query.is_about_broken else ""
+        if self.filter_progress:
+            self.pause(_SEARCH, _SEARCH_SECONDS, partial(self._search, filtered, query))
+
+    def _stop_search(self) -> None:
+        self.end_pause(_SEARCH)
+        self.workers.cancel_group(self, _SEARCH)
+
+    def _search(self, filtered: FilteredCases, query: Query) -> None:
+        def read() -> LookedUp:
+            store = self._store_lookup(self._search_reporter(query, _INDEXING))
+            return filtered.look_up(query, store)
+
+        def show(matches: LookedUp) -> None:
+            if query is self.filter_query:
+                self.filter_progress, self._matches = "", matches
+                self.show_matches()
+
+        self.fetch(read, show, group=_SEARCH)
 
     # --- the highlighted case
 
@@ -433,7 +612,7 @@ class CasesPage(DatedPage):
         elif line and cases and (result := self.result or next(filter(None, line.results), None)):
             listing = self.listing
             number = sum(not isinstance(it, CaseGroup) for it in listing.lines[: self.grid.cursor])
-            meant = [cases.models[n] for n in listing.candidates(self.filter.query)]
+            meant = [cases.models[n] for n in listing.candidates(self.filter_query)]
             navigator = CaseNavigator(cases, listing.rows, number, result.model, meant)
             self.browser.open("answer", navigator)
 
@@ -459,7 +638,7 @@ class CasesPage(DatedPage):
     def action_failure(self, by: int) -> None:
         """Go to the next result of the filter's candidates that did not pass, or the one before."""
         grid, listing = self.grid, self.listing
-        start, meant = CellPlace(grid.cursor, grid.picked), listing.candidates(self.filter.query)
+        start, meant = CellPlace(grid.cursor, grid.picked), listing.candidates(self.filter_query)
         failure = next_failure(listing.lines, start, by, meant)
         if failure is None:
             is_read = listing.cases is not None
@@ -475,7 +654,8 @@ class CasesPage(DatedPage):
         A choice asks which other one, if there are more. With a filter, the listed cases are
         compared; all, where not all that match it have been read.
         """
-        listing, typed = self.listing, self.filter.typed
+        listing = self.listing
+        typed = self._filter_line.value.strip() if self.filter_query.conditions else ""
         cases, prompts = listing.cases, listing.prompts_of(self.case)
         model, others = listing.other_candidates(self.grid.picked)
         if cases is None:

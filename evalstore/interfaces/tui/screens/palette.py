@@ -230,7 +230,7 @@ class PlaceCommands(_ListedCommands):
         """Filter the cases of the page, else show those of the workspace."""
         typed = f'{field}:"{safe(value)}"'
         if isinstance(self.screen, CasesPage):
-            self.screen.filter.set(typed)
+            self.screen.set_filter(typed)
         else:
             self.browser.open("cases", None, typed)
 
@@ -242,8 +242,8 @@ class PlaceCommands(_ListedCommands):
             self.browser.open("cases", cases.run, place=place)
             return
         if page.listing.line_of(case) is None:
-            page.filter.remove()
-            page.filter.change("")
+            page.remove_filter()
+            page.change_filter("")
         page.highlight(case, "")
 
 

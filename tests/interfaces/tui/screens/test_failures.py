@@ -279,7 +279,7 @@ def test_a_filter_for_what_broke_can_name_its_candidate(broken: Path) -> None:
             ("verdict:broke model:one", []),
             ("-verdict:broke", ["", "city=Rome"]),
         ):
-            page_of(pilot).filter.set(typed)
+            page_of(pilot).set_filter(typed)
             await settled(pilot)
             assert [row.row for row in page_of(pilot).listing.rows] == expected, typed
 

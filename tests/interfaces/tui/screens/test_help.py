@@ -348,7 +348,7 @@ def test_cases_models_and_tags_are_found(workspace: Path) -> None:
         await choose(pilot, "case oslo")  # which the filter hides
         assert page.case.row == "city=Oslo"
         assert "Model scripted/two" in await choose(pilot, "model two")
-        assert page.filter.query.conditions
+        assert page.filter_query.conditions
         await press(pilot, "enter")
         await choose(pilot, "case rome")
         assert isinstance(pilot.app.screen, CasesPage)

@@ -20,7 +20,7 @@ from evalstore.interfaces.tui.case_filter import FilteredCases, LookedUp, read_q
 from evalstore.interfaces.tui.case_listing import CasePlace
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
-from evalstore.interfaces.tui.screens import case_panels
+from evalstore.interfaces.tui.screens import cases as cases_page
 from evalstore.interfaces.tui.screens.case_panels import case_title
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.planning.options import Location
@@ -65,7 +65,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def title(pilot: Pilot[None]) -> str:
     page = page_of(pilot)
-    parts = case_title(page.revision, page.listing, page.filter.query, page.filter.progress)
+    parts = case_title(page.revision, page.listing, page.filter_query, page.filter_progress)
     return "  ".join(part if isinstance(part, str) else part[0] for part in parts if part)
 
 
@@ -188,7 +188,7 @@ class Held(WorkspaceSource):
 def test_the_progress_is_shown_and_what_is_typed_next_ends_the_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(case_panels, "_LONG_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(cases_page, "_LONG_SEARCH_SECONDS", 0)
     source = Held(Location(Path()))
 
     async def scenario(pilot: Pilot[None]) -> None:
