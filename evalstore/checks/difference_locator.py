@@ -345,20 +345,6 @@ def locate_difference(
     first that differs. None when the check passes, has no place to show, or would take long.
     `schemas` are those that the check refers to, by version id.
     """
-    found = find_differing_answer(check, sessions, schemas)
-    if found is None:
-        return None
-    number, difference = found
-    if not number:
-        return difference
-    place = ", ".join(filter(None, (f"answer {number}", difference.place)))
-    return difference._replace(place=place)
-
-
-def find_differing_answer(
-    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
-) -> AnswerWithDifference | None:
-    """Return the same with the number of the answer; 0 if there is only one answer."""
     located = _UNWANTED if check.get("not") else {**_LOCATORS, **JOINT_LOCATORS}
     if not sessions or check["type"] not in located:
         return None
@@ -370,10 +356,11 @@ def find_differing_answer(
             if not is_cheap_check(bound, size_of(subject), subject.schemas):
                 return None  # judging again would take long
             verdict = run_check(bound, subject).verdict
-            if verdict != "pass":
+            if verdict == "fail":
                 last = 0 if len(sessions) == 1 or "actual" in bound else len(sessions)
-                found = _find_in(bound, subject, number if is_for_each else last)
-                return found if verdict == "fail" else None
+                return _find_in(bound, subject, number if is_for_each else last)
+            if verdict != "pass":
+                return None
     except Exception:  # noqa: BLE001 - the stored feedback says what the check found
         return None
     return None
@@ -381,16 +368,16 @@ def find_differing_answer(
 
 def _find_in(
     check: Mapping[str, Json], subject: CheckInput, number: int
-) -> AnswerWithDifference | None:
+) -> AnswerDifference | None:
     """Return the difference of this answer, or of the one that a check of several answers names."""
     if locate := JOINT_LOCATORS.get(check["type"]):
-        found = locate(check, with_normalization(check, subject))
+        number, difference = locate(check, with_normalization(check, subject)) or (0, None)
     else:
         difference = _locate(check, subject)
-        found = (number, difference) if difference else None
-    if found is None or found[1].expected == found[1].actual:
+    if difference is None or difference.expected == difference.actual:
         return None  # of values that are cut, what differs may be left out
-    return found
+    answer = f"answer {number}" if number else ""
+    return difference._replace(place=", ".join(filter(None, (answer, difference.place))))
 
 
 def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:

@@ -13,7 +13,6 @@ from evalstore.checks.check_verdict import ChecksVerdict, HeldConversation, judg
 from evalstore.checks.difference_locator import (
     JOINT_LOCATORS,
     AnswerDifference,
-    find_differing_answer,
     locate_difference,
 )
 from evalstore.checks.parser import known_kinds, read_check
@@ -124,6 +123,12 @@ def is_plain(difference: AnswerDifference) -> bool:
     return difference.expected != difference.actual
 
 
+def numbered(difference: AnswerDifference) -> tuple[int, str]:
+    """The number of the answer that a place names, and the place in it."""
+    answer, _, place = difference.place.partition(", ")
+    return int(answer.removeprefix("answer ")), place
+
+
 def test_there_are_examples_of_every_type_that_is_run() -> None:
     run = {name for name, kind in known_kinds().items() if not kind.by_models}
     assert set(CHECKS) == run
@@ -139,19 +144,16 @@ def test_a_place_is_one_in_an_answer_that_fails_alone(
     written = data.draw(st.sampled_from(CHECKS[name]))
     check = read_check({**written, "not": True} if turned_round else written)
     verdict = judge(check, sessions)
-    found = find_differing_answer(check, sessions, {})
-    if found is None:
+    located = locate_difference(check, sessions, {})
+    if located is None:
         return
     assert verdict.verdict == "fail"
-    number, difference = found
-    assert is_plain(difference)
-    alone = sessions if len(sessions) == 1 else [sessions[number - 1]]
-    assert judge(check, alone).verdict == "fail"
-    assert locate_difference(check, alone, {}) == difference
-    located = locate_difference(check, sessions, {})
-    assert located
+    assert is_plain(located)
     if len(sessions) > 1:
-        assert located.place.split(", ")[0] == f"answer {number}"
+        number, place = numbered(located)
+        assert judge(check, [sessions[number - 1]]).verdict == "fail"
+        alone = locate_difference(check, [sessions[number - 1]], {})
+        assert alone == located._replace(place=place)
         assert f"answer {number} of {len(sessions)}" in verdict.feedback
 
 
@@ -162,20 +164,17 @@ def test_a_place_is_one_in_an_answer_that_fails_beside_the_one_it_is_compared_wi
     name: str, data: st.DataObject, sessions: list[HeldConversation]
 ) -> None:
     check = read_check({**data.draw(st.sampled_from(CHECKS[name])), "scope": "case"})
-    found = find_differing_answer(check, sessions, {})
-    assert (found is not None) == (judge(check, sessions).verdict == "fail")
-    if found is None:
+    difference = locate_difference(check, sessions, {})
+    assert (difference is not None) == (judge(check, sessions).verdict == "fail")
+    if difference is None:
         return
-    number, difference = found
     assert is_plain(difference)
+    number, _ = numbered(difference)
     compared = re.fullmatch(r"compared with answer (\d+)", difference.note)
     numbers = [int(compared[1]), number] if compared else [number]
     assert judge(check, [sessions[each - 1] for each in numbers]).verdict == "fail"
     before = sessions[: number - 1]
     assert not before or judge(check, before).verdict == "pass" or "max" in check
-    assert locate_difference(check, sessions, {}) == difference._replace(
-        place=", ".join(filter(None, (f"answer {number}", difference.place)))
-    )
 
 
 def test_unequal_answers_are_quoted_as_they_were_written() -> None:
@@ -183,6 +182,6 @@ def test_unequal_answers_are_quoted_as_they_were_written() -> None:
     sessions = [
         HeldConversation((Reply(text),), 0.0) for text in (" Oslo in Norway", "OSLO in Sweden")
     ]
-    found = find_differing_answer(check, sessions, {})
+    found = locate_difference(check, sessions, {})
     assert found is not None
-    assert (found[1].expected, found[1].actual) == ("Oslo in Norway", "OSLO in Sweden")
+    assert (found.expected, found.actual) == ("Oslo in Norway", "OSLO in Sweden")
