@@ -315,11 +315,6 @@ class FilteredPlaces(NamedTuple):
     cases: frozenset[tuple[str, str]]
     """The file and the row of each line."""
 
-    @property
-    def title(self) -> tuple[str, str]:
-        """Return the part of a title that names the filter, and a brief one."""
-        return f"of the cases filtered by {self.typed}", f"filtered by {self.typed}"
-
     def has(self, result: Result) -> bool:
         """Return whether a result is on one of the lines."""
         return (result.file, result.row, result.prompt_number) in self.places

@@ -45,75 +45,6 @@ NO_EARLIER_RUN = "no earlier run to compare with"
 LabelWord = Literal["pass", "fail", "none"]
 
 
-def label_selected(page: CaseActionsPage, word: LabelWord) -> None:
-    """Ask for a note, unless labels are removed, then store a person's verdict.
-
-    It is on the selected results that can have a label; with a session, on that answer alone. The
-    note of the person's last label on the only result can be edited. On a problem it is asked
-    again, and reported at the end if nobody saw that.
-    """
-    results = [it for it in page.selected if it.sessions and it.evaluation]
-    source, session, unsaved = page.source, page.session, page.browser.unsaved_labels
-    if not results:
-        page.warn("Nothing here can be labelled: no answer yet, or nothing judges the case.")
-        return
-    first, title = results[0], "removing labels"
-    if word != "none":
-        named = case_name(first.file, first.row, page.prompt_name(first))
-        if len(results) > 1:
-            named = f"{plural(sum(len(each.sessions) for each in results), 'answer')} of"
-        title = f"{word}: {named} {first.model}"
-
-    def read_note() -> str:
-        with suppress(EvalstoreError):  # storing says what is wrong
-            name = name_of_user(source.location.directory)
-            labels = source.labels().current(first, session)
-            own = [(it.at, it.note) for it in labels if it.person == name]
-            return safe(" ".join(max(own, default=(0, ""))[1].split()))
-        return ""
-
-    def ask(note: str = "") -> PromptDialog:
-        hint = "Enter to label (the note is optional), Escape to cancel"
-        window = PromptDialog(title, hint, text=note, placeholder="why")
-        is_answer_below = bool(page.query(Grid)) and not page.has_class("-broad")
-        window.set_class(is_answer_below, "-above")
-        page.app.push_screen(window, lambda note: None if note is None else store(note.strip()))
-        return window
-
-    def store(note: str) -> None:
-        def write() -> list[LabelReport] | EvalstoreError:
-            try:
-                return source.workspace.label(results, word, note=note, session=session)
-            except EvalstoreError as problem:
-                unsaved.append(f"not stored: {title}: {problem}")
-                return problem
-
-        def show(labels: list[LabelReport] | EvalstoreError) -> None:
-            if isinstance(labels, EvalstoreError):
-                unsaved.clear()
-                page.warn(f"not stored: {title}\n{problem_text(labels)}")
-                if word != "none":
-                    ask(note)
-            elif labels:
-                key = page.browser.key_of("page.run")
-                page.notify(label_message(labels, key), markup=False)
-                page.browser.mark_stale(page)
-                page.reload()
-            else:
-                page.warn("You have no label here. The labels of other people are kept.")
-
-        page.fetch(write, show, group=f"label {id(results)}", writes=True)
-
-    if word == "none":
-        store("")
-    elif len(results) > 1:
-        ask()
-    else:
-        window = ask()
-        window.awaits_list = True
-        page.fetch(read_note, partial(window.call_later, window.fill), group="note")
-
-
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
     """Describe the labels that were stored, and the current verdicts of their cases."""
     first = labels[0]
@@ -275,9 +206,73 @@ class CaseActionsPage(ActionsPage):
 
     # --- label
 
-    def action_label(self, verdict: LabelWord) -> None:
-        """Ask for a note, then label the selected results."""
-        label_selected(self, verdict)
+    def action_label(self, word: LabelWord) -> None:
+        """Ask for a note, unless labels are removed, then store a person's verdict.
+
+        It is on the selected results that can have a label; with a session, on that answer alone.
+        The note of the person's last label on the only result can be edited. On a problem it is
+        asked again, and reported at the end if nobody saw that.
+        """
+        results = [it for it in self.selected if it.sessions and it.evaluation]
+        source, session, unsaved = self.source, self.session, self.browser.unsaved_labels
+        if not results:
+            self.warn("Nothing here can be labelled: no answer yet, or nothing judges the case.")
+            return
+        first, title = results[0], "removing labels"
+        if word != "none":
+            named = case_name(first.file, first.row, self.prompt_name(first))
+            if len(results) > 1:
+                named = f"{plural(sum(len(each.sessions) for each in results), 'answer')} of"
+            title = f"{word}: {named} {first.model}"
+
+        def read_note() -> str:
+            with suppress(EvalstoreError):  # storing says what is wrong
+                name = name_of_user(source.location.directory)
+                labels = source.labels().current(first, session)
+                own = [(it.at, it.note) for it in labels if it.person == name]
+                return safe(" ".join(max(own, default=(0, ""))[1].split()))
+            return ""
+
+        def ask(note: str = "") -> PromptDialog:
+            hint = "Enter to label (the note is optional), Escape to cancel"
+            window = PromptDialog(title, hint, text=note, placeholder="why")
+            is_answer_below = bool(self.query(Grid)) and not self.has_class("-broad")
+            window.set_class(is_answer_below, "-above")
+            self.app.push_screen(window, lambda note: None if note is None else store(note.strip()))
+            return window
+
+        def store(note: str) -> None:
+            def write() -> list[LabelReport] | EvalstoreError:
+                try:
+                    return source.workspace.label(results, word, note=note, session=session)
+                except EvalstoreError as problem:
+                    unsaved.append(f"not stored: {title}: {problem}")
+                    return problem
+
+            def show(labels: list[LabelReport] | EvalstoreError) -> None:
+                if isinstance(labels, EvalstoreError):
+                    unsaved.clear()
+                    self.warn(f"not stored: {title}\n{problem_text(labels)}")
+                    if word != "none":
+                        ask(note)
+                elif labels:
+                    key = self.browser.key_of("page.run")
+                    self.notify(label_message(labels, key), markup=False)
+                    self.browser.mark_stale(self)
+                    self.reload()
+                else:
+                    self.warn("You have no label here. The labels of other people are kept.")
+
+            self.fetch(write, show, group=f"label {id(results)}", writes=True)
+
+        if word == "none":
+            store("")
+        elif len(results) > 1:
+            ask()
+        else:
+            window = ask()
+            window.awaits_list = True
+            self.fetch(read_note, partial(window.call_later, window.fill), group="note")
 
     def action_unlabel(self) -> None:
         """Remove this person's labels on the selected results."""

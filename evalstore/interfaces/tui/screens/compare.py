@@ -149,7 +149,7 @@ class ComparePage(DatedPage):
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = side_name(diff.was).removeprefix("the ") if diff.models else ""
         sides = " -> ".join(short_names(diff.names) if diff.models else diff.names)
-        filtered = self._among.title if self._among else ""
+        filtered = f"filtered by {self._among.typed}" if self._among else ""
         changes = (*CHANGES, *_NOT_LISTED)
         every = (pair.either.file for change in changes for pair in listed_pairs(diff, change))
         file = only_file(listed.place[0] for listed in self._pairs)

@@ -286,7 +286,7 @@ def test_two_system_prompts_are_compared_with_each_candidate(workspace: Path) ->
         await press(pilot, "j", "enter")
         text = screen(pilot)
         assert text.startswith(
-            " compare › run ######## › brief -> kind › of the cases filtered by oslo › tests/"
+            " compare › run ######## › brief -> kind › filtered by oslo › tests/"
         )
         assert "kind: 1 better, 1 equal" in text
         assert "all cases are compared" not in notified(pilot)
@@ -309,7 +309,7 @@ def test_candidates_are_compared_in_the_lines_that_a_filter_lists(workspace: Pat
         assert "scripted/two: 2 results better (1 case), 3 equal" in screen(pilot)
         await press(pilot, "escape", "slash", *"oslo prompt:kind", "enter", "x", "enter")
         text = screen(pilot)
-        assert "of the cases filtered by oslo prompt:kind" in text
+        assert "filtered by oslo prompt:kind" in text
         assert "scripted/two: 1 better, 0 equal" in text
         assert "pass rate" not in text  # the words chose the cases
         await press(pilot, "r", "i")
