@@ -257,12 +257,6 @@ class Page(Screen[None]):
         self._title_parts = parts
         self.query_one(TitleLine).show(parts)
 
-    def set_empty(self, text: str) -> None:
-        """Show why the list is empty, and which command changes that; empty: there is a list."""
-        line = self.query_one(".empty", Static)
-        line.update(Content(safe(text, lines=True)))
-        line.display = bool(text)
-
     def with_keys(self, text: str) -> str:
         """Return the text with the ids of actions in braces replaced by their keys."""
         return _ACTION_ID.sub(lambda match: self.browser.key_of(match[1]), text)
@@ -679,6 +673,12 @@ class PanelPage(Page):
     def grid(self) -> Grid:
         """Return the list."""
         return self.query_one(Grid)
+
+    def set_empty(self, text: str) -> None:
+        """Show in place of the panels why the list is empty; empty: there is a list."""
+        line = self.query_one(".empty", Static)
+        line.update(Content(safe(text, lines=True)))
+        line.display, self.query_one("#panels").display = bool(text), not text
 
     @property
     def panel_titles(self) -> Mapping[str, str]:

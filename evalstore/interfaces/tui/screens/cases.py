@@ -270,10 +270,8 @@ class CasesPage(DatedPage):
         grid.marked = listing.marked
         self._request_rates(query)
         is_empty = not listing.case_count
+        is_back = not is_empty and not self.query_one("#panels").display
         self.set_empty(self._why_empty(listing.filtered) if is_empty else "")
-        panels = self.query_one("#panels")
-        is_back = not is_empty and not panels.display
-        panels.display = not is_empty
         if is_back and not self._filter_line.has_focus:  # hidden, it had lost it to another panel
             grid.focus()
         self.show_title()

@@ -170,7 +170,6 @@ class ComparePage(DatedPage):
         is_with_workspace = self._models is None and None in self._sides  # two runs may be meant
         text = f"{_EMPTY}\n{_LAST_RUNS}" if is_with_workspace else _EMPTY
         self.set_empty("" if has_pairs else self.with_keys(text))
-        self.query_one("#panels").display = has_pairs
         if not has_pairs:
             self.call_after_refresh(self.set_focus, None)  # also when it comes only now
         elif self.focused is None:

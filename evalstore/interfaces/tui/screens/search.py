@@ -157,7 +157,6 @@ newest run that has it. {search.type} leads back to the words."""
         if found and found.problem:
             empty = f"{found.problem}:\n{found.problem.hint}."
         self.set_empty("" if texts else empty)
-        self.query_one("#panels").display = bool(texts)
         ids = ["" if isinstance(line, str) else line.hit.id for line in self._lines]
         cursor = ids.index(before.hit.id) if before and before.hit.id in ids else 1
         columns, count = hit_columns(texts), len(self._lines)

@@ -180,7 +180,6 @@ runs has what the run itself paid."""
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         is_empty = not (total.rate.judged or total.sessions)
         self.set_empty(self.with_keys(_NOTHING) if is_empty else "")
-        self.query_one("#panels").display = not is_empty
 
     @on(Grid.Moved, "#groups")
     def move_cursor(self) -> None:

@@ -246,7 +246,6 @@ out; what it has not done yet is also listed here."""
             reused = f"{status.reuse:,} reused" if status.reuse else ""
             self.set_title("pending work", summary, texts.file, (reused, ""))
             self.set_empty("" if lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
-        self.query_one("#panels").display = bool(lines)
         place = lines.index(before) if before in lines else 1
         self.grid.show(texts.columns, len(lines), self._cells, cursor=place)
         if lines and self.focused is None:  # there was nothing to be focused

@@ -65,7 +65,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
     TestHistoryPage {
         & > #panels > #edits { height: 2fr; }
         &.-broad > #panels > #edits { height: 1fr; }
-        &.-wide-text #versions, &.-none > #panels { display: none; }
+        &.-wide-text #versions { display: none; }
         &.-short.-wide-text #edits { display: block; }
     }
     """
@@ -120,7 +120,6 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         self.set_title("versions", counts, self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.grid
-        self.set_class(not versions, "-none")
         cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
         if self._model in self._candidates:
