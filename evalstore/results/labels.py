@@ -28,7 +28,6 @@ from evalstore.planning.cell_results import compute_results
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
-from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
 from evalstore.planning.status_report import results_at
 from evalstore.results.names import (
@@ -432,6 +431,8 @@ class LabelSubject:
 
 def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
     """Return the selected subjects with an answer and an evaluation, which can be labelled."""
+    from evalstore.planning.planner import make_plan  # reading labels is quick without it
+
     subjects: list[LabelSubject] = []
     plan = make_plan(project, selection)
     for result in compute_results(plan, project.settings.verdict):
