@@ -91,11 +91,18 @@ def _read_choice_scores(
     if written == "numbers":
         written = [_as_number(choice, arguments) for choice in choices]
     if isinstance(written, list):
-        written = dict(zip(choices, written, strict=False)) if len(written) == len(choices) else {}
+        if len(written) != len(choices):
+            words = f"'scores' has {len(written)} values for {len(choices)} choices"
+            raise arguments.problem(words)
+        written = dict(zip(choices, written, strict=True))
     scores = _read_scores(written, arguments)
-    if scores.keys() != set(choices):
-        hint = f"the choices are {', '.join(map(shorten, choices))}"
-        raise arguments.problem("'scores' must give the score of each choice", hint)
+    for name in scores:
+        if name not in choices:
+            hint = suggest(name, choices, "choices")
+            raise arguments.problem(f"'scores' has {shorten(name)}, which is not a choice", hint)
+    for choice in choices:
+        if choice not in scores:
+            raise arguments.problem(f"the choice {shorten(choice)} has no score")
     return scores
 
 

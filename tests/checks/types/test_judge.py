@@ -80,9 +80,9 @@ def test_settings_in_canonical_form_lack_what_has_its_default(judge: Json, canon
         ({**AB, "choices": ["A"]}, "'choices' must be a list of two or more"),
         ({**AB, "choices": ["A", " "]}, "'' cannot be a choice"),
         ({**AB, "choices": ["C", "C "]}, "the choice 'C' is listed twice"),
-        ({**AB, "scores": {"A": 1}}, "'scores' must give the score of each choice"),
-        ({**AB, "scores": {"A": 1, "B": 0, "C": 0}}, "'scores' must give the score of each choice"),
-        ({**AB, "scores": [1]}, "'scores' must give the score of each choice"),
+        ({**AB, "scores": {"A": 1}}, "the choice 'B' has no score"),
+        ({**AB, "scores": {"A": 1, "B": 0, "C": 0}}, "'scores' has 'C', which is not a choice"),
+        ({**AB, "scores": [1]}, "'scores' has 1 values for 2 choices"),
         ({**AB, "scores": [1, 1]}, "all scores are the same"),
         ({**AB, "scores": [1, "x"]}, "the score of 'B' must be a number, not 'x'"),
         (
