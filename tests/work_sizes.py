@@ -39,7 +39,7 @@ planning.cells: BATCH
 planning.earlier_results: _FEW_PROMPTS
 planning.settled_parts: _MOST_NEW
 files.processes.pool: AT_ONCE
-remotes.pack_reader: _MOST_KEPT
+remotes.download: _MOST_KEPT
 remotes.packs: LARGEST_PACK _LONG
 remotes.sftp: _AT_ONCE
 store.postgresql.connection: _INSERTED_BYTES

@@ -47,7 +47,7 @@ from evalstore.results.stats.stats import Stats, StatsCollector, sum_spent
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_text import list_results, run_counts_text, scope_text
 from evalstore.store import Store
-from evalstore.store.costs import is_all_scripted
+from evalstore.store.events import is_all_scripted
 from evalstore.store.results import RowResults, iterate_cases, iterate_results
 from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.workspace.folder import WorkspaceFolder

@@ -32,7 +32,7 @@ from evalstore.planning.plan import (
     is_checked,
 )
 from evalstore.store import Store
-from evalstore.store.costs import StoredJudgement
+from evalstore.store.events import StoredJudgement
 from evalstore.store.results import conversations_of, describe_cell
 from evalstore.store.trees.case_chunks import Load, ResultBuilder, collect, is_tree
 

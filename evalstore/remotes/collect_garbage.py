@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE, Acceptance
+from evalstore.remotes.download import PackReader
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import (
     CLOCK,
@@ -36,7 +37,6 @@ from evalstore.remotes.layout import (
     read_time,
     require_remote,
 )
-from evalstore.remotes.pack_reader import PackReader
 from evalstore.remotes.packs import (
     MOST_PACKS,
     MOST_RECORDS,

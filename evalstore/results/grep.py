@@ -20,7 +20,7 @@ from evalstore.files.temporary_list import open_temporary
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
 from evalstore.results.names import name_prompts
-from evalstore.store.search.texts import (
+from evalstore.store.search.index import (
     KINDS,
     Kind,
     find_word_places,

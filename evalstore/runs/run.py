@@ -81,7 +81,7 @@ from evalstore.runs.status.status import (
     warn_of_edited_scripts,
 )
 from evalstore.store import Store
-from evalstore.store.costs import is_all_scripted
+from evalstore.store.events import is_all_scripted
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.results import ensure_sources, iterate_results
 from evalstore.store.shared_runs import SharedRun, describe_unreadable

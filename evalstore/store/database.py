@@ -19,8 +19,7 @@ from evalstore.store.driver import (
     refuse_other_than_queries,
 )
 from evalstore.store.location import StoreLocation
-from evalstore.store.rows.row_tables import ROWS_OF
-from evalstore.store.rows.writer import write_rows
+from evalstore.store.rows.row_tables import ROWS_OF, write_rows
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.driver import SQLiteDriver
 

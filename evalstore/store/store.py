@@ -30,7 +30,6 @@ from evalstore.store.contents import (
     require,
     require_kind,
 )
-from evalstore.store.costs import CostQueries
 from evalstore.store.database import append, ensure, select_each
 from evalstore.store.driver import Connection, Extent, refuse_foreign
 from evalstore.store.events import EventQueries
@@ -69,7 +68,6 @@ class Stored(NamedTuple):
 class Store(
     EventQueries,
     SharedRunQueries,
-    CostQueries,
     RecordQueries,
     RowQueries,
 ):

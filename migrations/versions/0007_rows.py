@@ -10,7 +10,7 @@ from typing import Any
 
 from alembic import op
 
-from evalstore.store.rows import writer
+from evalstore.store.rows import row_tables
 
 revision = "0007"
 down_revision = "0006"
@@ -24,8 +24,7 @@ def upgrade() -> None:
     raw: Any = bind.connection.driver_connection
     connection: Any = raw
     if bind.dialect.name == "postgresql":
-        from evalstore.store.postgresql.connection import PostgreSQLConnection
-        from evalstore.store.postgresql.schema import row_statements
+        from evalstore.store.postgresql.connection import PostgreSQLConnection, row_statements
 
         connection = PostgreSQLConnection(raw, lambda: raw)
         statements = row_statements()
@@ -35,4 +34,4 @@ def upgrade() -> None:
         statements = list(OF_ROWS)
     for statement in statements:
         bind.exec_driver_sql(statement)
-    writer.fill(connection)
+    row_tables.fill(connection)

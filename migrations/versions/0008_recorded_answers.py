@@ -9,7 +9,7 @@ from typing import Any
 
 from alembic import op
 
-from evalstore.store.rows import writer
+from evalstore.store.rows import row_tables
 
 revision = "0008"
 down_revision = "0007"
@@ -33,5 +33,5 @@ def upgrade() -> None:
     for table in ("case_rows", "kind_tags", "kind_prompts"):
         connection.execute(f"DELETE FROM {table} WHERE kind IN ({former})")
     connection.execute(f"DELETE FROM kinds WHERE {is_former}")
-    for contents in writer.iterate_contents(connection, "nodes"):
-        writer.write_rows(connection, (each for each in contents if each[1]["kind"] == "cases"))
+    for contents in row_tables.iterate_contents(connection, "nodes"):
+        row_tables.write_rows(connection, (each for each in contents if each[1]["kind"] == "cases"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes.layout import FolderFiles
-from evalstore.store.fsck import check_store
 from tests.builders import tree
 from tests.hostile.excessive_runs import FORMS, add_run
 from tests.interfaces.cli.conftest import WEATHER_WORKSPACE

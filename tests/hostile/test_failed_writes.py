@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.interfaces.cli.main import main
 from evalstore.planning import cells
-from evalstore.store.fsck import check_store
 from evalstore.store.sqlite.driver import SQLiteDriver
 from tests.builders import tree
 from tests.remotes import stores

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
 from evalstore.store.schema import migrations

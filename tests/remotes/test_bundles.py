@@ -12,7 +12,7 @@ import pytest
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, RemoteError
 from evalstore.exchange.init import init
-from evalstore.exchange.sync.fsck import verify_bundle
+from evalstore.exchange.sync.fsck import check_store, verify_bundle
 from evalstore.exchange.sync.pull import pull
 from evalstore.exchange.sync.push import create_bundle, push
 from evalstore.interfaces.cli.main import main
@@ -21,7 +21,6 @@ from evalstore.remotes.bundle_files import BundleFiles
 from evalstore.remotes.layout import FolderFiles
 from evalstore.remotes.upload import find_reached
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.records import StoredRecord, check_record
 from evalstore.store.schema.table_definitions import FAILURES, RUNS
 from tests.builders import tree

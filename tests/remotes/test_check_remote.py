@@ -12,8 +12,8 @@ import pytest
 
 from evalstore.core.errors import RemoteError
 from evalstore.interfaces.cli.main import main
+from evalstore.remotes.download import RemoteCheck, check_remote
 from evalstore.remotes.layout import FolderFiles, ListedFile, sha256
-from evalstore.remotes.pack_reader import RemoteCheck, check_remote
 from evalstore.remotes.sftp import SftpSession
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord, CopyListener

@@ -35,7 +35,7 @@ def team(full: Store, remote: FolderFiles, tmp_path: Path, monkeypatch: pytest.M
     ("command", "schema"),
     [
         ("pull", "evalstore.remotes.index_cache._WANTED"),
-        ("fsck --remote", "evalstore.remotes.pack_reader._SCHEMA"),
+        ("fsck --remote", "evalstore.remotes.download._SCHEMA"),
     ],
 )
 def test_of_temporary_files_it_is_said_how_they_get_room(

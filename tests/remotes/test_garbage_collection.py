@@ -20,6 +20,7 @@ from evalstore.core.errors import RemoteError
 from evalstore.remotes import packs
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.collect_garbage import FileCounts, SurveyedIndex, choose_indexes
+from evalstore.remotes.download import check_remote
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import (
     FolderFiles,
@@ -30,7 +31,6 @@ from evalstore.remotes.layout import (
     pack_name,
     sha256,
 )
-from evalstore.remotes.pack_reader import check_remote
 from evalstore.remotes.packs import (
     MAGIC,
     MOST_RECORDS,

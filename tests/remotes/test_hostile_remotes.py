@@ -11,11 +11,11 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.core.hashing import canonical_json, hash_content
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.remotes import packs
-from evalstore.remotes.download import Pull
+from evalstore.remotes.download import Pull, check_remote
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, index_name, make_remote, pack_name, sha256
-from evalstore.remotes.pack_reader import check_remote
 from evalstore.remotes.packs import (
     NO_KEY,
     IndexedPack,
@@ -26,7 +26,6 @@ from evalstore.remotes.packs import (
     write_index,
 )
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, CopyListener, StoredRecord, check_record
 from tests.remotes import stores
 

@@ -15,9 +15,9 @@ from evalstore.core.clock import now
 from evalstore.exchange.sync.open_remote import OpenRemote
 from evalstore.exchange.sync.pull import pull_missing
 from evalstore.remotes.acceptance import Acceptance
+from evalstore.remotes.download import check_remote
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles, MissingFileError
-from evalstore.remotes.pack_reader import check_remote
 from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import stores
 from tests.remotes.test_interruptions import MOST, Killed, Scheduled

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.exchange.sync.pull import PullReport, pull_for_plan
 from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.planning.options import Location
 from evalstore.remotes import download, packs
 from evalstore.remotes.layout import FolderFiles, ListedFile
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import stores
 

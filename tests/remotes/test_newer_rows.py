@@ -14,13 +14,13 @@ import pytest
 
 from evalstore.core import hashing
 from evalstore.core.errors import NO, OK, STORE_UNUSABLE, NewerError, StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes import upload
+from evalstore.remotes.download import check_remote
 from evalstore.remotes.layout import FolderFiles
-from evalstore.remotes.pack_reader import check_remote
 from evalstore.store import Store, contents
 from evalstore.store.contents import find_unknown
-from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, CopyListener, StoredRecord, check_record
 from evalstore.store.schema.table_definitions import NODES, TABLES, VERSIONS
 from tests.remotes import stores

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.interfaces.cli.main import main
+from evalstore.remotes.download import check_remote
 from evalstore.remotes.layout import FolderFiles, index_name, sha256
-from evalstore.remotes.pack_reader import check_remote
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, CopyListener
 from tests.builders import tree
 from tests.remotes import stores

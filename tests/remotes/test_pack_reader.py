@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from evalstore.remotes import pack_reader
+from evalstore.remotes import download
+from evalstore.remotes.download import PackReader
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import FolderFiles
-from evalstore.remotes.pack_reader import PackReader
 from evalstore.remotes.packs import TABLE_NUMBERS
 from evalstore.store.records import CheckedRecord, CopyListener
 from tests.remotes import stores
@@ -76,7 +76,7 @@ def test_packs_used_last_are_kept_and_not_measured_at_each_read(
         }
         places = [*by_pack.values()]
         sizes = [cache.find_pack(pack).size for pack in by_pack]
-        monkeypatch.setattr(pack_reader, "_MOST_KEPT", int(share * sum(sizes)))
+        monkeypatch.setattr(download, "_MOST_KEPT", int(share * sum(sizes)))
         order = Random(1).choices(range(len(places)), k=200)
         reader = PackReader(files, cache, CopyListener())
         Measured.lookups = 0

@@ -11,11 +11,11 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.exchange.init import init
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.exchange.sync.pull import pull
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import stores
 from tests.store import old_rows

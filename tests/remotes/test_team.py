@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.remotes.layout import FolderFiles
-from evalstore.store.fsck import check_store
 from tests import endpoint
 from tests.builders import tree
 from tests.forked_programs import Starter

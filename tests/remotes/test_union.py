@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.remotes.layout import FolderFiles
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord
 from tests.remotes import stores
 

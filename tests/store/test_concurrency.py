@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
 from evalstore.store.driver import UnexpectedObject
-from evalstore.store.fsck import check_store
 from evalstore.store.schema import migrations
 from evalstore.store.sqlite import driver as drivers
 from evalstore.store.sqlite.connection import find_foreign

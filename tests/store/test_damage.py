@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.exchange.sync.fsck import Damage, check_store
 from evalstore.store import Store
-from evalstore.store.fsck import Damage, check_store
 from evalstore.store.schema.table_definitions import TABLES
 from tests.store.sessions import fill
 

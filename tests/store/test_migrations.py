@@ -17,8 +17,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
 from evalstore.store.schema import migrations
 from evalstore.store.schema.alembic_metadata import METADATA

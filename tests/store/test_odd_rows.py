@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.leases import Leases, has_process, machine_id
 from evalstore.store.shared_runs import SharedRun
 from tests.store.test_run_documents import DESCRIPTION

@@ -23,12 +23,12 @@ from evalstore.core.values import (
     ToolCall,
     Usage,
 )
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.planning.cell_results import find_feedback
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.records import StoredRecord, check_record
-from evalstore.store.search.texts import split_words
+from evalstore.store.search.index import split_words
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, session_row
 from tests.store.test_search_index import open_index

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.results.log.log import versions_of
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from tests.store.old_rows import (
     COMMANDS,
     answers_of,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.schema.table_definitions import TABLES
 from tests.postgresql_server import PostgreSQLServer

@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from evalstore.core.errors import StoreError
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
+from evalstore.exchange.sync.fsck import check_store
 from tests.store.sessions import a_run
 store = Store.open(Path(sys.argv[1]))
 print(len(store.find_runs()), check_store(store)[1])

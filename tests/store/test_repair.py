@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store, repair_store
 from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from evalstore.store.contents import as_digits
-from evalstore.store.fsck import check_store, repair_store
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER_WORKSPACE
 from tests.store.sessions import fill

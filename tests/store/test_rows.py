@@ -14,9 +14,9 @@ import pytest
 from evalstore.core.errors import StoreError
 from evalstore.core.hashing import canonical_json, hash_content
 from evalstore.core.values import Case, CaseFile, Verdict
+from evalstore.exchange.sync.fsck import check_store, repair_store
 from evalstore.store import Store
 from evalstore.store.driver import Connection
-from evalstore.store.fsck import check_store, repair_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
 from evalstore.store.results import (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.search.index import SearchIndex
 from evalstore.store.sqlite import connection
 from evalstore.store.sqlite.connection import find_foreign

@@ -16,8 +16,7 @@ from evalstore.core.values import EvaluationVersion, Question, Reply, Session, T
 from evalstore.store import Store
 from evalstore.store.location import read_location
 from evalstore.store.search import index as search_index
-from evalstore.store.search.index import SearchIndex
-from evalstore.store.search.texts import KINDS, find_word_places, split_words
+from evalstore.store.search.index import KINDS, SearchIndex, find_word_places, split_words
 from tests.store.sessions import a_test, an_evaluation, session_row, versions
 
 MODEL = "f" * 32

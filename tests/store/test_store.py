@@ -23,10 +23,10 @@ from evalstore.core.values import (
     ToolCall,
     Usage,
 )
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.results.value_text import answer_text
-from evalstore.store import Store, costs
-from evalstore.store.costs import OutputTokens, Spent
-from evalstore.store.fsck import check_store
+from evalstore.store import Store, events
+from evalstore.store.events import OutputTokens, Spent
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)
@@ -218,7 +218,7 @@ def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None
 def test_usual_tokens_and_costs_are_of_the_newest_judgements_that_were_not_carried_over(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "_NEWEST", 2)
+    monkeypatch.setattr(events, "_NEWEST", 2)
     made = [
         an_evaluation("c" * 32, time, usage=Usage(time, 2 * time), cost=Cost(float(time), {}))
         for time in (1, 2, 4)

@@ -19,7 +19,7 @@ from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.show import find_results, open_revision
 from evalstore.results.stats.groups import CostReader
 from evalstore.results.value_text import answer_text
-from evalstore.store.costs import Spent
+from evalstore.store.events import Spent
 
 
 @contextmanager

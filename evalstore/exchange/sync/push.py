@@ -26,12 +26,12 @@ from evalstore.exchange.sync.open_remote import (
 )
 from evalstore.files.atomic_write import require_writable
 from evalstore.files.fields import nearest, suggest
+from evalstore.planning.first_pushes import note_excluded_tags, note_own_name
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.layout import is_remote, make_remote
 from evalstore.remotes.packs import IndexHeader
-from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.upload import (
     Announce,
     IndexWriter,

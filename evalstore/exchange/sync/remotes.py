@@ -23,13 +23,13 @@ from evalstore.exchange.sync.push import (
     count_kinds,
     find_missing_rows,
 )
+from evalstore.planning.first_pushes import note_excluded_tags, read_excluded_tags
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes import layout
 from evalstore.remotes.collect_garbage import Collected, collect_garbage
 from evalstore.remotes.index_cache import absolute_address
 from evalstore.remotes.layout import INDEXES, require_remote
-from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.records import (
     COPIED_TABLES,
     CopyListener,

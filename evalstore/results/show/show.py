@@ -43,8 +43,7 @@ from evalstore.results.log.log import MOST_COMPARED
 from evalstore.results.names import name_prompts, name_references
 from evalstore.results.value_text import references_of
 from evalstore.store import Store
-from evalstore.store.costs import is_by_script
-from evalstore.store.events import LoggedFailure
+from evalstore.store.events import LoggedFailure, is_by_script
 from evalstore.store.results import (
     FoundRows,
     SessionResults,

@@ -22,7 +22,7 @@ from evalstore.providers.base import SCRIPTED
 from evalstore.providers.price_table import Price
 from evalstore.results.answer.judgements import group_votes
 from evalstore.store import Store
-from evalstore.store.costs import Spent, StoredJudgement
+from evalstore.store.events import Spent, StoredJudgement
 from evalstore.store.rows.result_sums import By, Key, ResultSums
 
 PARTLY_TEXT = "~ marks a group with fewer verdicts than others"

@@ -45,7 +45,7 @@ from evalstore.results.names import name_prompts_of_run
 from evalstore.results.show.show import find_results, open_revision
 from evalstore.results.stats.groups import CostReader, GroupSums, ResultGroup, judge_attempts
 from evalstore.store import Store
-from evalstore.store.costs import is_all_scripted
+from evalstore.store.events import is_all_scripted
 from evalstore.store.results import RowResults, iterate_entries
 from evalstore.store.revisions import WORK
 from evalstore.store.rows.result_sums import (

@@ -69,8 +69,7 @@ from evalstore.store.results import RowResults, TaggedResult
 from evalstore.store.revisions import WORK, as_revision, names_of_runs, resolve_run
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.schema.table_definitions import RUNS
-from evalstore.store.search.index import FoundIds
-from evalstore.store.search.texts import has_words, split_words
+from evalstore.store.search.index import FoundIds, has_words, split_words
 from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.index import see
 from evalstore.workspace.settings.settings import candidate_order

@@ -47,8 +47,8 @@ from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, 
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.runs.execution.writer import run_in_thread
 from evalstore.store import Store
-from evalstore.store.costs import OutputTokens
 from evalstore.store.driver import PATIENCE_SECONDS
+from evalstore.store.events import OutputTokens
 from evalstore.store.leases import OfferedItem, WorkRows
 from evalstore.store.run_documents import ENDED, LEADS, RECORDS
 from evalstore.store.shared_runs import RunShare

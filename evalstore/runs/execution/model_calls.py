@@ -42,7 +42,7 @@ from evalstore.runs.execution.limits.budget import (
     estimate_call_cost,
 )
 from evalstore.runs.execution.limits.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
-from evalstore.store.costs import OutputTokens
+from evalstore.store.events import OutputTokens
 from evalstore.store.leases import LeaseHolder, this_program
 from evalstore.workspace.model_files import Model
 

@@ -36,9 +36,9 @@ from evalstore.store.rows.row_tables import (
     RESULT_NODES,
     RESULT_ROWS,
     VERDICT_NUMBERS,
+    build_kind,
     numbers_of,
 )
-from evalstore.store.rows.writer import build_kind
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
 

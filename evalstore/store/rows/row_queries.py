@@ -16,9 +16,10 @@ from evalstore.store.rows.row_tables import (
     VERDICT_NUMBERS,
     VERDICT_OF,
     by_verdict,
+    hash_name,
+    number_of,
     numbers_of,
 )
-from evalstore.store.rows.writer import hash_name, number_of
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.trees.tree_nodes import CaseTraits, NodeQueries, StoredCases
 

@@ -355,16 +355,15 @@ class StoreState:
 
 def inspect_database(address: DatabaseAddress) -> StoreState:
     """Return the state of a store in a database; raises `StoreError` if it cannot be reached."""
-    from evalstore.store.postgresql import creation
+    from evalstore.store.postgresql import driver as postgresql
     from evalstore.store.postgresql.connection import READ_ONLY_HINT
-    from evalstore.store.postgresql.driver import PostgreSQLDriver
 
-    driver = PostgreSQLDriver(address, patience=0.0)
+    driver = postgresql.PostgreSQLDriver(address, patience=0.0)
     with closing(driver), driver.reading() as connection:
-        version = creation.find_version(connection, address)
-        size, may_write = creation.measure(connection, address, is_there=version is not None)
-        others = creation.find_stores(connection, address) if version is None else []
-        only_reads = f"SELECT (NOT {creation.MAY_WRITE})::int"
+        version = postgresql.find_version(connection, address)
+        size, may_write = postgresql.measure(connection, address, is_there=version is not None)
+        others = postgresql.find_stores(connection, address) if version is None else []
+        only_reads = f"SELECT (NOT {postgresql.MAY_WRITE})::int"
         hint = READ_ONLY_HINT if not may_write and connection.count(only_reads) else None
         return StoreState(size, version, may_write, others=others, hint=hint)
 

@@ -30,6 +30,7 @@ from evalstore.core.values import (
     Text,
     Usage,
 )
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.planning.cells import Candidate, Cell
 from evalstore.planning.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
@@ -41,7 +42,6 @@ from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.store import Store, leases
-from evalstore.store.fsck import check_store
 from evalstore.store.leases import Leases
 from evalstore.workspace.model_files import Model, ProviderFile
 from tests.builders import build_cells

@@ -19,7 +19,7 @@ from evalstore.runs.execution.model_calls import (
     ModelCaller,
     RunEnvironment,
 )
-from evalstore.store.costs import OutputTokens
+from evalstore.store.events import OutputTokens
 from evalstore.workspace.model_files import Model, ProviderFile
 
 A_MINUTE = 6000

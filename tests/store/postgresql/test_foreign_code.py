@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.sqlite.driver import inspect_database
 from evalstore.store.store import open_unchanged

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_run, fill

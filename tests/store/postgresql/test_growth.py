@@ -15,12 +15,12 @@ import pytest
 
 from evalstore.core import hashing
 from evalstore.core.values import Question, Session
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.exchange.sync.pull import pull
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.database import append
 from evalstore.store.driver import Extent
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
 from evalstore.store.schema import migrations

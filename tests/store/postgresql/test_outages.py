@@ -16,9 +16,9 @@ from evalstore.core.errors import (
     StoreLockedError,
     StoreUnreachableError,
 )
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
 from evalstore.store.driver import Connection
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from evalstore.core.errors import StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
 from tests.pgbouncer import pooling, why_not

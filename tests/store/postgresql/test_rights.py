@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError, StoreUnreachableError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.runs.workspace_checks.doctor import describe_store
 from evalstore.store import Store
 from evalstore.store.driver import Connection
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql.driver import PostgreSQLDriver

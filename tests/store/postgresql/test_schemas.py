@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.schema import migrations

@@ -18,7 +18,7 @@ from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, Table, 
 from evalstore.remotes.layout import repair_hint
 
 if TYPE_CHECKING:
-    from evalstore.remotes.pack_reader import RemoteCheck
+    from evalstore.remotes.download import RemoteCheck
     from evalstore.runs.workspace_checks.doctor import Checkup, Diagnosis
     from evalstore.runs.workspace_checks.trust import ShownFile
     from evalstore.workspace.trust import AllowedPath
@@ -362,7 +362,7 @@ def print_check(check: RemoteCheck) -> None:
 
 def tell_of_repair(check: RemoteCheck) -> None:
     """Say how to repair a remote that is damaged, or what is needed to check all of it."""
-    from evalstore.remotes.pack_reader import NewerRow
+    from evalstore.remotes.download import NewerRow
 
     if check.remove:
         output.talk(output.safe(f"hint: {repair_hint(check.remove)}", lines=True))

@@ -20,8 +20,7 @@ from evalstore.results.grep import ListedText, list_documents
 from evalstore.store import Store
 from evalstore.store.results import read_results
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
-from evalstore.store.search.index import SearchIndex
-from evalstore.store.search.texts import Kind, load_texts
+from evalstore.store.search.index import Kind, SearchIndex, load_texts
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long

@@ -13,6 +13,7 @@ import pytest
 
 from evalstore.core.hashing import canonical_json, describe_evaluation_result, identify
 from evalstore.core.values import Word
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.answer.judgements import AFTER, REPLACED, TAKEN_BACK
@@ -20,7 +21,6 @@ from evalstore.results.labels import label, read_labels
 from evalstore.results.table.cases import cases
 from evalstore.runs.status.dashboard import read_dashboard
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.results import read_results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore, Ran

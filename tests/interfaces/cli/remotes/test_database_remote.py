@@ -11,8 +11,8 @@ import pytest
 
 from evalstore.core import hashing
 from evalstore.core.errors import NO, OK, STORE_UNUSABLE, USAGE
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import StoreLocation, read_address
 from evalstore.store.postgresql import driver as drivers
 from evalstore.store.postgresql.connection import PostgreSQLConnection

@@ -9,15 +9,15 @@ from unittest import mock
 
 import pytest
 
-from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import Location
-from evalstore.remotes.layout import FolderFiles
-from evalstore.remotes.push_notes import (
+from evalstore.planning.first_pushes import (
     note_excluded_tags,
     note_own_name,
     read_excluded_tags,
     read_own_names,
 )
+from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
+from evalstore.remotes.layout import FolderFiles
 from tests.interfaces.cli.conftest import Evalstore
 
 

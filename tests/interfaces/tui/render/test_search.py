@@ -19,7 +19,7 @@ from evalstore.interfaces.tui.grid import (
 )
 from evalstore.interfaces.tui.screens.search import MATCH, hit_cells, hit_lines
 from evalstore.results.grep import FoundText, MarkedText, SearchHit
-from evalstore.store.search.texts import find_word_places, split_words
+from evalstore.store.search.index import find_word_places, split_words
 
 HEAD_LINES = 3
 HIT = SearchHit("answers", "1" * 32, "a.md", "", (), (), "", ())

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.runs.runners import find_secrets
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from tests.postgresql_server import PostgreSQLServer
 from tests.runs.execution.loopback.team import (

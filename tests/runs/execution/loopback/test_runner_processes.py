@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.runs import ProgressListener
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.runs import run as run_command
 from evalstore.runs.runners import JoinReport, join_run
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import StoreLocation
 from tests.builders import tree
 from tests.runs.execution.loopback.team import (

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.leases import Leases
 from evalstore.store.location import StoreLocation
 from evalstore.store.run_documents import LEADS

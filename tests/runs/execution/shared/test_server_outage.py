@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from tests import endpoint
 from tests.forked_programs import Starter

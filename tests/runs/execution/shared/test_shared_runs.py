@@ -14,8 +14,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.fsck import check_store
 from evalstore.store.location import read_location
 from tests import endpoint
 from tests.builders import tree
