@@ -202,7 +202,7 @@ def test_in_the_midst_of_a_command_it_is_one_line(
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evalstore.runs.workspace_checks.check.check", interrupt)
+    monkeypatch.setattr("evalstore.runs.workspace_checks.doctor.check", interrupt)
     assert main(["check"]) == 130
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "interrupted\n")

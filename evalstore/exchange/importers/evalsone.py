@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evalstore.exchange.importers.base import Imported, ImportOptions, require, skipping
+from evalstore.exchange.importers.base import (
+    Imported,
+    ImportOptions,
+    require,
+    safe_file_name,
+    skipping,
+    write_test,
+)
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     find_sources,
@@ -19,7 +26,6 @@ from evalstore.exchange.importers.json_lines import (
     turns_of,
     write_rows,
 )
-from evalstore.exchange.importers.template_writer import safe_file_name, write_test
 
 _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 

@@ -19,10 +19,14 @@ from evalstore.exchange.importers.base import (
     ImportOptions,
     NotTakenError,
     SkippedItem,
+    escape,
     parse_json,
     read_source,
+    safe_file_name,
     skipping,
     taking,
+    unique,
+    write_test,
 )
 from evalstore.exchange.importers.langbite_templates import (
     LangbiteTemplate,
@@ -33,12 +37,6 @@ from evalstore.exchange.importers.langbite_templates import (
     read_table,
     read_template,
     read_template_list,
-)
-from evalstore.exchange.importers.template_writer import (
-    escape,
-    safe_file_name,
-    unique,
-    write_test,
 )
 
 _LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")

@@ -32,7 +32,12 @@ from evalstore.exchange.importers.base import (
     read_unpacked,
     reason_of,
     require,
+    safe_file_name,
     skipping,
+    split_prompt,
+    takes_turns,
+    unique,
+    write_test,
 )
 from evalstore.exchange.importers.json_lines import JsonLinesRow, find_sources, json_as_yaml
 from evalstore.exchange.importers.nemo_metrics import (
@@ -50,13 +55,6 @@ from evalstore.exchange.importers.nemo_metrics import (
     shown_column,
     template_value,
     tool_call,
-)
-from evalstore.exchange.importers.template_writer import (
-    safe_file_name,
-    split_prompt,
-    takes_turns,
-    unique,
-    write_test,
 )
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetColumns

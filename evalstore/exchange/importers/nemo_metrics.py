@@ -15,36 +15,34 @@ from typing import Any, NamedTuple
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    ANSWER,
+    Message,
     NotTakenError,
+    PromptPiece,
     SkippedItem,
     as_list,
     as_mapping,
+    expression_in,
+    find_parts,
     is_file,
+    middle_of,
     parse_json,
     positive_int,
+    quoted,
     read_unpacked,
     reason_of,
+    replace_parts,
     require,
     require_readable,
     taking,
+    unique,
+    without_filter,
 )
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     find_sources,
     read_rows,
     write_rows,
-)
-from evalstore.exchange.importers.template_writer import (
-    ANSWER,
-    Message,
-    PromptPiece,
-    expression_in,
-    find_parts,
-    middle_of,
-    quoted,
-    replace_parts,
-    unique,
-    without_filter,
 )
 from evalstore.files.datasets import DatasetSpec, read_dataset
 

@@ -18,23 +18,34 @@ from evalstore.checks.types.judge import plain
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    ANSWER,
+    CONVERSATION,
     Imported,
     ImportOptions,
+    Message,
     NotTakenError,
+    PromptPiece,
     SkippedItem,
     as_list,
     as_mapping,
     include,
     is_file,
+    literal,
+    middle_of,
     parse_json,
     positive_int,
     read_unpacked,
     reason_of,
     require,
     require_readable,
+    safe_file_name,
     skipping,
     source_text,
+    split_prompt,
     taking,
+    unique,
+    write_prompt,
+    write_test,
 )
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
@@ -44,19 +55,6 @@ from evalstore.exchange.importers.json_lines import (
     read_rows,
     turns_of,
     write_rows,
-)
-from evalstore.exchange.importers.template_writer import (
-    ANSWER,
-    CONVERSATION,
-    Message,
-    PromptPiece,
-    literal,
-    middle_of,
-    safe_file_name,
-    split_prompt,
-    unique,
-    write_prompt,
-    write_test,
 )
 from evalstore.files.access import normalise
 from evalstore.files.fields import suggest

@@ -26,9 +26,10 @@ from evalstore.exchange.importers.base import (
     as_mapping,
     parse_json,
     require,
+    safe_file_name,
+    write_test,
 )
 from evalstore.exchange.importers.json_lines import JsonLinesRow, instructions_of, write_rows
-from evalstore.exchange.importers.template_writer import safe_file_name, write_test
 
 _ROLES = {
     "system": "system",

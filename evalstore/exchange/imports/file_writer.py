@@ -38,8 +38,9 @@ from evalstore.exchange.importers.base import (
     SkippedItem,
     parse_json,
     require,
+    safe_file_name,
+    unique,
 )
-from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.exchange.imports.records import IMPORTED, ImportedHistory
 from evalstore.files.access import LARGEST_SOURCE, LARGEST_TEXT, normalise, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from evalstore.results.labels import LabelReport
     from evalstore.runs.judge_text import JudgedText
     from evalstore.runs.run_report import RunReport
-    from evalstore.runs.workspace_checks.check import CheckReport
+    from evalstore.runs.workspace_checks.doctor import CheckReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ class Workspace(ResultReader):
 
     def check(self, paths: Iterable[StrPath] = ()) -> CheckReport:
         """Check all files and return their errors and warnings, which are not raised."""
-        from evalstore.runs.workspace_checks.check import check
+        from evalstore.runs.workspace_checks.doctor import check
 
         with self._use() as location:
             return check(location, result_reader.texts("paths", paths))

@@ -200,7 +200,7 @@ def status(location: Location, selection: SelectionArguments, page: PageArgument
 )
 def check(location: Location, page: PageArguments, paths: Paths = ()) -> Document:
     """Return a page of the problems of the files."""
-    from evalstore.runs.workspace_checks.check import check as operation
+    from evalstore.runs.workspace_checks.doctor import check as operation
 
     report = operation(location, tuple(paths))
     document = to_json(replace(report, problems=[]))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
-    from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.runs.run import PlanPreview, RunEnd, RunRequest
     from evalstore.runs.status.dashboard import Dashboard
     from evalstore.runs.watch import ChangeNotifier
 
@@ -268,34 +268,32 @@ class WorkspaceSource:
 
     def missing(self, file: str | None = None) -> RunRequest:
         """Return the request to run the pending work of a test file or of all."""
-        from evalstore.runs import interactive_run
+        from evalstore.runs import run
 
-        return interactive_run.of_file(self.location, file) if file else interactive_run.ALL
+        return run.of_file(self.location, file) if file else run.ALL
 
     def again(self, results: Sequence[Result], prompts: Collection[str | None]) -> RunRequest:
         """Return the request to judge these results again, `prompts` being all of their side."""
-        from evalstore.runs import interactive_run
+        from evalstore.runs import run
 
-        return interactive_run.again(self.location, results, prompts)
+        return run.again(self.location, results, prompts)
 
     def plan(self, request: RunRequest) -> PlanPreview:
         """Return the plan of a run, with the reasons and the price."""
-        from evalstore.runs import interactive_run
+        from evalstore.runs import run
 
         with self._reading_tests():
-            return interactive_run.plan(
-                self.location, request, offline=self.offline, max_cost=self.max_cost
-            )
+            return run.plan(self.location, request, offline=self.offline, max_cost=self.max_cost)
 
     def carry_out(
         self, request: RunRequest, listener: ProgressListener, planned: PlanPreview
     ) -> RunEnd:
         """Run it, unless it is more than was planned by now; the listener can stop it."""
-        from evalstore.runs import interactive_run
+        from evalstore.runs import run
 
         self.is_running = True
         try:
-            return interactive_run.carry_out_request(
+            return run.carry_out_request(
                 self.location, request, listener, planned, offline=self.offline
             )
         finally:

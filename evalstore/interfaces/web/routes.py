@@ -34,8 +34,7 @@ from evalstore.core.display import (
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
-from evalstore.interfaces.html.report import ServedPage, build_report
-from evalstore.interfaces.html.summary import run_row, with_changes
+from evalstore.interfaces.html.report import ServedPage, build_report, run_row, with_changes
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,

@@ -8,13 +8,13 @@ import time
 import pytest
 
 from evalstore.exchange.importers import nemo_metrics
-from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.template_writer import (
+from evalstore.exchange.importers.base import (
     expression_in,
     find_parts,
     replace_parts,
     without_filter,
 )
+from evalstore.exchange.importers.promptfoo import files
 
 pytestmark = pytest.mark.extended
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.exchange.importers.template_writer import literal, safe_file_name, unique, write_test
+from evalstore.exchange.importers.base import literal, safe_file_name, unique, write_test
 from evalstore.files.markdown_lines import SPACE
 from tests.builders import expanded, instructions_of, shown
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstore.interfaces.html.charts import interval_chart, trend_chart
-from evalstore.interfaces.html.summary import run_row
+from evalstore.interfaces.html.report import run_row
 from evalstore.interfaces.html.templates import data_block, render
 from evalstore.results.report_overview import CandidateCounts, TrendRun, make_trend
 

@@ -296,7 +296,7 @@ def test_prompts_of_a_case_are_together_and_recorded_answers_have_no_column(
 def test_a_list_has_whole_cases_and_a_link_to_the_others_in_the_table(
     tmp_path: Path, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.interfaces.html.summary.MOST_CHANGES", 1)
+    monkeypatch.setattr("evalstore.interfaces.html.report.MOST_CHANGES", 1)
     files = {f"tests/{name}.md": TEST.replace("Hello", name) for name in ("bye", "hi")}
     root = make_workspace(tmp_path / "desk", files)
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Hi."}))

@@ -16,8 +16,14 @@ from string import Formatter
 from typing import cast
 
 from evalstore.core.values import Json, Role
-from evalstore.exchange.importers.base import NotTakenError, parse_json, require, short_json
-from evalstore.exchange.importers.template_writer import escape, keep_ticks
+from evalstore.exchange.importers.base import (
+    NotTakenError,
+    escape,
+    keep_ticks,
+    parse_json,
+    require,
+    short_json,
+)
 from evalstore.files.datasets import stable_names
 
 _FIELD = re.compile(r"([^.\[\]]*)((?:\[[^\]]+\])*)")

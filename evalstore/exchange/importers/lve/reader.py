@@ -24,6 +24,7 @@ from evalstore.exchange.importers.base import (
     parse_json,
     read_source,
     require,
+    safe_file_name,
     short_json,
     skipping,
     source_text,
@@ -49,7 +50,6 @@ from evalstore.exchange.importers.lve.test_writer import (
     shown_parameters,
     write,
 )
-from evalstore.exchange.importers.template_writer import safe_file_name
 
 _TEST = "test.json"
 _ROOT = "repository"

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import OPTION_NAMES, NotTakenError, ShownMessage
+from evalstore.exchange.importers.base import (
+    MARKERS,
+    OPTION_NAMES,
+    NotTakenError,
+    ShownMessage,
+    as_section,
+    escape,
+    takes_turns,
+    write_test,
+)
 from evalstore.exchange.importers.lve.checkers import LveJudging
 from evalstore.exchange.importers.lve.definition import (
     LAST,
@@ -21,13 +30,6 @@ from evalstore.exchange.importers.lve.definition import (
     parse,
     template,
     turn_names,
-)
-from evalstore.exchange.importers.template_writer import (
-    MARKERS,
-    as_section,
-    escape,
-    takes_turns,
-    write_test,
 )
 from evalstore.files.markdown_lines import SPACE
 

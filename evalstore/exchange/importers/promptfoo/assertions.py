@@ -10,10 +10,9 @@ from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError, require
+from evalstore.exchange.importers.base import NotTakenError, escape, require
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.files import to_json
-from evalstore.exchange.importers.template_writer import escape
 from evalstore.files.yaml12 import Document
 
 LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")

@@ -26,21 +26,19 @@ from evalstore.exchange.importers.base import (
     Imported,
     NotTakenError,
     as_mapping,
+    expression_in,
+    find_parts,
     parse_json,
+    quoted,
+    replace_parts,
     require,
     require_pattern,
     require_readable,
     skipping,
     taking,
-)
-from evalstore.exchange.importers.json_lines import ROLES, json_as_yaml
-from evalstore.exchange.importers.template_writer import (
-    expression_in,
-    find_parts,
-    quoted,
-    replace_parts,
     without_filter,
 )
+from evalstore.exchange.importers.json_lines import ROLES, json_as_yaml
 from evalstore.files.datasets import stable_names
 from evalstore.files.jinja_sandbox import is_global, undeclared, uses_of
 from evalstore.files.yaml12 import Document, read_yaml

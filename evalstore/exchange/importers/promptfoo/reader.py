@@ -23,8 +23,10 @@ from evalstore.exchange.importers.base import (
     as_mapping,
     parsed,
     require,
+    safe_file_name,
     skipping,
     taking,
+    unique,
 )
 from evalstore.exchange.importers.json_lines import read_documents
 from evalstore.exchange.importers.promptfoo import files
@@ -42,7 +44,6 @@ from evalstore.exchange.importers.recorded_messages import (
     token_counts,
     write_messages,
 )
-from evalstore.exchange.importers.template_writer import safe_file_name, unique
 from evalstore.files.access import LARGEST_DOCUMENT
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.workspace.catalogue import litellm_id

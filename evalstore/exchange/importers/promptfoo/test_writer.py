@@ -9,7 +9,18 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError, require, skipping
+from evalstore.exchange.importers.base import (
+    Imported,
+    NotTakenError,
+    as_section,
+    literal,
+    require,
+    safe_file_name,
+    skipping,
+    takes_turns,
+    unique,
+    write_test,
+)
 from evalstore.exchange.importers.promptfoo.assertions import (
     LISTS,
     Assertion,
@@ -25,14 +36,6 @@ from evalstore.exchange.importers.promptfoo.files import (
     is_template,
     shown_paths,
     template_names,
-)
-from evalstore.exchange.importers.template_writer import (
-    as_section,
-    literal,
-    safe_file_name,
-    takes_turns,
-    unique,
-    write_test,
 )
 from evalstore.files.jinja_sandbox import run
 

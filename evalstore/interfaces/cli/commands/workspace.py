@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.checks.parser import CheckExplanation
     from evalstore.results.table.cases import ResultFilter
     from evalstore.results.table.list import Listing
-    from evalstore.runs.workspace_checks.check import CheckReport
+    from evalstore.runs.workspace_checks.doctor import CheckReport
 
 
 _LISTED = 4
@@ -549,7 +549,7 @@ def check(
     if schema:
         output.format = "table"
         return Lists(None, partial(_print_schemas, selection.paths, into))
-    from evalstore.runs.workspace_checks.check import check as operation
+    from evalstore.runs.workspace_checks.doctor import check as operation
 
     if format != "text" and output.format != "table":
         raise UnsuitedError("'--format' cannot be combined with '--json' or '--output'")

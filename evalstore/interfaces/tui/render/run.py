@@ -49,7 +49,7 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
+    from evalstore.runs.run import PlanPreview, RunEnd, RunRequest
     from evalstore.runs.status.status import KindReasons
 
 _REASONS = 12

@@ -42,7 +42,7 @@ from evalstore.runs.run_text import summary_text
 from evalstore.store.driver import Reached, telling, while_wanted
 
 if TYPE_CHECKING:
-    from evalstore.runs.interactive_run import PlanPreview, RunRequest
+    from evalstore.runs.run import PlanPreview, RunRequest
 
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.results.names import EditPlace
 
 if TYPE_CHECKING:
-    from evalstore.runs.interactive_run import PlanPreview, RunRequest
+    from evalstore.runs.run import PlanPreview, RunRequest
 
 
 _OF_FILE = (
@@ -267,7 +267,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
 
     def action_back(self) -> None:
         """Leave; from the cases of an older run, to those of the new run if it had all cases."""
-        from evalstore.runs.interactive_run import ALL
+        from evalstore.runs.run import ALL
 
         is_whole = self.runner.end is not None and self.runner.request == ALL
         if is_whole and self.browser.is_above_run(self):

@@ -27,8 +27,7 @@ from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.answer.answer import session_of
 from evalstore.results.compare.diff import diff, diff_models
 from evalstore.results.table.cases import cases
-from evalstore.runs.interactive_run import ALL, RunEnd, plan
-from evalstore.runs.run import run
+from evalstore.runs.run import ALL, RunEnd, plan, run
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, Evalstore, normalise
 from tests.interfaces.cli.run.test_run import edit

@@ -25,7 +25,7 @@ from evalstore.planning import planner
 from evalstore.planning.options import Location
 from evalstore.planning.plan import FiledItems, Plan, SummedItems
 from evalstore.planning.status_report import Status
-from evalstore.runs import interactive_run
+from evalstore.runs import run
 from evalstore.runs.status import status as plan_status
 from evalstore.store.driver import UnwantedError
 from tests.builders import tree
@@ -120,7 +120,7 @@ def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(
 
     monkeypatch.setattr(FiledItems, "add", _refuse)
     monkeypatch.setattr(SummedItems, "__init__", refuse)
-    preview = interactive_run.plan(Location(long), interactive_run.ALL)
+    preview = run.plan(Location(long), run.ALL)
     assert preview.status.items == []
     assert (preview.status.ask, preview.agreed.asks) == (150, 150)
     asks = preview.reasons["ask"]
@@ -139,13 +139,11 @@ def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(
 
 
 def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None:
-    preview = interactive_run.plan(Location(long), interactive_run.ALL)
+    preview = run.plan(Location(long), run.ALL)
     rows = ROWS.replace("land 74", "isle 74")
     tree(long, {"tests/data.jsonl": rows})
     with pytest.raises(evalstore.EvalstoreError, match="4 items of the new plan were not"):
-        interactive_run.carry_out_request(
-            Location(long), interactive_run.ALL, ProgressListener(), preview
-        )
+        run.carry_out_request(Location(long), run.ALL, ProgressListener(), preview)
 
 
 class _Held:

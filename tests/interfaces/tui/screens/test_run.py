@@ -31,14 +31,14 @@ from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.table.cases import list_runs
-from evalstore.runs.interactive_run import (
+from evalstore.runs.run import (
     ALL,
     PlanPreview,
     RunRequest,
     carry_out_request,
     plan,
+    run,
 )
-from evalstore.runs.run import run
 from tests import endpoint
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit

@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.runs import interactive_run
+from evalstore.runs import run
 from evalstore.store.results import read_results
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
@@ -143,9 +143,9 @@ def test_the_shown_answer_is_judged_again_after_prompts_changed_contents(
     first = [result for result in results if not result.prompt_number and result.row][:1]
     if edited:
         return
-    request = interactive_run.again(location, first, shown)
-    planned = interactive_run.plan(location, request)
-    end = interactive_run.carry_out_request(location, request, ProgressListener(), planned)
+    request = run.again(location, first, shown)
+    planned = run.plan(location, request)
+    end = run.carry_out_request(location, request, ProgressListener(), planned)
     [(was, now)] = end.repeated
     assert (was, now.prompt, now.sessions) == (first[0], was.prompt, was.sessions)
 
