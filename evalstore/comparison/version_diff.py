@@ -108,13 +108,6 @@ def diff_lines(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
     return hunks
 
 
-def changed_ranges(was: Sequence[str], now: Sequence[str]) -> Iterator[tuple[slice, slice]]:
-    """Yield the ranges of two lists of lines that differ: the old one and what replaces it."""
-    for opcode in _opcodes(was, now):
-        if not opcode.same:
-            yield opcode.old, opcode.new
-
-
 def shared_ends(was: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
     """Return how many elements two lists share at their start, and behind that at their end."""
     shortest = min(len(was), len(now))
@@ -503,8 +496,8 @@ def changed_lines(was: str, now: str) -> list[tuple[int, str | None, str | None]
         return [(1, was, now)] if was != now else []
     old, new = was.split("\n"), now.split("\n")
     changes: list[tuple[int, str | None, str | None]] = []
-    for gone, come in changed_ranges(old, new):
-        pairs = zip_longest(old[gone], new[come])
+    for is_same, gone, come in _opcodes(old, new):
+        pairs = () if is_same else zip_longest(old[gone], new[come])
         for number, (before, after) in enumerate(pairs, 1):
             start = gone.start if after is None else come.start
             changes.append((start + number, before, after))

@@ -11,18 +11,24 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.runs import Run
+from evalstore.core.values import Json
 from evalstore.files.json_output import fields_to_json
 from evalstore.files.temporary_list import open_temporary
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.selection import compile_name
 from evalstore.results.names import name_prompts
+from evalstore.store import Store
 from evalstore.store.search.index import (
     KINDS,
     Kind,
+    Report,
+    SearchIndex,
     find_word_places,
     has_words,
     load_searched,
@@ -30,13 +36,6 @@ from evalstore.store.search.index import (
     readable_text,
     split_words,
 )
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Json
-    from evalstore.planning.options import Location
-    from evalstore.store import Store
-    from evalstore.store.search.index import Report, SearchIndex
 
 In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""
@@ -147,8 +146,6 @@ class Searcher:
 
 def open_index(location: Location) -> SearchIndex:
     """Return the index of the workspace."""
-    from evalstore.store.search.index import SearchIndex
-
     workspace = open_workspace(location)
     path = workspace.private / _FILE
     workspace.boundary.require_database(path, workspace.name_of(path))

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import former_prompts, prompts_compared
+from evalstore.comparison.pair_groups import PlacedResults
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.display import safe, short
 from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.values import Case, CaseFile, Json, Result
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import read_spec, resolve_path
 from evalstore.files.yaml12 import split_frontmatter
@@ -21,6 +23,7 @@ from evalstore.planning.cell_results import CellResult
 from evalstore.planning.open_project import open_catalogue, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.path_history import SourceChanges, compare_sources
+from evalstore.planning.project import Project
 from evalstore.results.value_text import text_of
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.tree_nodes import find_entry
@@ -30,9 +33,6 @@ from evalstore.workspace.testfiles.parser import parse_prompt, read_test
 from evalstore.workspace.testfiles.replacements import name_id, shorten_value
 
 if TYPE_CHECKING:
-    from evalstore.comparison.pair_groups import PlacedResults
-    from evalstore.core.values import Case, CaseFile, Json, Result
-    from evalstore.planning.project import Project
     from evalstore.planning.settled_parts import SettledParts
 
 
@@ -451,28 +451,26 @@ def find_editable_files(location: Location, place: EditPlace) -> list[EditableFi
         workspace = open_workspace(location)
         if data := _find_data_file(workspace, place.file):
             files.append(EditableFile("data file", data))
-        files += _prompt_files(workspace, place)
+        # The system prompt of the case, or all those of the test file, and judge prompts.
+        depends = read_dependencies(workspace.private, workspace.boundary, place.file)
+        named = [(*key.partition(":")[::2], ids) for key, ids in depends.items()]
+        systems = {name: ids for kind, name, ids in named if kind == "prompt"}
+        own = [name for name, ids in systems.items() if place.prompt and place.prompt in ids]
+        judges = dict.fromkeys(name for kind, name, _ in named if kind == "evaluator")
+        judges |= dict.fromkeys(judge.prompt for judge in workspace.settings.evaluators)
+        folder, paths = workspace.settings.paths["prompts"], dict[str, str]()
+        for path in workspace.find_files("prompts") if systems or judges else ():
+            id = default_id(path, folder)  # of one with errors
+            with suppress(FileProblem):
+                id = parse_prompt(
+                    path, normalise(workspace.read_bytes(path, LARGEST_TEXT)), folder
+                ).id
+            paths.setdefault(id, path)
+        for kind, names in (("system prompt", own or systems), ("judge prompt", judges)):
+            for name in names:
+                if name in paths:
+                    files.append(EditableFile(kind, paths[name]))
     return list(dict.fromkeys(files))
-
-
-def _prompt_files(workspace: WorkspaceFolder, place: EditPlace) -> Iterator[EditableFile]:
-    """Yield the system prompt of a case, or all those of the test file, and judge prompts."""
-    depends = read_dependencies(workspace.private, workspace.boundary, place.file)
-    named = [(*key.partition(":")[::2], ids) for key, ids in depends.items()]
-    systems = {name: ids for kind, name, ids in named if kind == "prompt"}
-    own = [name for name, ids in systems.items() if place.prompt and place.prompt in ids]
-    judges = dict.fromkeys(name for kind, name, _ in named if kind == "evaluator")
-    judges |= dict.fromkeys(judge.prompt for judge in workspace.settings.evaluators)
-    folder, paths = workspace.settings.paths["prompts"], dict[str, str]()
-    for path in workspace.find_files("prompts") if systems or judges else ():
-        id = default_id(path, folder)  # of one with errors
-        with suppress(FileProblem):
-            id = parse_prompt(path, normalise(workspace.read_bytes(path, LARGEST_TEXT)), folder).id
-        paths.setdefault(id, path)
-    for kind, names in (("system prompt", own or systems), ("judge prompt", judges)):
-        for name in names:
-            if name in paths:
-                yield EditableFile(kind, paths[name])
 
 
 def _find_data_file(workspace: WorkspaceFolder, test: str) -> str | None:

@@ -78,6 +78,19 @@ class Shift(NamedTuple):
         return f"got {self.word}" if self.is_said else "rose" if self.now > self.was else "fell"
 
     @property
+    def change(self) -> str:
+        """Return how the rate changed, and by what if not by new answers: `rose, 54% to 77%`."""
+        rates = whole_percent(self.was), whole_percent(self.now)
+        if rates[0] == rates[1]:
+            rates = percent(self.was), percent(self.now)
+        text = f", {' to '.join(rates)}"
+        if self.shared:  # their rates are not those that a table of all results shows
+            text = f" by {half_up(abs(100 * (self.now - self.was)))} points"
+        is_others = not self.is_said and self.others.total() == self.changed
+        causes = f", by {' and '.join(self.others)}" * is_others
+        return f"{self.verb}{text}{causes}"
+
+    @property
     def text(self) -> str:
         """Return the change in points: `+23.1`; `0` without one."""
         points = 100 * (self.now - self.was)
@@ -311,23 +324,10 @@ def _shift_texts(diff: Diff, shifts: Mapping[str, Shift], names: Mapping[str, st
         return " (may be chance)" * (shift.is_said and not (test and test.is_significant))
 
     texts = [
-        _shift_text(names[name], shift) + chance(name, shift) for name, shift in moved[:_MOST_NAMED]
+        f"{names[name]} {shift.change}{chance(name, shift)}" for name, shift in moved[:_MOST_NAMED]
     ]
     rest = Counter((each[1].verb, chance(*each)) for each in moved[_MOST_NAMED:])
     return texts + [f"{plural(count, 'other')} {verb}{why}" for (verb, why), count in rest.items()]
-
-
-def _shift_text(name: str, shift: Shift) -> str:
-    """Return how the rate of a candidate changed, and by what if not by new answers."""
-    rates = whole_percent(shift.was), whole_percent(shift.now)
-    if rates[0] == rates[1]:
-        rates = percent(shift.was), percent(shift.now)
-    text = f", {' to '.join(rates)}"
-    if shift.shared:  # their rates are not those that a table of all results shows
-        text = f" by {half_up(abs(100 * (shift.now - shift.was)))} points"
-    is_others = not shift.is_said and shift.others.total() == shift.changed
-    causes = f", by {' and '.join(shift.others)}" * is_others
-    return f"{name} {shift.verb}{text}{causes}"
 
 
 def _causes_text(diff: Diff) -> str:

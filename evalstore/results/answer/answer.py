@@ -98,17 +98,6 @@ class SessionFacts:
     """Whether the cost is at today's price, as the price was not known."""
 
 
-def read_session_facts(location: Location, session: Session, *, is_scripted: bool) -> SessionFacts:
-    """Return the facts of a session; its cost is at today's price if it was not known."""
-    facts = session_facts(session, is_scripted=is_scripted)
-    if facts.cost is not None or facts.origin == RECORDED:
-        return facts
-    with suppress(EvalstoreError), open_catalogue(location) as project:
-        prices = project.prices_by_version()
-        return session_facts(session, is_scripted=is_scripted, prices=prices)
-    return facts
-
-
 def session_facts(
     session: Session,
     *,
@@ -273,6 +262,12 @@ def read_answer(
     model = store.load_contents("model", [question.model]).get(question.model) or {}
     contents = VersionReader(store, fallback=partial(read_workspace, location))
     together = next((subject for subject in subjects if len(subject) > 1), ())
+    is_scripted = model.get("provider") == SCRIPTED
+    facts = session_facts(session, is_scripted=is_scripted)
+    if facts.cost is None and facts.origin != RECORDED:
+        with suppress(EvalstoreError), open_catalogue(location) as project:
+            prices = project.prices_by_version()
+            facts = session_facts(session, is_scripted=is_scripted, prices=prices)
     return AnswerView(
         id=id,
         file=cells[0].file if cells else "",
@@ -294,7 +289,7 @@ def read_answer(
         together=_together(store, together),
         failures=_failures_of(store, session, cells, judgements, subjects),
         request_settings=describe_request(contents, question.test, model),
-        facts=read_session_facts(location, session, is_scripted=model.get("provider") == SCRIPTED),
+        facts=facts,
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -325,7 +320,12 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             contents = VersionReader(store, fresh)
         else:
             contents = VersionReader(store, fallback=partial(read_workspace, location))
-            questions = _questions_of(store, store.load_run(run), result)
+            stored = store.load_run(run)
+            node = find_entry([stored.snapshot], result.file, store.load_nodes)
+            files = store.load_case_files(node.values()).values()
+            cases = (it for file in files for it in file.cases if it.row == result.row)
+            asked = (questions_in_run(stored, result, it.temperature, it.seed) for it in cases)
+            questions = next(asked, ())
         return AnswerView(
             id=None,
             file=result.file,
@@ -346,19 +346,6 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
                 if id is not None
             ),
         )
-
-
-def _questions_of(store: Store, run: Run, result: Result) -> tuple[str, ...]:
-    """Return the questions that a run asked for a result."""
-    node = find_entry([run.snapshot], result.file, store.load_nodes).get(run.snapshot)
-    files = store.load_case_files([node] if node else [])
-    cases = (case for file in files.values() for case in file.cases)
-    asked = (
-        questions_in_run(run, result, it.temperature, it.seed)
-        for it in cases
-        if it.row == result.row
-    )
-    return next(asked, ())
 
 
 def read_workspace(location: Location) -> Fresh:

@@ -29,6 +29,7 @@ from evalstore.core.display import (
     text_lines,
     verdict_span,
 )
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED
 from evalstore.planning.cell_results import label_by
 from evalstore.planning.first_pushes import push_text
@@ -41,7 +42,6 @@ from evalstore.results.answer.judgements import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.results.answer.answer import AnswerView, CheckText, SessionFacts, TurnView
     from evalstore.results.answer.verdict_explanation import (
         FailedCheck,

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks.check_verdict import HeldConversation, failing_number, schemas_of
-from evalstore.checks.difference_locator import flat_checks, locate_difference
+from evalstore.checks.difference_locator import AnswerDifference, flat_checks, locate_difference
 from evalstore.checks.types.judge import without_judge
 from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json, Result
 from evalstore.files.json_output import to_json
 from evalstore.planning.cells import Cell
@@ -28,21 +29,15 @@ from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
 from evalstore.planning.reasons import Explainer
 from evalstore.planning.status_report import results_at, workspace_as_run
-from evalstore.results.answer.answer import AnswerView, question_of, read_answer
-from evalstore.results.answer.judgements import Attempt, shown_session
+from evalstore.results.answer.answer import AnswerView, ResultView, question_of, read_answer
+from evalstore.results.answer.judgements import Attempt, Judgement, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
+from evalstore.store import Store
 from evalstore.store.results import RowResults, read_results
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry
-
-if TYPE_CHECKING:
-    from evalstore.checks.difference_locator import AnswerDifference
-    from evalstore.core.runs import Run
-    from evalstore.results.answer.answer import ResultView
-    from evalstore.results.answer.judgements import Judgement
-    from evalstore.store import Store
 
 
 class PlannedWork(NamedTuple):
@@ -340,7 +335,9 @@ def explain_result(
     """
     with open_store(location) as store:
         # What the newest run has is known without reading the workspace.
-        if stored := store.load_run(run) if run else _newest_run_with(store, result):
+        newest = () if run else store.find_recent_runs(limit=1)
+        has_it = (it for it in newest if result in read_results(store, it, only=result.file))
+        if stored := store.load_run(run) if run else next(has_it, None):
             explanation = explain_stored_result(
                 location, store, result, stored, session=session, view=view, cells=cells
             )
@@ -349,12 +346,6 @@ def explain_result(
         is_gone = find_case(project, result) is None
         here = cells or (() if is_gone else [*results_at(project, [(result.file, result.row)])])
         return explain_workspace_result(project, result, here, session=session, view=view)
-
-
-def _newest_run_with(store: Store, result: Result) -> Run | None:
-    """Return the newest run if it has this very result."""
-    runs = store.find_recent_runs(limit=1)
-    return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
 
 
 def explain_session(

@@ -223,8 +223,11 @@ def describe_questions(
             continue
         models = was.question.model, now.question.model
         if models[0] != models[1]:
-            if models not in of_models:
-                of_models[models] = _model_change(versions, *models)
+            if models not in of_models:  # a recorded answer, or a file of an application
+                old, new = (versions.find("model", id) or {} for id in models)
+                first = next(iter(differ_models(old, new)), None)
+                is_named = first and first.subject.startswith((CODE_CHANGED, RECORDED_ANSWER))
+                of_models[models] = str(first) if is_named else "model changed"
             words[ids] = of_models[models]
         elif change := _question_change(pair, was, now, sessions):
             words[ids] = change
@@ -246,14 +249,6 @@ def _question_change(
         names = " -> ".join(", ".join(side.resolved) for side in (was, now))
         return f"{words or ASKED_AGAIN}: resolved model {names}"
     return words
-
-
-def _model_change(versions: VersionReader, was: str, now: str) -> str:
-    """Describe how a model changed: its recorded answer, or the changed file of an application."""
-    old, new = (versions.find("model", id) or {} for id in (was, now))
-    first = next(iter(differ_models(old, new)), None)
-    is_named = first and first.subject.startswith((CODE_CHANGED, RECORDED_ANSWER))
-    return str(first) if is_named else "model changed"
 
 
 # --- the attempts of a compared pair: how many fail, and which of them show the change

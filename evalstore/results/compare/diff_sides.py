@@ -495,29 +495,27 @@ def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Sele
         try:
             if order[-1].name == WORKSPACE:
                 targets.update(dict.fromkeys(project.targets(paths)))
-            else:
-                targets.update(dict.fromkeys(_find_stored(project, paths, *order)))
+            else:  # also by former paths, with the rows that the last side has
+                files = {
+                    path: side.files[node]
+                    for side in order
+                    for path, node in side.nodes.items()
+                    if not path.endswith(OTHER)
+                }
+                former = (pair for side in order for pair in side.former.items())
+                renamed = [(old, new) for new, old in former if new in files and old not in files]
+                files |= {old: files[new] for old, new in renamed}
+                place = project.location, project.workspace
+                found = find_targets(*place, files.keys(), files, paths)
+                targets.update(dict.fromkeys(found))
+                for each in found:
+                    moved = (replace(each, path=new) for old, new in renamed if each.covers(old))
+                    targets.update(dict.fromkeys(moved))
         except (NoTestFileError, NothingSelectedError) as error:
             problem = problem or error
     if problem and not targets:
         raise problem
     return Selection(tuple(targets))
-
-
-def _find_stored(project: Project, paths: tuple[str, ...], *sides: Side) -> tuple[Target, ...]:
-    """Return what the paths, or former ones, select, with the rows that the last side has."""
-    files = {
-        path: side.files[node]
-        for side in sides
-        for path, node in side.nodes.items()
-        if not path.endswith(OTHER)
-    }
-    former = (pair for side in sides for pair in side.former.items())
-    renamed = [(old, new) for new, old in former if new in files and old not in files]
-    files |= {old: files[new] for old, new in renamed}
-    found = find_targets(project.location, project.workspace, files.keys(), files, paths)
-    moved = (replace(each, path=new) for each in found for old, new in renamed if each.covers(old))
-    return (*found, *moved)
 
 
 def only_rows(selected: Selection, *sides: Side) -> tuple[Side, ...]:

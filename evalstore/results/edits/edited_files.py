@@ -25,10 +25,10 @@ from evalstore.planning.path_history import (
     pair_in_store,
     pair_with_workspace,
 )
-from evalstore.planning.plan import AT_REQUEST, Plan
+from evalstore.planning.plan import AT_REQUEST, Plan, PlanItem
 from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.reasons import NEW_ANSWER, NEW_PROMPT, NEW_ROW
-from evalstore.planning.status_report import FileChange, lacks_row_id, plan_rows
+from evalstore.planning.status_report import FileChange, PlannedRows, lacks_row_id, plan_rows
 from evalstore.results.edits.edits import (
     CASES,
     RENAMED,
@@ -38,6 +38,7 @@ from evalstore.results.edits.edits import (
     pair_prompts,
 )
 from evalstore.results.names import PromptNames
+from evalstore.store import Store
 from evalstore.store.results import SourcesReader
 from evalstore.store.trees.tree_nodes import (
     RowIndex,
@@ -49,10 +50,7 @@ from evalstore.store.trees.tree_nodes import (
 from evalstore.workspace.reader import read_sources
 
 if TYPE_CHECKING:
-    from evalstore.planning.plan import PlanItem
-    from evalstore.planning.status_report import PlannedRows
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.store import Store
 
 
 WasRun = Callable[[str, Case], bool]

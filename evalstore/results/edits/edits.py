@@ -43,7 +43,7 @@ from evalstore.files.temporary_list import keep_values
 from evalstore.planning.cell_results import LeafBuilder
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_history import ROWS, SourceChanges, as_replaced, name_edited
-from evalstore.planning.project import VersionReader
+from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.reasons import Reason, describe_evaluator_change
 from evalstore.planning.settled_parts import SettledParts, find_settled
 from evalstore.planning.status_report import SettingEdit, compute_workspace, workspace_as_run
@@ -52,7 +52,6 @@ from evalstore.store.trees.tree_nodes import StoredCases, find_entry, long_parts
 from evalstore.workspace.testfiles.context import shows_question
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Project
     from evalstore.results.names import PromptNames
 
 

@@ -30,7 +30,7 @@ from evalstore.comparison.version_diff import (
 from evalstore.core import deserialize
 from evalstore.core.display import plural, short
 from evalstore.core.runs import Run
-from evalstore.core.values import Case, CaseFile, Json, Result, Verdict, Vote
+from evalstore.core.values import Case, CaseFile, Json, Result, Verdict
 from evalstore.planning.earlier_results import EarlierRuns
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
@@ -41,7 +41,6 @@ from evalstore.planning.status_report import SettingEdit
 from evalstore.results.answer.judgements import (
     Attempt,
     Attempts,
-    CastVote,
     CellToJudge,
     find_votes,
     group_votes,
@@ -239,16 +238,6 @@ def find_attempts(store: Store, records: Sequence[JudgedResult]) -> Attempts:
         store,
         [CellToJudge(each.result, each.case.judged_by, each.run.verdict_rule) for each in records],
     )
-
-
-def read_votes(
-    record: JudgedResult, cast: Mapping[str, CastVote]
-) -> dict[tuple[str, ...], list[Vote]]:
-    """Return the votes on a result: all together, or if there are attempts, those on each."""
-    listed = [cast[id] for id in record.result.evaluations if id in cast]
-    if not record.result.has_attempts:
-        return {record.result.sessions: [vote for vote, _ in listed]} if listed else {}
-    return group_votes((sessions, vote) for vote, sessions in listed)
 
 
 # --- the parts of a test: the texts for candidates and for evaluators
@@ -628,8 +617,11 @@ def _count(
     newer: dict[tuple[str, ...], list[set[str]]] = {}
     rounds: list[tuple[int, JudgedAttempts, set[str], set[tuple[str, ...]]]] = []
     for record in records:
-        by_subject = read_votes(record, cast)
         result, last, all_judged = record.result, 0, set[str]()
+        listed = [cast[id] for id in result.evaluations if id in cast]
+        by_subject = {result.sessions: [vote for vote, _ in listed]} if listed else {}
+        if result.has_attempts:
+            by_subject = group_votes((sessions, vote) for vote, sessions in listed)
         passed, labels = 0, 0
         for subject, votes in by_subject.items():
             judged = {vote.id for vote in votes if not vote.human}

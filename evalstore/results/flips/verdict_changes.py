@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain, groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, numbers_now, sort_pair
 from evalstore.comparison.pair_groups import (
@@ -49,8 +49,8 @@ from evalstore.planning.earlier_results import (
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.project import VersionReader
-from evalstore.results.compare.diff_result import FLIPS
+from evalstore.planning.project import Project, VersionReader
+from evalstore.results.compare.diff_result import FLIPS, Diff
 from evalstore.results.edits.edits import (
     AS_LABEL,
     LABELLED,
@@ -65,11 +65,6 @@ from evalstore.store import Store
 from evalstore.store.results import RowResults, iterate_cases, iterate_entries
 from evalstore.store.trees.tree_nodes import RowIndex, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
-
-if TYPE_CHECKING:
-    from evalstore.planning.project import Project
-    from evalstore.results.compare.diff_result import Diff
-
 
 BrokenResults: TypeAlias = "Set[CellKey]"
 """The places of the results that broke."""

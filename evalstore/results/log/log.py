@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, dropwhile, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.comparison.version_diff import ChangedLine, Difference, Name, diff_lines
 from evalstore.core import clock
@@ -29,7 +29,7 @@ from evalstore.planning.path_history import (
     name_in_newest_run,
     name_in_workspace,
 )
-from evalstore.planning.project import VersionReader
+from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.selection import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.status_report import results_at, workspace_as_run
 from evalstore.results.edits.edited_files import find_run_edits
@@ -56,10 +56,6 @@ from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.tree_nodes import RowIndex, find_entry, find_leaves, read_tree
 from evalstore.workspace.git.status import name_of_user
 from evalstore.workspace.settings.settings import candidate_order
-
-if TYPE_CHECKING:
-    from evalstore.planning.project import Project
-
 
 NEW, GONE = "new", "gone"
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
@@ -60,8 +60,7 @@ from evalstore.store.shared_runs import RunInProgress, load_run_in_progress
 from evalstore.store.trees.tree_nodes import find_entry, read_tree
 from evalstore.workspace.folder import WorkspaceFolder
 
-if TYPE_CHECKING:
-    LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
+LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 
 Pair = tuple[str, str | None]
@@ -173,9 +172,17 @@ class ShownCases:
         self._batches = TemporaryList()
         references: dict[tuple[str, str], None] = {}
         for batch in batches:
-            related = cases_related(load, [*restore_cases(batch)])
-            self._batches.append([batch, related["tests"], related["evaluations"]])
-            references.update(dict.fromkeys(references_of(related["evaluations"].values())))
+            cases = [*restore_cases(batch)]
+            tests, evaluations = (  # in the order of their cases
+                {id: found[id] for id in ids if id in found}
+                for kind, ids in (
+                    ("test", dict.fromkeys(id for case in cases for id in case.tests)),
+                    ("evaluation", dict.fromkeys(filter(None, (it.evaluation for it in cases)))),
+                )
+                for found in [load(kind, ids)]
+            )
+            self._batches.append([batch, tests, evaluations])
+            references.update(dict.fromkeys(references_of(evaluations.values())))
         self.references = [*references]
         """The kinds and ids of the versions that the checks name."""
 
@@ -193,15 +200,6 @@ class ShownCases:
             "tests": Members(_each_once(tests for _, tests, _ in self._batches)),
             "evaluations": Members(_each_once(contents for *_, contents in self._batches)),
         }
-
-
-def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
-    """Return the contents of the tests and evaluations, by id, in the order of their cases."""
-    tests = dict.fromkeys(id for case in cases for id in case.tests)
-    evaluations = dict.fromkeys(case.evaluation for case in cases if case.evaluation)
-    found = {"tests": load("test", tests), "evaluations": load("evaluation", evaluations)}
-    ids = {"tests": tests, "evaluations": evaluations}
-    return {name: {id: of[id] for id in ids[name] if id in of} for name, of in found.items()}
 
 
 def _each_once(batches: Iterable[dict[str, Json]]) -> Iterator[tuple[str, Json]]:

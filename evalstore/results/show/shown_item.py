@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.comparison.comparison import numbers_now
 from evalstore.core import hashing
@@ -28,6 +28,7 @@ from evalstore.planning.project import Project, VersionReader
 from evalstore.planning.selection import find_row_in, find_targets, split_case, split_row
 from evalstore.planning.status_report import compute_workspace, iterate_workspace, results_at
 from evalstore.results.answer.answer import AnswerView, read_answer
+from evalstore.results.answer.judgements import Judgement
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
     explain_result,
@@ -66,9 +67,6 @@ from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import Cells, RowResults, iterate_entries
 from evalstore.store.revisions import WORK, RunInProgressError, resolve, resolve_run, split_path
 from evalstore.store.trees.tree_nodes import RowIndex, find_entry, read_tree
-
-if TYPE_CHECKING:
-    from evalstore.results.answer.judgements import Judgement
 
 
 class SeveralCasesError(EvalstoreError):
@@ -367,7 +365,10 @@ class _Search:
                     named = (case for case in cases if case.row == self._row)
                     self._names = {name for case in named for name in (case.key, case.row)}
                 yield from self._add(run, {path: leaf})
-            if self._is_done(run):
+            # Runs before one of all cases have nothing to add, but perhaps the candidate.
+            is_whole = not is_partial(run) and run.origin is None and bool(self._models)
+            has_model = self._model is None or match_models(self._model, self._models)
+            if self._left < 0 or (is_whole and has_model):
                 return
 
     def _add(self, run: Run, entries: dict[str, str]) -> Iterator[FoundResult]:
@@ -395,14 +396,6 @@ class _Search:
                 is_edited = is_older and was != (now.row, now.tests, now.evaluation)
                 has_several = len(now.prompts) > 1
                 yield FoundResult(result, run, now.key, has_several, is_older, is_edited)
-
-    def _is_done(self, run: Run) -> bool:
-        """Return whether older runs have nothing to add, after this one."""
-        if self._left < 0:
-            return True
-        if is_partial(run) or run.origin is not None or not self._models:
-            return False
-        return self._model is None or bool(match_models(self._model, self._models))
 
 
 def _find_places(

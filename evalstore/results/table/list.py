@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evalstore.checks.parser import explain_checks
 from evalstore.core import deserialize
@@ -44,12 +43,10 @@ from evalstore.results.names import label_prompts, prompt_label
 from evalstore.store.events import RUNS_SEARCHED, Label
 from evalstore.store.results import SessionResults
 from evalstore.workspace.model_files import Model, bare_model
+from evalstore.workspace.reader import Reading
+from evalstore.workspace.settings.settings import Settings
+from evalstore.workspace.testfiles.conversations import RepeatedConversation
 from evalstore.workspace.testfiles.parser import read_test
-
-if TYPE_CHECKING:
-    from evalstore.workspace.reader import Reading
-    from evalstore.workspace.settings.settings import Settings
-    from evalstore.workspace.testfiles.conversations import RepeatedConversation
 
 
 @dataclass
