@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that `evalstore.store.schema.migrations` hands over."""
+"""Runs the migrations on the connection that `table_definitions` hands over."""
 
 from __future__ import annotations
 

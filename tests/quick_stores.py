@@ -11,13 +11,13 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.sqlite import driver as drivers
 from evalstore.store.sqlite.driver import SQLiteDriver
 
 _connect = SQLiteDriver._connect
 _make_tables = drivers.make_tables
-_head = migrations.HEAD
+_head = table_definitions.HEAD
 
 
 def _connect_quickly(driver: SQLiteDriver) -> sqlite3.Connection:
@@ -33,7 +33,7 @@ def _copy_empty(path: Path) -> None:
 
     That is left to the program where the system cannot do it, and for other tables.
     """
-    is_usual = drivers.make_tables is _make_tables and _head == migrations.HEAD
+    is_usual = drivers.make_tables is _make_tables and _head == table_definitions.HEAD
     if not (is_usual and hasattr(os, "O_TMPFILE")):
         return
     with suppress(OSError):

@@ -134,7 +134,9 @@ class _Collection:
 
     def _put_together(self) -> None:
         compactions, self.result.others = plan_compactions(self.survey, self.cache, self.sign)
-        self.listener.start(sum(compaction.records for compaction in compactions))
+        self.listener.start(
+            sum(index.header.records for each in compactions for index in each.indexes)
+        )
         replaced, written = self.result.replaced, self.result.written
         for compaction in compactions:
             if not self.dry_run:
@@ -246,11 +248,6 @@ class SurveyedIndex(NamedTuple):
     header: IndexHeader
     modified: int | None = None
     """As in `ListedFile`."""
-
-    @property
-    def records(self) -> int:
-        """Return how many records it lists."""
-        return self.header.records
 
 
 class RemoteSurvey:
@@ -383,11 +380,6 @@ class Compaction(NamedTuple):
     created: int
     """The time of the new index, in microseconds since 1970."""
 
-    @property
-    def records(self) -> int:
-        """Return how many records they list."""
-        return sum(index.records for index in self.indexes)
-
 
 def choose_indexes(indexes: Iterable[SurveyedIndex]) -> list[list[SurveyedIndex]]:
     """Return which indexes of a group should be put together.
@@ -397,14 +389,14 @@ def choose_indexes(indexes: Iterable[SurveyedIndex]) -> list[list[SurveyedIndex]
     the number of records.
     """
     waiting = sorted(
-        (index for index in indexes if 2 * index.records <= MOST_RECORDS),
-        key=lambda index: (index.records, index.name),
+        (index for index in indexes if 2 * index.header.records <= MOST_RECORDS),
+        key=lambda index: (index.header.records, index.name),
     )
     chosen, total = 0, 0
     for count, index in enumerate(waiting, start=1):
-        if index.records < 2 * total:
+        if index.header.records < 2 * total:
             chosen = count
-        total += index.records
+        total += index.header.records
     parts: list[list[SurveyedIndex]] = [[]]
     for index in waiting[:chosen]:
         if not _fits([*parts[-1], index]):
@@ -415,7 +407,7 @@ def choose_indexes(indexes: Iterable[SurveyedIndex]) -> list[list[SurveyedIndex]
 
 def _fits(indexes: Sequence[SurveyedIndex]) -> bool:
     return (
-        sum(index.records for index in indexes) <= MOST_RECORDS
+        sum(index.header.records for index in indexes) <= MOST_RECORDS
         and sum(len(index.header.packs) for index in indexes) <= MOST_PACKS
         and sum(1 + len(index.header.replaces) for index in indexes) <= MOST_REPLACED
         and sum(len(index.header.times) or 1 for index in indexes) <= MOST_TIMES

@@ -213,14 +213,10 @@ class IndexWriter:
         self._records: list[IndexedRecord] = []
 
     @property
-    def records(self) -> int:
-        """Return how many records the next index lists until now."""
-        return len(self._records) + len(self._added)
-
-    @property
-    def packs(self) -> int:
-        """Return how many finished packs the next index lists until now."""
-        return len(self._packs)
+    def is_full(self) -> bool:
+        """Return whether the next record belongs into another index."""
+        records = len(self._records) + len(self._added)
+        return records >= MOST_RECORDS or len(self._packs) >= MOST_PACKS
 
     def add(self, record: StoredRecord, key: bytes) -> None:
         """Append a record with its lookup key."""
@@ -342,7 +338,7 @@ def push_records(
         refuse_secrets(store, missing, scan)
     for checked in _iterate_whole(store, missing):
         writer.add(checked.record, bytes.fromhex(checked.key) if checked.key else NO_KEY)
-        if writer.records >= MOST_RECORDS or writer.packs >= MOST_PACKS:
+        if writer.is_full:
             writer.finish_index()
     writer.finish_index()
     return writer.written

@@ -28,8 +28,8 @@ from evalstore.runs.execution.sharing.run_share import RunnerLauncher, SharedWor
 from evalstore.runs.run_preview import Plans, PlanTotals, most_cost
 from evalstore.runs.run_report import RunTotals, describe_spending
 from evalstore.store import Store
+from evalstore.store.leases import FORMAT, LARGEST, LEFT, NUMBERS, quoted
 from evalstore.store.records import StoredRecord
-from evalstore.store.run_documents import FORMAT, LARGEST, LEFT, NUMBERS, quoted
 from evalstore.store.shared_runs import SharedRun
 from evalstore.store.trees.tree_nodes import read_tree
 from evalstore.workspace.folder import WorkspaceFolder, variables_of
@@ -280,7 +280,7 @@ def carry_out(
         from evalstore.runs.execution.sharing.run_share import add_shares
 
         add_shares(outcome, shares)
-        if not all(share.is_readable for share in shares):
+        if any(share.problem for share in shares):
             listener.note(
                 "the notes of another program about this run cannot be read: its answers are "
                 "stored, but missing from the counts and the cost of the run"

@@ -17,7 +17,7 @@ from threading import Event, Lock, local
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreError
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import TABLES, TableColumns
 
 _QUERIES = ("select", "with", "values")
@@ -375,7 +375,7 @@ class Driver(ABC, Generic[C_co]):
             connection.inserted = None
             version = self._begin(connection, wait=wait)
             if self._version:
-                migrations.refuse_migrated(version, self._version, self.name)
+                table_definitions.refuse_migrated(version, self._version, self.name)
             yield connection
             connection.commit()
             inserted: tuple[str, bytes] | None = connection.inserted
@@ -407,7 +407,7 @@ class Driver(ABC, Generic[C_co]):
         if self._version:
             with self._connection() as connection:
                 version = self._find_version(connection)
-            migrations.refuse_migrated(version, self._version, self.name)
+            table_definitions.refuse_migrated(version, self._version, self.name)
 
     @abstractmethod
     def _connect(self) -> C_co:

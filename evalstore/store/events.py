@@ -38,10 +38,9 @@ from evalstore.store.contents import (
     require_kind,
     require_number,
 )
-from evalstore.store.database import NO_LIMIT, append, ensure
 from evalstore.store.driver import Connection, Dialect
 from evalstore.store.leases import delete_leases, delete_work, take_leases, write_counts
-from evalstore.store.records import make_rows
+from evalstore.store.records import NO_LIMIT, append, ensure, make_rows
 from evalstore.store.schema.table_definitions import EVALUATIONS, FAILURES, RUNS, SESSIONS
 from evalstore.store.trees.tree_nodes import NodeQueries
 

@@ -13,22 +13,22 @@ from evalstore.core.errors import RevisionError, StoreError
 from evalstore.core.runs import Run, describe_run
 from evalstore.core.values import Json
 from evalstore.store.contents import as_any_digits, as_bytes
-from evalstore.store.database import Database, ensure
 from evalstore.store.driver import Connection
-from evalstore.store.leases import has_process, remove_runner
-from evalstore.store.records import make_rows
-from evalstore.store.run_documents import (
+from evalstore.store.leases import (
     LEFT,
     NOTED,
     UnreadableError,
     as_text,
     explain,
+    has_process,
     is_amount,
     is_time,
     read_counts,
     read_description,
+    remove_runner,
     require_amounts,
 )
+from evalstore.store.records import Database, ensure, make_rows
 from evalstore.store.schema.table_definitions import (
     RUN_SHARES,
     RUNNER_ACCOUNTS,
@@ -69,11 +69,6 @@ class RunShare(NamedTuple):
     """Whether this process is the runner."""
     problem: str
     """Why it cannot be read; empty if it can."""
-
-    @property
-    def is_readable(self) -> bool:
-        """Return whether what it has noted can be read."""
-        return not self.problem
 
 
 class SharedRun(NamedTuple):

@@ -30,14 +30,13 @@ from evalstore.store.contents import (
     require,
     require_kind,
 )
-from evalstore.store.database import append, ensure, select_each
 from evalstore.store.driver import Connection, Extent, refuse_foreign
 from evalstore.store.events import EventQueries
 from evalstore.store.location import StoreLocation
-from evalstore.store.records import RecordQueries
+from evalstore.store.records import RecordQueries, append, ensure, select_each
 from evalstore.store.rows.row_queries import RowQueries
 from evalstore.store.rows.row_tables import ROWS_OF
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     EVENTS,
@@ -265,8 +264,8 @@ def _is_current(path: Path) -> bool:
         version = version_of(connection)
     if version is None:
         raise StoreError(f"'{path}' is not a store of evalstore")
-    migrations.refuse_newer(version, str(path))
-    return version == migrations.HEAD
+    table_definitions.refuse_newer(version, str(path))
+    return version == table_definitions.HEAD
 
 
 def _copy(path: Path, target: Path) -> None:

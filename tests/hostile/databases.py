@@ -10,7 +10,7 @@ from typing import Any
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.rows.row_tables import ROW_TABLES
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 STORE = "EVALSTORE_STORE"
@@ -53,18 +53,18 @@ def read_tables(url: str) -> dict[tuple[str, bytes], tuple[Any, ...]]:
         return rows
 
 
-def copy_store(url: str, target: str, *, version: str = migrations.HEAD) -> str:
+def copy_store(url: str, target: str, *, version: str = table_definitions.HEAD) -> str:
     """Copy what is permanent in a store to a new one on the same server; returns its address.
 
     The tables are those of a version of the program.
     """
     source, address = read_address(url), read_address(target)
-    if version == migrations.HEAD:
+    if version == table_definitions.HEAD:
         Store.open(address, create=True).close()
     else:
         _make_older(address, version)
     with _connected(source) as connection:
-        copied = TABLES | (ROW_TABLES if version == migrations.HEAD else {})
+        copied = TABLES | (ROW_TABLES if version == table_definitions.HEAD else {})
         for name, table in copied.items():
             columns = ", ".join(table.columns)
             connection.execute(
@@ -83,8 +83,10 @@ def _make_older(address: DatabaseAddress, version: str) -> None:
         connection.execute(f"CREATE SCHEMA {address.schema}")
     with closing(connect(address)) as raw:
         raw.autocommit = False
-        with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
-            migrations.upgrade(writing, head=version)
+        with table_definitions.joined(
+            "postgresql+psycopg://", raw, psycopg.DatabaseError
+        ) as writing:
+            table_definitions.upgrade(writing, head=version)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from evalstore.store.location import read_address
 from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import COORDINATION
 from tests.builders import tree
 from tests.exchange.importers.ai_tester.test_project import PROJECT
@@ -137,7 +137,7 @@ def kill_and_repeat(
         (workspace / command.edited).write_text("edited")
     if command.is_migration and STORE not in os.environ:
         age(workspace / ".evalstore/store.db")
-    version = "0004" if command.is_migration else migrations.HEAD
+    version = "0004" if command.is_migration else table_definitions.HEAD
     shutil.copytree(workspace, workspace.parent / "before")
     before = contents(workspace)
     put_back(version)
@@ -201,7 +201,7 @@ def check_private_files(workspace: Path) -> None:
 
 def age(store: Path) -> None:
     """Make a store what the first version of the program made."""
-    assert migrations.KNOWN[0] == "0001"
+    assert table_definitions.KNOWN[0] == "0001"
     with closing(sqlite3.connect(store)) as database:
         database.executescript("; ".join(f"DROP {later}" for later in LATER))
         database.execute("UPDATE alembic_version SET version_num = '0001'")

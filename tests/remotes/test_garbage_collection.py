@@ -235,7 +235,7 @@ def test_few_indexes_remain_and_each_record_is_rewritten_seldom() -> None:
     for number in range(1_000):
         sizes.append(1 + number % 7)
         for part in choose_indexes(_listing(sizes)):
-            chosen = [index.records for index in part]
+            chosen = [index.header.records for index in part]
             rewritten += sum(chosen)
             for size in chosen:
                 sizes.remove(size)
@@ -256,7 +256,7 @@ def _listing(sizes: Sequence[int]) -> list[SurveyedIndex]:
 def test_an_index_never_has_more_records_than_allowed() -> None:
     half = MOST_RECORDS // 2
     parts = choose_indexes(_listing([half] * 5 + [half + 1, MOST_RECORDS]))
-    assert [[index.records for index in part] for part in parts] == [[half, half]] * 2
+    assert [[index.header.records for index in part] for part in parts] == [[half, half]] * 2
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.clock import now
-from evalstore.exchange.sync.open_remote import OpenRemote
 from evalstore.exchange.sync.pull import pull_missing
+from evalstore.exchange.sync.remotes import OpenRemote
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.download import check_remote
 from evalstore.remotes.index_cache import IndexCache

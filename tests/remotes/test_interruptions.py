@@ -221,9 +221,7 @@ def test_packs_that_are_replaced_during_a_pull_are_found_again(
             shutil.copytree(tmp_path / "whole", remote)
 
         files = Scheduled(remote, at, replace)
-        monkeypatch.setattr(
-            "evalstore.exchange.sync.open_remote.open_files", lambda *_, it=files: it
-        )
+        monkeypatch.setattr("evalstore.exchange.sync.remotes.open_files", lambda *_, it=files: it)
         copied = copy(Location(workspace))
         if not files.reached:
             break
@@ -252,7 +250,7 @@ def job(
             shutil.copytree(finished, workspace, ignore=shutil.ignore_patterns(".evalstore"))
             with (workspace / "evalstore.yaml").open("a") as settings:
                 settings.write("remotes: {origin: shared}\n")
-        monkeypatch.setattr("evalstore.exchange.sync.open_remote.open_files", lambda *_: files)
+        monkeypatch.setattr("evalstore.exchange.sync.remotes.open_files", lambda *_: files)
         return pull_for_plan(Location(workspace))
 
     return pull

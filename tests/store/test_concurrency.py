@@ -14,7 +14,7 @@ from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
 from evalstore.store.driver import UnexpectedObject
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.sqlite import driver as drivers
 from evalstore.store.sqlite.connection import find_foreign
 from evalstore.store.sqlite.driver import SQLiteDriver
@@ -138,7 +138,7 @@ def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
 
     monkeypatch.setattr(drivers, "version_of", find)
     Store.open(path, create=True).close()
-    assert versions[:2] == [None, migrations.HEAD]
+    assert versions[:2] == [None, table_definitions.HEAD]
 
 
 def test_a_store_that_another_process_makes_while_it_is_opened_has_all_tables(

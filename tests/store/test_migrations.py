@@ -20,13 +20,13 @@ from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
 from evalstore.store.rows.row_tables import ROW_TABLES, VIEWS
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.alembic_metadata import METADATA
 from evalstore.store.schema.table_definitions import COORDINATION, EVENTS, VERSIONS
 from evalstore.store.sqlite.connection import SQLiteConnection
 from tests.store.sessions import fill
 
-OURS = migrations.HEAD
+OURS = table_definitions.HEAD
 NEXT = f"""
 import sqlalchemy as sa
 from alembic import op
@@ -55,11 +55,11 @@ def test_a_new_store_is_what_the_migrations_make(tmp_path: Path) -> None:
         closing(
             sqlite3.connect(migrated, isolation_level=None, factory=SQLiteConnection)
         ) as connection,
-        migrations.joined(
+        table_definitions.joined(
             "sqlite://", connection, sqlite3.DatabaseError, "BEGIN IMMEDIATE"
         ) as writing,
     ):
-        migrations.upgrade(writing)
+        table_definitions.upgrade(writing)
     assert made_of(new) == made_of(migrated)
     assert len(made_of(new)) > 20
 
@@ -106,12 +106,14 @@ def columns_of(path: Path, table: str) -> list[str]:
 def newer_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Make the program one migration newer than it is; returns that migration's file."""
     folder = tmp_path / "migrations 100%"
-    shutil.copytree(migrations.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        table_definitions.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__")
+    )
     migration = folder / "versions" / "next.py"
     migration.write_text(NEXT)
-    monkeypatch.setattr(migrations, "migrations", lambda: folder)
-    monkeypatch.setattr(migrations, "HEAD", "next")
-    monkeypatch.setattr(migrations, "KNOWN", (*migrations.KNOWN, "next"))
+    monkeypatch.setattr(table_definitions, "migrations", lambda: folder)
+    monkeypatch.setattr(table_definitions, "HEAD", "next")
+    monkeypatch.setattr(table_definitions, "KNOWN", (*table_definitions.KNOWN, "next"))
     return migration
 
 
@@ -138,10 +140,10 @@ def test_the_migrated_schema_is_the_declared_one(path: Path, engine: Engine) -> 
 
 
 def test_the_program_knows_the_folder_of_migrations() -> None:
-    script = ScriptDirectory(str(migrations.migrations()))
+    script = ScriptDirectory(str(table_definitions.migrations()))
     revisions = [revision.revision for revision in script.walk_revisions()]
-    assert tuple(reversed(revisions)) == migrations.KNOWN
-    assert script.get_current_head() == migrations.HEAD == migrations.KNOWN[-1]
+    assert tuple(reversed(revisions)) == table_definitions.KNOWN
+    assert script.get_current_head() == table_definitions.HEAD == table_definitions.KNOWN[-1]
 
 
 def test_an_older_store_is_copied_then_migrated(
@@ -217,7 +219,7 @@ def test_a_migration_that_is_interrupted_changes_nothing(
     older: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request.getfixturevalue("newer_program")
-    upgrade = migrations.upgrade
+    upgrade = table_definitions.upgrade
 
     def interrupt(*_given: object) -> None:
         raise KeyboardInterrupt
@@ -228,7 +230,7 @@ def test_a_migration_that_is_interrupted_changes_nothing(
         connection.exec_driver_sql("SELECT 1")
 
     with monkeypatch.context() as patched:
-        patched.setattr(migrations, "upgrade", upgrade_in_part)
+        patched.setattr(table_definitions, "upgrade", upgrade_in_part)
         with pytest.raises(KeyboardInterrupt):
             Store.open(older)
     assert version_of(older) == OURS

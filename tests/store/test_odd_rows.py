@@ -104,7 +104,7 @@ def test_what_a_runner_has_noted_that_is_no_text_is_an_error_of_its_run(
     odd = read(file_store)[ODD]
     assert "what one of its programs has noted is not a JSON object" in str(odd.error)
     (share,) = file_store.find_shares(ODD)
-    assert not share.is_readable
+    assert share.problem
 
 
 @pytest.mark.parametrize("amount", ["'abc'", "x'00'", NOT_UTF_8])

@@ -9,7 +9,7 @@ import pytest
 from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.location import StoreLocation
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from tests.store.sessions import fill
 
 MIGRATED = r"was migrated while it was open \(its version is 0999 now, ours is "
@@ -52,5 +52,5 @@ def test_a_store_that_may_not_be_migrated_is_refused_when_it_is_older(
     Store.open(location, may_migrate=False).close()
     with store.writing() as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0003'")
-    with pytest.raises(StoreError, match=f"its version is 0003, ours is {migrations.HEAD}"):
+    with pytest.raises(StoreError, match=f"its version is 0003, ours is {table_definitions.HEAD}"):
         Store.open(location, may_migrate=False)

@@ -15,7 +15,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.sharing.run_share import describe_counts
 from evalstore.runs.run_record import _OPTIONS
-from evalstore.store.run_documents import (
+from evalstore.store.leases import (
     CALLS,
     SELECTION,
     UnreadableError,

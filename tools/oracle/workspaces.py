@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from tests.builders import tree
 from tests.laws.desk_model import CODES, Desk, File
 from tests.laws.test_reuse import NAMES, OF_A_FILE, OF_ALL
@@ -164,10 +164,10 @@ def old_store(version: str, b: Builder) -> None:
 def _copy(path: Path, made: Path, version: str) -> None:
     """Copy the rows of a store into the tables of a migration."""
     with closing(sqlite3.connect(made, isolation_level=None)) as new:
-        with migrations.joined(
+        with table_definitions.joined(
             "sqlite://", new, sqlite3.DatabaseError, "BEGIN IMMEDIATE"
         ) as connection:
-            migrations.upgrade(connection, head=version)
+            table_definitions.upgrade(connection, head=version)
         new.execute("ATTACH ? AS old", (str(path),))
         tables = "SELECT name FROM {} WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         mine = {name for (name,) in new.execute(tables.format("main.sqlite_master"))}
@@ -183,7 +183,7 @@ WORKSPACES: dict[str, Build] = {
     **HISTORIES,
     **{f"laws-{number}": laws(number) for number in (3, 4, 11)},
     "imports": imports,
-    **{f"old-{version}": partial(old_store, version) for version in migrations.KNOWN[:6]},
+    **{f"old-{version}": partial(old_store, version) for version in table_definitions.KNOWN[:6]},
     "rows-10000": rows(10_000),
 }
 """By their names."""

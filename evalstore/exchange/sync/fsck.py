@@ -15,7 +15,7 @@ from evalstore.core.clock import iso
 from evalstore.core.errors import ExcessiveError, NewerError, StoreError, StoreUnreachableError
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import Json
-from evalstore.exchange.sync.open_remote import is_place, locate_remote
+from evalstore.exchange.sync.remotes import is_place, locate_remote
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location

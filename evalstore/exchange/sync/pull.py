@@ -22,16 +22,17 @@ from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError, RemoteError
 from evalstore.core.values import RECORDED, Json
 from evalstore.exchange.init import init
-from evalstore.exchange.sync.open_remote import (
+from evalstore.exchange.sync.push import count_kinds
+from evalstore.exchange.sync.remotes import (
     OpenDatabase,
     OpenRemote,
+    allow_address,
     open_remote,
     open_source,
     open_typed,
     open_typed_database,
+    typed_address,
 )
-from evalstore.exchange.sync.push import count_kinds
-from evalstore.exchange.sync.remotes import allow_address, typed_address
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, choose_runs

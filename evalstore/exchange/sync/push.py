@@ -8,16 +8,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from struct import iter_unpack
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.clock import now
+from evalstore.core.clock import iso, now
 from evalstore.core.display import plural, short
-from evalstore.core.errors import EvalstoreError, RemoteError, StoreError, UnsuitedError
-from evalstore.exchange.sync.open_remote import (
+from evalstore.core.errors import (
+    USAGE,
+    EvalstoreError,
+    RemoteError,
+    StoreError,
+    UnsuitedError,
+    WorkspaceError,
+)
+from evalstore.exchange.sync.remotes import (
     OpenDatabase,
     OpenRemote,
     is_meant_as_bundle,
@@ -26,11 +34,11 @@ from evalstore.exchange.sync.open_remote import (
 )
 from evalstore.files.atomic_write import require_writable
 from evalstore.files.fields import nearest, suggest
-from evalstore.planning.first_pushes import note_excluded_tags, note_own_name
+from evalstore.planning.first_pushes import note_excluded_tags, note_own_name, read_excluded_tags
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.layout import is_remote, make_remote
+from evalstore.remotes.layout import INDEXES, is_remote, make_remote, require_remote
 from evalstore.remotes.packs import IndexHeader
 from evalstore.remotes.upload import (
     Announce,
@@ -65,9 +73,11 @@ from evalstore.store.schema.table_definitions import (
     SESSIONS,
     VERSIONS,
 )
+from evalstore.store.sqlite.driver import inspect_database
 from evalstore.workspace.folder import variables_of
 from evalstore.workspace.git.status import name_of_writer
 from evalstore.workspace.settings.remote_names import BUNDLE
+from evalstore.workspace.settings.remotes import read_database
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
@@ -555,3 +565,98 @@ def find_untagged_rows(
 
 def _as_bytes(ids: Iterable[str]) -> frozenset[bytes]:
     return frozenset(map(bytes.fromhex, ids))
+
+
+# --- what a remote has, and what a push would copy to it
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePush:
+    """A push that the remote has."""
+
+    created: str
+    """ISO 8601, by the clock of the writer."""
+    writer: str
+    records: int
+    """How many rows no earlier push has brought; of one that is left out, all of its rows."""
+    left_out: str | None = None
+    """Why nothing of it is pulled: `unsigned` or `untrusted`; else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReport:
+    """What a remote has, and how it differs from the store."""
+
+    name: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions the remote has."""
+    size: int
+    """Bytes of its packs and indexes, as a push and a pull count them; of a database, of its
+    tables with their indexes."""
+    to_pull: Mapping[str, int]
+    to_push: Mapping[str, int]
+    """Without failed calls."""
+    pushes: Sequence[RemotePush]
+    """Oldest first; a database does not know them."""
+    uncounted: str | None = None
+    """Why `toPush` also counts what excluded tags keep here; None if it does not."""
+    excluded_runs: int = 0
+    """How many runs a push leaves here that the remote lacks: with tests with an excluded tag, or
+    earlier versions of tests."""
+    last_excluded_tags: Sequence[str] = field(
+        default=(), metadata={"json_name": "lastExcludedTags", "json_optional": True}
+    )
+    """The tags that the last push from here excluded with an option, which `toPush` does not."""
+
+
+def show_remote(location: Location, name: str | None) -> RemoteReport:
+    """Return what a remote has; raises `EvalstoreError`."""
+    with open_files_or_database(location, name) as opened:
+        if isinstance(opened, OpenRemote):
+            require_remote(opened.files)
+            opened.cache.refresh(opened.files)
+        with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
+            to_pull = find_missing(theirs, ours)
+            counts = {table: sum(1 for _ in theirs.iterate_ids(table)) for table in COPIED_TABLES}
+        chosen, uncounted = _choose_readable(location, opened)
+        to_push = find_missing_rows(opened, chosen)
+        noted = read_excluded_tags(open_workspace(location), opened.name)
+        pushes: list[RemotePush] = []
+        if isinstance(opened, OpenRemote):
+            counting = opened.cache.list_pushes()
+            names = {push.name for push in counting}
+            size = opened.cache.count_bytes()
+            size += sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
+            every = sorted([*counting, *opened.cache.list_refused()], key=attrgetter("created"))
+            pushes += (
+                RemotePush(iso(it.created), it.writer, it.records, it.reason) for it in every
+            )
+        else:
+            size = inspect_database(read_database(opened.address)).size or 0
+        return RemoteReport(
+            opened.name,
+            opened.address,
+            count_kinds(counts),
+            size,
+            count_kinds(count_by_table(to_pull)),
+            count_kinds(count_by_table(to_push)),
+            pushes,
+            uncounted,
+            count_excluded_runs(opened, chosen),
+            [tag for tag in noted if tag not in opened.exclude_tags],
+        )
+
+
+def _choose_readable(
+    location: Location, opened: OpenRemote | OpenDatabase
+) -> tuple[ChosenRows, str | None]:
+    """Return the rows that a push copies; all, and why, if the tests do not tell."""
+    try:
+        return choose_rows(location, opened), None
+    except WorkspaceError:
+        return ChosenRows(), "the tests have errors"
+    except EvalstoreError as error:
+        if error.exit_code != USAGE:
+            raise
+        return ChosenRows(), str(error)

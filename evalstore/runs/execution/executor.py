@@ -49,8 +49,7 @@ from evalstore.runs.execution.writer import run_in_thread
 from evalstore.store import Store
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.events import OutputTokens
-from evalstore.store.leases import OfferedItem, WorkRows
-from evalstore.store.run_documents import ENDED, LEADS, RECORDS
+from evalstore.store.leases import ENDED, LEADS, RECORDS, OfferedItem, WorkRows
 from evalstore.store.shared_runs import RunShare
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]

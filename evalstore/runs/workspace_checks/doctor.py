@@ -46,7 +46,7 @@ from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.execution.key_access import KeyNotAllowedError, find_missing_key
 from evalstore.runs.execution.model_calls import Adaptations
 from evalstore.store import Store
-from evalstore.store.schema.migrations import HEAD
+from evalstore.store.schema.table_definitions import HEAD
 from evalstore.store.sqlite.driver import StoreState, inspect_database, inspect_store
 from evalstore.workspace.folder import NAMES, WorkspaceFolder
 from evalstore.workspace.model_files import PRICE_EXAMPLE, Model, Part, provider_options

@@ -44,7 +44,7 @@ from evalstore.store.schema.table_definitions import (
     COORDINATION,
     EVALUATIONS,
     FAILURES,
-    MIGRATION,
+    HEAD,
     RESULTS,
     RUNS,
     SESSIONS,
@@ -164,7 +164,7 @@ def statements() -> list[str]:
         *row_statements(),
         *table_statements(GROWTH_MARKS),
         _VERSION,
-        f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",
+        f"INSERT INTO alembic_version VALUES ('{HEAD}')",
     ]
 
 

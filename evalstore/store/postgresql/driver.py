@@ -28,7 +28,7 @@ from evalstore.store.driver import (
 )
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.rows.row_tables import ROW_TABLES
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import (
     COORDINATION,
     EVALUATIONS,
@@ -158,13 +158,15 @@ def migrate(address: DatabaseAddress) -> None:
     try:
         raw.execute("SET idle_in_transaction_session_timeout TO '60s'")
         raw.autocommit = False
-        with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
+        with table_definitions.joined(
+            "postgresql+psycopg://", raw, psycopg.DatabaseError
+        ) as writing:
             writing.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             # Transactions that write have read it: they end first, and later ones see the new one.
             writing.exec_driver_sql("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
             row = writing.exec_driver_sql("SELECT version_num FROM alembic_version").one()
-            if row[0] != migrations.HEAD:
-                migrations.upgrade(writing)
+            if row[0] != table_definitions.HEAD:
+                table_definitions.upgrade(writing)
     finally:
         raw.close()
 
@@ -449,14 +451,14 @@ class PostgreSQLDriver(Driver[PostgreSQLConnection]):
                 if version is None:
                     create_store(connection, address)
                     version = find_version(connection, address, code)
-                elif version != migrations.HEAD:
-                    migrations.refuse_newer(version, driver.name)
+                elif version != table_definitions.HEAD:
+                    table_definitions.refuse_newer(version, driver.name)
                     if not may_migrate:
-                        migrations.refuse_older(version, driver.name)
+                        table_definitions.refuse_older(version, driver.name)
                     unsafe = [*code, *find_unexpected(connection, address)]
                     refuse_foreign(driver.name, [extra for extra in unsafe if runs_code(extra)])
                     migrate(address)
-                    version = migrations.HEAD
+                    version = table_definitions.HEAD
                 driver.foreign = [*code, *find_unexpected(connection, address)]
                 if not inspect:
                     blocking = [extra for extra in driver.foreign if extra.blocks_reading]
@@ -495,7 +497,7 @@ class PostgreSQLDriver(Driver[PostgreSQLConnection]):
         statements = _statements(self._address, self._stored, wait=wait)
         version = connection.begin(statements, may_connect=wait)
         if version is None and self._stored:
-            migrations.refuse_replaced(self.name)
+            table_definitions.refuse_replaced(self.name)
         return version
 
     def _find_version(self, connection: PostgreSQLConnection) -> str | None:

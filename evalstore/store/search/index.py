@@ -31,8 +31,8 @@ from evalstore.core.errors import StoreError
 from evalstore.core.values import Json
 from evalstore.files.temporary_list import keep_values
 from evalstore.store.contents import as_bytes, as_digits, as_id, decode_content, decode_row
-from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
+from evalstore.store.records import select_each
 from evalstore.store.sqlite.connection import (
     STEPS,
     SQLiteConnection,

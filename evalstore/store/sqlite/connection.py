@@ -96,8 +96,6 @@ def _last(table: str, extent: Extent) -> tuple[int, str]:
     return cast("tuple[int, str]", extent[at : at + 2])
 
 
-_STEPS = 100_000
-"""Steps of SQLite, some milliseconds, after which the time is looked at."""
 _READING = (
     *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION),
     sqlite3.SQLITE_RECURSIVE,
@@ -111,7 +109,7 @@ def answer(connection: Any, statement: str, seconds: float) -> Iterator[QueryRow
     # Our views use functions for JSON, and what a statement may do is decided here.
     connection.execute("PRAGMA trusted_schema = ON")
     connection.set_authorizer(_allow_reading)
-    connection.set_progress_handler(lambda: monotonic() > ends, _STEPS)
+    connection.set_progress_handler(lambda: monotonic() > ends, STEPS)
     try:
         cursor = connection.execute(statement)
         if cursor.description is None:
@@ -125,7 +123,7 @@ def answer(connection: Any, statement: str, seconds: float) -> Iterator[QueryRow
         raise QueryError(str(error)) from error
     finally:
         connection.set_authorizer(None)
-        connection.set_progress_handler(None, _STEPS)
+        connection.set_progress_handler(None, STEPS)
         connection.execute("PRAGMA trusted_schema = OFF")
 
 
@@ -139,7 +137,7 @@ LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
 
 STEPS = 100_000
-"""Steps of SQLite, some milliseconds, after which is asked whether a query is still wanted."""
+"""Steps of SQLite, some milliseconds, after which is asked whether a query goes on."""
 
 
 def _field(path: str) -> str:

@@ -25,8 +25,8 @@ from evalstore.store.driver import (
     refuse_foreign,
 )
 from evalstore.store.location import DatabaseAddress
-from evalstore.store.schema import migrations
-from evalstore.store.schema.table_definitions import MIGRATION, RESULTS
+from evalstore.store.schema import table_definitions
+from evalstore.store.schema.table_definitions import HEAD, RESULTS
 from evalstore.store.sqlite.connection import (
     SQLITE,
     STATEMENTS,
@@ -108,17 +108,17 @@ class SQLiteDriver(Driver[SQLiteConnection]):
             if is_new:
                 self._keep_log(connection)
                 version = self._make_tables(connection)
-            if version != migrations.HEAD:
+            if version != table_definitions.HEAD:
                 unsafe = [
                     extra for extra in self.foreign if extra.blocks_writing and not extra.missing
                 ]
                 refuse_foreign(self.name, unsafe)
                 if not (is_new or may_migrate):
-                    migrations.refuse_older(str(version), self.name)
+                    table_definitions.refuse_older(str(version), self.name)
                 self._migrate(connection, copy=keep_copy and not is_new)
             if self.foreign:  # it was empty or older, unless another process has just made it
                 self.foreign = find_foreign(connection)
-            self._version = migrations.HEAD
+            self._version = table_definitions.HEAD
             with suppress(sqlite3.Error):  # what cannot be read is said where it is needed
                 for table in RESULTS:
                     query = f"SELECT '{table}', id FROM {table} ORDER BY rowid DESC LIMIT 1"
@@ -148,17 +148,19 @@ class SQLiteDriver(Driver[SQLiteConnection]):
             version = self._find_known_version(connection)
             if version is None:
                 make_tables(connection)
-                version = MIGRATION
+                version = HEAD
         return version
 
     def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
         errors = sqlite3.DatabaseError
-        with migrations.joined("sqlite://", connection, errors, "BEGIN IMMEDIATE") as writing:
+        with table_definitions.joined(
+            "sqlite://", connection, errors, "BEGIN IMMEDIATE"
+        ) as writing:
             # Another process may have been faster.
-            if self._find_known_version(connection) != migrations.HEAD:
+            if self._find_known_version(connection) != table_definitions.HEAD:
                 if copy:
                     _back_up(self)
-                migrations.upgrade(writing)
+                table_definitions.upgrade(writing)
 
     def _find_known_version(self, connection: sqlite3.Connection) -> str | None:
         """Return the migration of the store; None for an empty file."""
@@ -171,7 +173,7 @@ class SQLiteDriver(Driver[SQLiteConnection]):
                     hint="name another file with --store",
                 )
         if version is not None:
-            migrations.refuse_newer(version, self.name)
+            table_definitions.refuse_newer(version, self.name)
         return version
 
     # --- connections and transactions
@@ -235,7 +237,7 @@ class SQLiteDriver(Driver[SQLiteConnection]):
         version = self._find_version(connection) if self._version else None
         for table, id in self._stored:
             if not connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone():
-                migrations.refuse_replaced(self.name)  # an earlier copy is now in the file
+                table_definitions.refuse_replaced(self.name)  # an earlier copy is now in the file
         return version
 
     def _find_version(self, connection: SQLiteConnection) -> str | None:
@@ -281,10 +283,10 @@ def version_of(connection: sqlite3.Connection) -> str | None:
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty store, as all migrations up to `MIGRATION` would."""
+    """Create the tables of an empty store, as all migrations up to `HEAD` would."""
     for statement in STATEMENTS:
         connection.execute(statement)
-    connection.execute("INSERT INTO alembic_version VALUES (?)", (MIGRATION,))
+    connection.execute("INSERT INTO alembic_version VALUES (?)", (HEAD,))
 
 
 @contextmanager
@@ -303,7 +305,7 @@ def _ended(connection: SQLiteConnection) -> Iterator[None]:
 
 def _back_up(driver: SQLiteDriver) -> None:
     """Copy the store to a file beside it, before a migration; the copy is atomic."""
-    target = Path(f"{driver.name}.before-{migrations.HEAD}")
+    target = Path(f"{driver.name}.before-{table_definitions.HEAD}")
     remove_abandoned(target.parent)
     if target.exists():
         return
@@ -345,12 +347,12 @@ class StoreState:
     @property
     def is_newer(self) -> bool:
         """Return whether a newer version of evalstore has written it."""
-        return self.version is not None and self.version not in migrations.KNOWN
+        return self.version is not None and self.version not in table_definitions.KNOWN
 
     @property
     def is_older(self) -> bool:
         """Return whether the next command will migrate it."""
-        return self.version in migrations.KNOWN and self.version != migrations.HEAD
+        return self.version in table_definitions.KNOWN and self.version != table_definitions.HEAD
 
 
 def inspect_database(address: DatabaseAddress) -> StoreState:

@@ -26,7 +26,7 @@ from evalstore.core.errors import ExcessiveError, StoreError, StoreUnreachableEr
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.files.temporary_list import NumberedSequence
 from evalstore.store.contents import as_digits, damaged, decode_content, excessive, require
-from evalstore.store.database import Database
+from evalstore.store.records import Database
 from evalstore.store.schema.table_definitions import NODES, TableColumns
 from evalstore.store.trees.case_chunks import LEVEL_OF_PARTS, MAX_PART, MOST_CASES, Load, has_parts
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.store.rows.row_tables import ROW_TABLES
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import COORDINATION
 from tests.hostile.campaign.trial import Trial
 from tests.hostile.databases import read_tables
@@ -77,11 +77,11 @@ def make_older(trial: Trial) -> None:
     newer = path.rename(path.with_name("newer.db"))
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as made,
-        migrations.joined(
+        table_definitions.joined(
             "sqlite://", made, sqlite3.DatabaseError, "BEGIN IMMEDIATE"
         ) as connection,
     ):
-        migrations.upgrade(connection, head=migrations.KNOWN[0])
+        table_definitions.upgrade(connection, head=table_definitions.KNOWN[0])
     with closing(sqlite3.connect(path)) as store:
         store.execute("ATTACH ? AS newer", (str(newer),))
         names = store.execute(

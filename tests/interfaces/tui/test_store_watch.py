@@ -13,9 +13,8 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from evalstore.store import Store
-from evalstore.store.leases import Leases
+from evalstore.store.leases import FORMAT, Leases
 from evalstore.store.location import StoreLocation, read_location
-from evalstore.store.run_documents import FORMAT
 
 pytestmark = pytest.mark.extended
 

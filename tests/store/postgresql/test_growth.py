@@ -19,11 +19,11 @@ from evalstore.exchange.sync.fsck import check_store
 from evalstore.exchange.sync.pull import pull
 from evalstore.planning.options import Location
 from evalstore.store import Store
-from evalstore.store.database import append
 from evalstore.store.driver import Extent
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
-from evalstore.store.schema import migrations
+from evalstore.store.records import append
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import SESSIONS
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import Admin
@@ -352,8 +352,10 @@ def test_rows_from_before_the_migration_are_seen(
     admin(f"CREATE SCHEMA {address.schema}")
     with closing(connect(address)) as raw:
         raw.autocommit = False
-        with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
-            migrations.upgrade(writing, head="0004")
+        with table_definitions.joined(
+            "postgresql+psycopg://", raw, psycopg.DatabaseError
+        ) as writing:
+            table_definitions.upgrade(writing, head="0004")
     id, session, content = next_session()
     columns = "(id, content, question, started)"
     question = hashing.question_id(session.question)

@@ -18,7 +18,7 @@ from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.schema.table_definitions import SHARED_RUNS
 from evalstore.store.sqlite.driver import inspect_database
 from evalstore.store.store import open_unchanged
@@ -75,7 +75,9 @@ def set_version(admin: Admin, address: DatabaseAddress, version: str) -> None:
     admin(f"UPDATE {address.schema}.alembic_version SET version_num = '{version}'")
 
 
-@pytest.mark.skipif(migrations.HEAD == "0003", reason="0003 is older than stores in PostgreSQL")
+@pytest.mark.skipif(
+    table_definitions.HEAD == "0003", reason="0003 is older than stores in PostgreSQL"
+)
 def test_a_new_store_is_what_the_migrations_make(
     pg_store: Store, address: DatabaseAddress, postgresql_server: PostgreSQLServer, admin: Admin
 ) -> None:
@@ -83,8 +85,10 @@ def test_a_new_store_is_what_the_migrations_make(
     admin(f"CREATE SCHEMA {migrated.schema}")
     with closing(connect(migrated)) as raw:
         raw.autocommit = False
-        with migrations.joined("postgresql+psycopg://", raw, psycopg.DatabaseError) as writing:
-            migrations.upgrade(writing)
+        with table_definitions.joined(
+            "postgresql+psycopg://", raw, psycopg.DatabaseError
+        ) as writing:
+            table_definitions.upgrade(writing)
     new = describe(admin, address.schema)
     assert describe(admin, migrated.schema) == new
     assert len(new["columns"]) > 40
@@ -100,18 +104,22 @@ def test_a_new_store_is_what_the_migrations_make(
 def next_folder(tmp_path: Path) -> Path:
     """Return a folder of migrations with one more."""
     folder = tmp_path / "migrations"
-    shutil.copytree(migrations.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions/next.py").write_text(NEXT.format(head=migrations.HEAD), encoding="utf-8")
+    shutil.copytree(
+        table_definitions.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (folder / "versions/next.py").write_text(
+        NEXT.format(head=table_definitions.HEAD), encoding="utf-8"
+    )
     return folder
 
 
 @pytest.fixture
 def next_version(next_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Be the next version of the program, which has one more migration."""
-    known = (*migrations.KNOWN, "next")
-    monkeypatch.setattr(migrations, "HEAD", "next")
-    monkeypatch.setattr(migrations, "KNOWN", known)
-    monkeypatch.setattr(migrations, "migrations", lambda: next_folder)
+    known = (*table_definitions.KNOWN, "next")
+    monkeypatch.setattr(table_definitions, "HEAD", "next")
+    monkeypatch.setattr(table_definitions, "KNOWN", known)
+    monkeypatch.setattr(table_definitions, "migrations", lambda: next_folder)
 
 
 @pytest.mark.usefixtures("next_version")
@@ -210,7 +218,7 @@ def test_an_older_program_refuses_a_migrated_store(
     assert inspect_database(address).is_newer
     with pytest.raises(StoreError, match="is newer than this program"):
         open_unchanged(address).__enter__()
-    set_version(admin, address, migrations.HEAD)
+    set_version(admin, address, table_definitions.HEAD)
     assert list(pg_store.iterate()) == before
 
 
@@ -252,14 +260,14 @@ def test_a_version_of_another_program_that_uses_alembic(
 OPEN = """
 import sys
 from evalstore.store import Store
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from evalstore.store.location import read_address
 from pathlib import Path
 from tests.store.sessions import a_test, fill
 
 if sys.argv[2] != "-":
-    migrations.HEAD, migrations.KNOWN = "next", (*migrations.KNOWN, "next")
-    migrations.migrations = lambda: Path(sys.argv[2])
+    table_definitions.HEAD, table_definitions.KNOWN = "next", (*table_definitions.KNOWN, "next")
+    table_definitions.migrations = lambda: Path(sys.argv[2])
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 sys.stdin.readline()

@@ -11,8 +11,8 @@ import pytest
 
 from evalstore.core.values import Question, Reply, Session
 from evalstore.store import Store
-from evalstore.store.database import append
 from evalstore.store.location import DatabaseAddress
+from evalstore.store.records import append
 from evalstore.store.schema.table_definitions import SESSIONS
 from evalstore.store.search import index as search_index
 from evalstore.store.search.index import SearchIndex

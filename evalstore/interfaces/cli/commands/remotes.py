@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from evalstore.exchange.importers.base import SkippedItem
     from evalstore.exchange.imports.records import ImportSummary
     from evalstore.exchange.sync.pull import PullReport
-    from evalstore.exchange.sync.push import PushReport
-    from evalstore.exchange.sync.remotes import GarbageReport, Remote, RemotePush, RemoteReport
+    from evalstore.exchange.sync.push import PushReport, RemotePush, RemoteReport
+    from evalstore.exchange.sync.remotes import GarbageReport, Remote
     from evalstore.interfaces.cli.progress import CopyProgress
     from evalstore.remotes.collect_garbage import FileCounts
 
@@ -242,7 +242,9 @@ def remote(
     )
     name = arguments[0] if arguments else None
     if action == "show":
-        report = remotes.show_remote(here(), name)
+        from evalstore.exchange.sync.push import show_remote
+
+        report = show_remote(here(), name)
         return Lists(report, partial(_print_report, report), names=["pushes"], kind="remote show")
     if action == "list":
         listed = remotes.list_remotes(here())

@@ -13,7 +13,7 @@ from evalstore.core.values import Json
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.writer import run_in_thread
 from evalstore.store import Store
-from evalstore.store.run_documents import (
+from evalstore.store.leases import (
     CALLS,
     COSTS,
     ENDED,
@@ -161,7 +161,7 @@ def add_shares(outcome: ExecutionCounts, shares: Iterable[RunShare]) -> None:
     """
     for share in shares:
         counts = share.counts
-        outcome.priced &= share.is_readable
+        outcome.priced &= not share.problem
         for name in (*NUMBERS, *COSTS):
             setattr(outcome, name, getattr(outcome, name) + counts.get(name, 0))
         for name in ENDS:

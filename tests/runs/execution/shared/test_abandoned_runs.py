@@ -16,9 +16,8 @@ import pytest
 
 from evalstore.exchange.sync.fsck import check_store
 from evalstore.store import Store
-from evalstore.store.leases import Leases
+from evalstore.store.leases import LEADS, Leases
 from evalstore.store.location import StoreLocation
-from evalstore.store.run_documents import LEADS
 from evalstore.store.shared_runs import ABANDONED_SECONDS, SILENT_SECONDS
 from tests import endpoint
 from tests.builders import tree

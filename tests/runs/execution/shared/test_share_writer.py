@@ -22,8 +22,15 @@ from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter
 from evalstore.runs.execution.sharing.work_sharing import Claim, Item, WorkSharing
 from evalstore.store import Store, leases
 from evalstore.store.driver import Connection
-from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases, remove_runner
-from evalstore.store.run_documents import ENDED, LEADS, RECORDS
+from evalstore.store.leases import (
+    BEAT_SECONDS,
+    ENDED,
+    LEADS,
+    RECORDS,
+    SILENT_SECONDS,
+    Leases,
+    remove_runner,
+)
 from evalstore.store.shared_runs import ABANDONED_SECONDS, RunShare
 from tests.runs.execution.test_executor import Lab
 from tests.stored_rows import count_rows

@@ -13,7 +13,7 @@ from evalstore import __version__
 from evalstore.core.errors import STORE_UNUSABLE
 from evalstore.store import Store
 from evalstore.store.location import StoreLocation
-from evalstore.store.schema import migrations
+from evalstore.store.schema import table_definitions
 from tests.runs.execution.loopback.team import SECONDS, Gate, Team, team_at, wait_until
 
 pytestmark = pytest.mark.extended
@@ -33,7 +33,7 @@ def stamp(team: Team, version: str) -> None:
     """Let the store be one of another version."""
     known = team.query("SELECT version_num FROM alembic_version")[0][0]
     with closing(Store.open(team.store)) as store, store.writing() as connection:
-        assert known == migrations.HEAD
+        assert known == table_definitions.HEAD
         connection.execute(f"UPDATE alembic_version SET version_num = '{version}'")
 
 
