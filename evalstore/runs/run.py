@@ -30,9 +30,9 @@ from evalstore.core.hashing import ValueSet
 from evalstore.core.runs import ProgressListener, Run, describe_run
 from evalstore.core.values import SPECIAL_TAGS, Request, Result
 from evalstore.files.json_output import fields_to_json
-from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.cells import Cell
+from evalstore.planning.first_pushes import Baseline, find_baseline
 from evalstore.planning.open_project import locate_store, open_project, open_store, open_workspace
 from evalstore.planning.options import (
     GO_ON,

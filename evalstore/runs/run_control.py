@@ -18,10 +18,9 @@ from evalstore.planning.cells import Cell
 from evalstore.planning.options import RunOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.project import Project
-from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.executor import Executor
-from evalstore.runs.execution.key_access import find_refusal, require_set
+from evalstore.runs.execution.key_access import ProviderPool, find_refusal, require_set
 from evalstore.runs.execution.model_calls import Limits, RunEnvironment
 from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_preview import PlanTotals, most_cost

@@ -146,7 +146,7 @@ class Place:
         """Run, with every call through the fake."""
         with (
             self._clock(),
-            mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=self.fake),
+            mock.patch("evalstore.runs.execution.key_access.open_provider", return_value=self.fake),
             mock.patch("evalstore.runs.run.git_state", return_value=None),
             mock.patch.object(
                 cells, "BATCH", min(cells.BATCH, 3)

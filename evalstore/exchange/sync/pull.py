@@ -35,8 +35,8 @@ from evalstore.exchange.sync.remotes import (
 )
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
-from evalstore.planning.baseline import Baseline, choose_runs
 from evalstore.planning.cell_results import as_result, compute_results
+from evalstore.planning.first_pushes import Baseline, choose_runs
 from evalstore.planning.open_project import (
     open_project,
     open_store,

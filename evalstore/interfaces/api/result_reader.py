@@ -330,7 +330,7 @@ class ResultReader(OpenedWorkspace):
         and `polars.DataFrame` take them as they are. More than 10,000 are in a temporary file:
         each time that one is read it is another dictionary.
         """
-        from evalstore.exchange.exports.rows import open_export
+        from evalstore.exchange.export import open_export
 
         with self._use() as location, open_export(location, any_revision(run)) as export:
             return keep_values(export.rows, lambda row: row, lambda row: row)
@@ -340,8 +340,8 @@ class ResultReader(OpenedWorkspace):
 
         Raises `EvalstoreError` when pyarrow is not installed (`evalstore[parquet]`).
         """
+        from evalstore.exchange.export import open_export
         from evalstore.exchange.exports.parquet import read_table
-        from evalstore.exchange.exports.rows import open_export
 
         with self._use() as location, open_export(location, any_revision(run)) as export:
             return read_table(export)

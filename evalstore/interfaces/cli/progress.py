@@ -6,9 +6,20 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import typer
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from evalstore.core.display import bytes_text, known_price, verdict_counts
 from evalstore.core.runs import ProgressListener
@@ -17,10 +28,52 @@ from evalstore.interfaces.cli.app import Globals
 from evalstore.interfaces.cli.output import for_here
 from evalstore.store.records import CopyListener
 
-if TYPE_CHECKING:
-    from rich.progress import TaskID
+_BAR, _LEAST_BAR = 30, 5
+"""The columns of a bar, at most and at least."""
+_BESIDE = 50
+"""The columns beside it, with numbers of three digits."""
 
-    from evalstore.interfaces.cli.bars import Bars
+
+class Bars(Progress):
+    """Bars with a line below them."""
+
+    figures = Text()
+
+    def show(self, *figures: tuple[str, str]) -> None:
+        """Show texts with their colours below the bars."""
+        parts = [("  " + text, colour) for text, colour in figures if text]
+        self.figures = Text.assemble(*parts, no_wrap=True, overflow="ellipsis")[2:]
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Return the bars and the line."""
+        yield from super().get_renderables()
+        if self.figures:
+            yield self.figures
+
+
+def make_bars(totals: Mapping[str, int]) -> tuple[Bars, dict[str, TaskID]]:
+    """Return a bar for each of these numbers, by its name, unless it is 0."""
+    console = Console(stderr=True, no_color=output.color is False)
+    digits = max(len(str(total)) for total in totals.values())
+    room = console.width - _BESIDE - 2 * max(0, digits - 3)
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(max(_LEAST_BAR, min(_BAR, room)), complete_style="cyan", finished_style="cyan"),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("elapsed,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=console,
+        transient=True,
+    )
+    longest = max(map(len, totals))
+    return bars, {
+        name: bars.add_task(name.ljust(longest), total=total)
+        for name, total in totals.items()
+        if total
+    }
+
 
 Mode = Literal["auto", "plain", "none"]
 _PLAIN_SECONDS = 10.0
@@ -43,7 +96,7 @@ class _Shown:
         """Show bars for these numbers by name, or a line after `first` seconds."""
         self._wait = _PLAIN_SECONDS if first is None else first
         if self.mode == "auto" and any(totals.values()):
-            from evalstore.interfaces.cli.bars import make_bars
+            from evalstore.interfaces.cli.progress import make_bars
 
             self.bars, self._tasks = make_bars(totals)
             self.bars.start()

@@ -21,7 +21,6 @@ from evalstore.core.hashing import DigestSet, digest_of_value
 from evalstore.core.runs import Run
 from evalstore.core.values import Case, Json, Result
 from evalstore.files.temporary_list import SortedValues, keep_values
-from evalstore.planning.baseline import Baseline, GateRuns
 from evalstore.planning.earlier_results import (
     EarlierRuns,
     FollowedResult,
@@ -30,6 +29,7 @@ from evalstore.planning.earlier_results import (
     every_run,
     find_in_runs,
 )
+from evalstore.planning.first_pushes import Baseline, GateRuns
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.project import Project
 from evalstore.planning.selection import Selection

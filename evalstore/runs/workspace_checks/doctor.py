@@ -42,8 +42,7 @@ from evalstore.planning.selection import Selection, find_targets
 from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, ProviderError
 from evalstore.results.log.failures import hint_for
 from evalstore.results.table.list import describe_listed_model
-from evalstore.runs.execution.endpoints import ProviderPool
-from evalstore.runs.execution.key_access import KeyNotAllowedError, find_missing_key
+from evalstore.runs.execution.key_access import KeyNotAllowedError, ProviderPool, find_missing_key
 from evalstore.runs.execution.model_calls import Adaptations
 from evalstore.store import Store
 from evalstore.store.schema.table_definitions import HEAD

@@ -157,7 +157,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
     settings = {"evalstore.yaml": "candidates: [scripted/one]\n", "models/one.yaml": model}
     monkeypatch.chdir(tree(tmp_path / "echo", settings))
     provider = Echo()
-    with mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=provider):
+    with mock.patch("evalstore.runs.execution.key_access.open_provider", return_value=provider):
         yield provider
 
 

@@ -330,7 +330,7 @@ def _ask_without_a_price(workspace: Path, show: Callable[..., Any], evalstore: E
     near = "id: near\nprovider: desk\n"
     tree(workspace, {"providers/desk.yaml": desk, "models/near.yaml": near})
     server = Echo(lambda _text: '{"pass": true, "feedback": ""}')
-    with mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=server):
+    with mock.patch("evalstore.runs.execution.key_access.open_provider", return_value=server):
         for words in ((), ("--judge-only",)):
             show("run", *words, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
         server.failing = ""

@@ -189,7 +189,7 @@ def standing_still(walk: str) -> Iterator[None]:
         stack.enter_context(blinks)
         if walk in HELD:
             opens = mock.patch(
-                "evalstore.runs.execution.endpoints.open_provider", return_value=HeldProvider()
+                "evalstore.runs.execution.key_access.open_provider", return_value=HeldProvider()
             )
             stack.enter_context(opens)
             stack.enter_context(mock.patch("evalstore.runs.run_control._GRACE_SECONDS", 99.0))

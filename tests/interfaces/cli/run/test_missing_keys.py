@@ -25,7 +25,7 @@ SET_OPENAI = "hint: set OPENAI_API_KEY in the environment, or in the workspace's
 @pytest.fixture(autouse=True)
 def calls() -> Iterator[mock.Mock]:
     """Fail when a provider is opened: no test here may call a model."""
-    with mock.patch("evalstore.runs.execution.endpoints.open_provider") as opened:
+    with mock.patch("evalstore.runs.execution.key_access.open_provider") as opened:
         opened.side_effect = AssertionError("a provider was opened")
         yield opened
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.bars import make_bars
-from evalstore.interfaces.cli.progress import TerminalProgress
+from evalstore.interfaces.cli.progress import TerminalProgress, make_bars
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -35,7 +35,7 @@ def flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     answers = iter(FIRST + SECOND)
     provider = Echo(lambda _text: next(answers))
-    with mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=provider):
+    with mock.patch("evalstore.runs.execution.key_access.open_provider", return_value=provider):
         assert main(["run", "-q"]) == 0
         assert main(["run", "-q", "--refresh"]) == 1
     return folder

@@ -39,7 +39,7 @@ def repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree(tmp_path / "repeated", files))
     replies = iter(["Bonjour", "hallo", "Salut"])
     provider = Echo(lambda _text: next(replies))
-    with mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=provider):
+    with mock.patch("evalstore.runs.execution.key_access.open_provider", return_value=provider):
         assert main(["run", "-q", "--concurrency", "1"]) == 1
 
 

@@ -108,7 +108,7 @@ def waiting(workspace: Path) -> Iterator[Waiting]:
     """All models wait, and there is something to do."""
     (workspace / "tests/new.md").write_text(NEW)
     provider = Waiting()
-    with mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=provider):
+    with mock.patch("evalstore.runs.execution.key_access.open_provider", return_value=provider):
         yield provider
 
 
