@@ -66,6 +66,6 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     report = {
         "interfaces/html/case_data.py",
         "interfaces/web/routes.py",
-        "results/stats/trend.py",
+        "results/report_overview.py",
     }
     assert listed == {"store/events.py", "results/stats/stats.py"} | browser | log | report
