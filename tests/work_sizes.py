@@ -34,6 +34,7 @@ core.batches: SIZE SMALL_SIZE
 runs.execution.executor: _CLAIMED_AT_ONCE
 files.temporary_list: _FEW
 interfaces.html.case_data: CASES_IN_A_BLOCK
+results.grep: _FEW
 results.table.cases: AT_ONCE
 planning.cells: BATCH
 planning.earlier_results: _FEW_PROMPTS

@@ -44,6 +44,8 @@ _FILE = "search.db"
 _BLANK = re.compile(r"\s")
 _AROUND = 60
 """Characters of context on each side."""
+_FEW = 10_000
+"""The most ids in memory by which results are left out that have none of the texts."""
 
 
 class Searcher:
@@ -445,6 +447,9 @@ class _SearchedTexts:
         Results that a newer run has at the same place of a file are not read again.
         """
         searched: set[tuple[str, str]] = set()
+        some = self._database.execute("SELECT DISTINCT id FROM keys LIMIT ?", (_FEW + 1,))
+        keys = {id for (id,) in some}
+        has_all = len(keys) <= _FEW
         for run in runs:
             if not self._database.execute(_LEFT).fetchone()[0]:
                 break
@@ -461,6 +466,7 @@ class _SearchedTexts:
                     for leaf in batch
                     for each in found[leaf.id]
                     for id in each.ids
+                    if not has_all or id in keys
                 )
                 statement = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)"
                 self._database.executemany(statement, rows)

@@ -201,8 +201,8 @@ class RowQueries(NodeQueries):
         for leaf, row, model, prompt, prompts, *ids in rows:
             if not prompts:
                 raise damaged("nodes", as_digits(leaf), "a result in it belongs to no case")
-            text = b"".join(id or b"" for id in ids).hex()
-            each = tuple(text[place : place + 32] for place in range(0, len(text), 32))
+            text = b"".join(filter(None, ids)).hex()
+            each = tuple([text[place : place + 32] for place in range(0, len(text), 32)])
             shown = as_digits(prompt) if prompt else None
             found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
         return found
