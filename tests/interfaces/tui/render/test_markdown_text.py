@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.display import StyledLine, StyledSpan, safe
-from evalstore.interfaces.tui.render.markdown_text import (
+from evalstore.interfaces.tui.render.answer import (
     code_lines,
     render_text,
 )
