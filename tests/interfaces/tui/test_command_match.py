@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evalstore.interfaces.tui.screens.palette import Command
+from evalstore.interfaces.tui.app import Command
 
 NAMES = (
     "Sort",

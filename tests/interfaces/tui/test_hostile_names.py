@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.app import Palette
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.text_view import _printable
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until

@@ -21,11 +21,10 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from evalstore.interfaces.tui.app import PAGES, Browser
+from evalstore.interfaces.tui.app import PAGES, Browser, Palette
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.page_lines import Appearance
 from evalstore.interfaces.tui.screens.dialogs import PromptDialog
-from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.screens.run import RunPage
 from evalstore.planning.options import Location
 from tests.interfaces.tui.conftest import prepare

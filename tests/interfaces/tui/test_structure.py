@@ -51,5 +51,4 @@ def test_only_the_app_and_its_palette_know_screens() -> None:
     importers = {module for module in _FILES if pages & set(imports(module))}
     assert importers == {
         "evalstore.interfaces.tui.app",
-        "evalstore.interfaces.tui.screens.palette",
     }

@@ -20,14 +20,13 @@ from textual.widgets import Input, OptionList
 from evalstore.core import hashing
 from evalstore.core.display import MEANINGS, SIGNS
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
+from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser, Palette
 from evalstore.interfaces.tui.case_filter import EXAMPLES
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.page_lines import Appearance, own_actions
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.dialogs import HelpPage
-from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import Location

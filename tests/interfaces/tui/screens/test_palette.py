@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from evalstore.interfaces.tui.screens.palette import Palette
+from evalstore.interfaces.tui.app import Palette
 from tests.interfaces.tui.driving import drive, press, settled, until
 
 
