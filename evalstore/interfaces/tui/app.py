@@ -58,11 +58,10 @@ from evalstore.interfaces.tui.screens.dialogs import (
     PromptDialog,
     QuitConfirmation,
 )
-from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
+from evalstore.interfaces.tui.screens.run import PlanPage, RunPage, StatusPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
-from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
 from evalstore.interfaces.tui.text_view import TextView, readable_variables
 from evalstore.results.table.cases import CaseRow, Cases, CaseWindow

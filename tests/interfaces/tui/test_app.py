@@ -18,8 +18,8 @@ from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.page_lines import KeyFooter, TitleLine, footer_hint, own_actions
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.cases import CasesPage
+from evalstore.interfaces.tui.screens.run import StatusPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.tui.conftest import GREETING

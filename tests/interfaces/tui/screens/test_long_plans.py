@@ -19,8 +19,8 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.data_source import WorkspaceSource
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens import base, runs
-from evalstore.interfaces.tui.screens import status as status_page
-from evalstore.interfaces.tui.screens.status import StatusPage
+from evalstore.interfaces.tui.screens import run as status_page
+from evalstore.interfaces.tui.screens.run import StatusPage
 from evalstore.planning import planner
 from evalstore.planning.options import Location
 from evalstore.planning.plan import FiledItems, Plan, SummedItems

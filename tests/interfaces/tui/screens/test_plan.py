@@ -7,8 +7,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.screens.run import PlanPage
-from evalstore.interfaces.tui.screens.status import StatusPage
+from evalstore.interfaces.tui.screens.run import PlanPage, StatusPage
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import list_runs
 from tests.interfaces.cli.run.test_run import edit

@@ -14,8 +14,7 @@ from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.grid import Grid
 from evalstore.interfaces.tui.screens.actions import editor_command
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.run import PlanPage
-from evalstore.interfaces.tui.screens.status import StatusPage
+from evalstore.interfaces.tui.screens.run import PlanPage, StatusPage
 from evalstore.interfaces.tui.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
