@@ -1,4 +1,4 @@
-"""The browser: all its screens, and the way from one to another."""
+"""The browser: all its screens, the way from one to another, and the list of its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of a page: its title, one to type in, and its keys; and the actions of all keys."""
+"""The lines of a page: its title, and its keys; and the actions of all keys."""
 
 from __future__ import annotations
 

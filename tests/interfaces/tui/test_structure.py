@@ -40,7 +40,7 @@ def test_no_package_imports_what_imports_it() -> None:
     assert len(tuple(TopologicalSorter(graph).static_order())) == len(graph) > 5
 
 
-def test_only_the_app_and_its_palette_know_screens() -> None:
+def test_only_the_app_knows_screens() -> None:
     screens = {
         module for module in _FILES if module.startswith("evalstore.interfaces.tui.screens.")
     }
@@ -49,6 +49,4 @@ def test_only_the_app_and_its_palette_know_screens() -> None:
     }
     assert pages < screens
     importers = {module for module in _FILES if pages & set(imports(module))}
-    assert importers == {
-        "evalstore.interfaces.tui.app",
-    }
+    assert importers == {"evalstore.interfaces.tui.app"}
