@@ -7,7 +7,6 @@ import pytest
 from evalstore.core.display import columns_of
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
-    PlottedPoint,
     Series,
     plot_lines,
     series_line,
@@ -15,6 +14,7 @@ from evalstore.interfaces.tui.render.charts import (
     spark_words,
     verdict_strip,
 )
+from evalstore.results.report_overview import TrendPoint
 
 RATES = Series([0.0, 0.5, 1.0], "0.0%", "100.0%")
 SOME = True
@@ -22,7 +22,7 @@ SOME = True
 
 def line_of(name: str, *shares: float | tuple[float, bool]) -> PlottedLine:
     points = [share if isinstance(share, tuple) else (share, False) for share in shares]
-    plotted = [PlottedPoint(run, *point) for run, point in enumerate(points)]
+    plotted = [TrendPoint(run, *point) for run, point in enumerate(points)]
     return PlottedLine(name, plotted, f"{100 * points[-1][0]:.0f}%")
 
 

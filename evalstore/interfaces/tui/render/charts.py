@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import SIGNS, StyledLine, StyledSpan, clip, columns_of, safe, spread
+
+if TYPE_CHECKING:
+    from evalstore.results.report_overview import TrendPoint
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -70,22 +73,13 @@ def spark_words(words: Sequence[str]) -> str:
     return ", then ".join(f"{len(list(group))} {word}" for word, group in groupby(words))
 
 
-class PlottedPoint(NamedTuple):
-    """A number of a run, from 0 to 1."""
-
-    run: int
-    share: float
-    is_hollow: bool = False
-    """Whether it is drawn hollow, and no line joins it."""
-
-
 class PlottedLine(NamedTuple):
-    """The numbers of one name, the oldest first."""
+    """The pass rates of one name, the oldest first."""
 
     name: str
-    points: Sequence[PlottedPoint]
+    points: Sequence[TrendPoint]
     end: str
-    """The text of the newest number, beside the name."""
+    """The text of the newest rate, beside the name."""
 
 
 _AXIS = 6
@@ -103,7 +97,7 @@ def plot_lines(
     `height` counts all lines; `dates` has a text for each run. Where all numbers are above 50%,
     the scale begins there.
     """
-    lowest = min((point.share for line in lines for point in line.points), default=0.0)
+    lowest = min((point.rate for line in lines for point in line.points), default=0.0)
     start = 0.5 if lowest > 0.5 else 0.0
     names = [f"{clip(line.name, _MOST_NAME)} {line.end}".rstrip() for line in lines]
     right = max(map(columns_of, names), default=0) + 1
@@ -111,7 +105,7 @@ def plot_lines(
     canvas = _Canvas(room, rows, len(dates), start)
     for number, line in enumerate(lines):
         canvas.draw(line, _LINE_COLOURS[number % len(_LINE_COLOURS)])
-    places = spread([canvas.row(line.points[-1].share) for line in lines], 1, rows - 1)
+    places = spread([canvas.row(line.points[-1].rate) for line in lines], 1, rows - 1)
     middle = [(1 + start) / 2] * (rows > 4)
     scale = {canvas.row(share): f"{share:.0%}" for share in (start, *middle, 1.0)}
     for row in range(rows):
@@ -146,15 +140,15 @@ class _Canvas:
     def draw(self, line: PlottedLine, colour: str) -> None:
         """Draw a line; what was drawn before at the same place is covered."""
         before: tuple[int, int] | None = None
-        for run, share, is_hollow in line.points:
+        for run, share, is_partial in line.points:
             x, y = self.column(run), self.row(share)
-            if not is_hollow:
+            if not is_partial:
                 dot = 2 * x, self._dot(share)
                 for across, down in _between(before or dot, dot):
                     self._bits[down // 4][across // 2] |= _DOTS[across % 2][down % 4]
                     self._colours[down // 4][across // 2] = colour
                 before = dot
-            self._points[y, x] = StyledSpan("○" if is_hollow else "●", colour)
+            self._points[y, x] = StyledSpan("○" if is_partial else "●", colour)
 
     def spans(self, row: int) -> Iterator[StyledSpan]:
         """Yield the characters of a row."""

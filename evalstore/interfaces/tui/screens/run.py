@@ -1,4 +1,4 @@
-"""A run from the browser: the pending work, its plan with reasons and price, its progress, its end."""
+"""A run from the browser: the pending work, its plan and price, its progress, its end."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ from evalstore.interfaces.tui.grid import GAP, Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import PENDING, READING, FooterHint
 from evalstore.interfaces.tui.render.charts import (
     PlottedLine,
-    PlottedPoint,
     Series,
     plot_lines,
     series_line,
@@ -364,9 +363,7 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
     yield heading(f"pass rate by candidate, all cases, {counted}")
     names = short_names([line.candidate for line in lines])
     plotted = [
-        PlottedLine(
-            safe(name), [PlottedPoint(*point) for point in line.points], trend.end_text(line)
-        )
+        PlottedLine(safe(name), line.points, trend.end_text(line))
         for name, line in zip(names, lines, strict=True)
     ]
     room = height - 1 - len(trend.notes)
@@ -382,7 +379,7 @@ def _bar_lines(lines: Sequence[PlottedLine], width: int) -> Iterator[StyledLine]
     """Yield the rates of each name as bars in a line of its own, without those of some cases."""
     widest_name = widest(line.name for line in lines)
     for line in lines:
-        rates = [point.share for point in line.points if not point.is_hollow]
+        rates = [point.rate for point in line.points if not point.is_partial]
         ends = (percent(rates[0]), percent(rates[-1])) if rates else ("", "no complete run")
         name = f"{line.name}{' ' * (widest_name - columns_of(line.name) + GAP)}"
         bars = series_line(Series(rates, *ends), width - columns_of(name))
