@@ -49,7 +49,8 @@ store.results: _KEPT _MOST_KEPT
 store.search.index: _BATCH _LARGEST_BATCH
 core.hashing: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
-workspace.testfiles.expansion: _AHEAD _MOST_AT_ONCE _TOLD_EVERY
+workspace.testfiles.known_rows: _AHEAD
+workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
 """
 """The numbers that are drawn."""
 

@@ -17,7 +17,8 @@ from evalstore.files.processes.application_calls import ApplicationCalls, Applic
 from evalstore.files.yaml12 import parse_json
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply, dump, encode_request, redact
-from evalstore.providers.errors import MAX_ANSWER, clean, deadline, find_secrets, forms_of_secrets
+from evalstore.providers.deadline import deadline
+from evalstore.providers.errors import MAX_ANSWER, clean, find_secrets, forms_of_secrets
 
 _KEYS = (
     *("text", "content", "tool_calls", "usage", "cost"),

@@ -1,4 +1,4 @@
-"""Classifies failed calls, whether and when to retry, with a message; limits their duration.
+"""Classifies failed calls: whether and when to retry, and the message for the user.
 
 The status decides, not the wording, with four exceptions: a used-up account looks like
 a rate limit, a conversation that does not fit or that a filter refuses looks like any other bad
@@ -9,13 +9,11 @@ No message holds a key, a control character, or more than 500 characters.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -426,39 +424,3 @@ def add_chunk(content: bytearray, chunk: bytes) -> None:
     content += chunk
     if len(content) > MAX_ANSWER:
         raise ProviderError("malformed", f"the answer is larger than {MAX_ANSWER} bytes")
-
-
-_SLEPT = 1.0
-"""Seconds. A timer that fires later than this was delayed because the process slept."""
-
-
-@asynccontextmanager
-async def deadline(timeout: float) -> AsyncIterator[None]:
-    """Limit the block to `timeout` seconds; raises `ProviderError` when they have passed.
-
-    Time in which this process sleeps (a closed laptop, a stopped process) does not count, so that
-    an answer that arrived in the meantime is read.
-    """
-    loop = asyncio.get_running_loop()
-    scope = asyncio.timeout(None)
-
-    timers: list[asyncio.TimerHandle] = []
-
-    def wait() -> None:
-        timers.append(loop.call_later(timeout, expire, loop.time() + timeout))
-
-    def expire(ends: float) -> None:
-        if loop.time() - ends > _SLEPT:
-            wait()
-        else:
-            scope.reschedule(loop.time())
-
-    wait()
-    try:
-        async with scope:
-            try:
-                yield
-            finally:
-                timers[-1].cancel()
-    except TimeoutError as late:
-        raise ProviderError("timeout", f"no answer within {timeout:g} s", retry=True) from late

@@ -31,10 +31,10 @@ from evalstore.providers.chat_completions import (
     unsupported,
 )
 from evalstore.providers.credentials import secret_values
+from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
     add_chunk,
     clean,
-    deadline,
     describe_error,
     find_error,
     find_key_of,

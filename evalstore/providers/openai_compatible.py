@@ -23,10 +23,10 @@ from evalstore.providers.chat_completions import (
     is_filtered,
     refused_prompt,
 )
+from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
     add_chunk,
     clean,
-    deadline,
     find_error,
     find_secrets,
     find_wait,

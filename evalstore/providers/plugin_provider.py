@@ -19,7 +19,8 @@ from typing import Any
 
 from evalstore.core.values import Reply, Request, Text
 from evalstore.providers.base import Provider, ProviderError, plugged_in
-from evalstore.providers.errors import clean, deadline, find_secrets
+from evalstore.providers.deadline import deadline
+from evalstore.providers.errors import clean, find_secrets
 
 
 class PluggedProvider:

@@ -234,7 +234,7 @@ class ScriptedProvider:
         """Return the first entry that matches, after its latency; raises `ProviderError`."""
         import asyncio
 
-        from evalstore.providers.errors import deadline
+        from evalstore.providers.deadline import deadline
 
         messages = request.messages
         size = sum(len(message.text) for message in messages)

@@ -47,7 +47,7 @@ from evalstore.workspace.testfiles.context import (
     Sink,
     keep_after,
 )
-from evalstore.workspace.testfiles.expansion import KnownRows
+from evalstore.workspace.testfiles.known_rows import KnownRows
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.template_filling import expand_prompt
 

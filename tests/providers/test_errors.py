@@ -9,9 +9,9 @@ from email.utils import format_datetime
 import pytest
 
 from evalstore.core.values import Json
+from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
     clean,
-    deadline,
     find_retry_after,
     find_secrets,
     status_error,

@@ -16,7 +16,7 @@ import pytest
 
 from evalstore.providers import errors, openai_compatible
 from evalstore.providers.base import ProviderError
-from evalstore.providers.errors import deadline
+from evalstore.providers.deadline import deadline
 from evalstore.runs.execution import model_calls
 from evalstore.runs.execution.model_calls import RunEnvironment
 from tests import endpoint
