@@ -13,8 +13,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import __version__
+from evalstore.core.clock import Clock
 from evalstore.core.errors import EvalstoreError, StoreError
-from evalstore.core.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
+from evalstore.core.runs import (
+    ProgressListener,
+    Run,
+    RunCandidate,
+    RunCases,
+    RunCommit,
+    RunEvaluator,
+)
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
@@ -38,9 +46,6 @@ from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from evalstore.core.clock import Clock
-    from evalstore.core.runs import ProgressListener
 
 _FOLDERS = ("prompts", "models", "providers", "currencies")
 """The kinds of files that a runner needs."""

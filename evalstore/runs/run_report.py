@@ -12,6 +12,7 @@ from evalstore.comparison.pair_groups import CellMarks
 from evalstore.comparison.statistics import Clusters, Counts, Rate, count_rows, rate_of_words
 from evalstore.core import hashing
 from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
+from evalstore.core.errors import Problem
 from evalstore.core.hashing import ValueSet
 from evalstore.core.values import (
     RESULT_WORDS,
@@ -32,9 +33,9 @@ from evalstore.planning.cell_results import (
     compute_results,
     find_feedback,
 )
-from evalstore.planning.cells import Cell
+from evalstore.planning.cells import Cell, SkippedPair
 from evalstore.planning.plan import Plan
-from evalstore.planning.project import Project
+from evalstore.planning.project import Project, Untrusted
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.results.names import name_field, prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
@@ -47,10 +48,7 @@ from evalstore.workspace.settings.settings import Settings, candidate_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from evalstore.core.errors import Problem
-    from evalstore.planning.cells import SkippedPair
     from evalstore.planning.planner import SettledRecorder
-    from evalstore.planning.project import Untrusted
     from evalstore.results.flips.regressions import Regression
     from evalstore.results.flips.verdict_changes import VerdictChanges
 

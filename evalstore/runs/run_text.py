@@ -22,18 +22,17 @@ from evalstore.core.display import (
     verdict_span,
 )
 from evalstore.core.hashing import DigestSet, digest_of_value
+from evalstore.core.runs import Run
+from evalstore.core.values import Result
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.planning.options import is_partial, selection_text
 from evalstore.results.answer.judgements import attempts_text
-from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN
+from evalstore.runs.run_report import MOST_PENDING, MOST_SHOWN, RunReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Result
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.runs.run_report import RunReport
 
 
 def run_counts_text(run: Run | RunReport, *, by_checks: int = 0) -> str:

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from evalstore.core.display import safe
-from evalstore.core.values import Json
+from evalstore.core.values import Case, Json, Result
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case, Result
     from evalstore.planning.project import Project
 
 Format = Literal[

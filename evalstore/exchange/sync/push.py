@@ -13,7 +13,7 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from struct import iter_unpack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.clock import iso, now
 from evalstore.core.display import plural, short
@@ -25,6 +25,7 @@ from evalstore.core.errors import (
     UnsuitedError,
     WorkspaceError,
 )
+from evalstore.core.values import Json
 from evalstore.exchange.sync.remotes import (
     OpenDatabase,
     OpenRemote,
@@ -57,6 +58,7 @@ from evalstore.store.records import (
     OF_SESSIONS,
     OF_VERSIONS,
     CopyListener,
+    IdSnapshot,
     IdSource,
     MissingIds,
     count_by_table,
@@ -78,11 +80,6 @@ from evalstore.workspace.folder import variables_of
 from evalstore.workspace.git.status import name_of_writer
 from evalstore.workspace.settings.remote_names import BUNDLE
 from evalstore.workspace.settings.remotes import read_database
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.store.records import IdSnapshot
-
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""

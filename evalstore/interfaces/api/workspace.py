@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
 from evalstore.core.display import as_text, safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.runs import ProgressListener
+from evalstore.core.runs import ProgressListener, Run
 from evalstore.core.values import Json, Result
 from evalstore.interfaces.api import result_reader
 from evalstore.interfaces.api.result_reader import (
@@ -31,7 +31,6 @@ from evalstore.store.location import is_url
 from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.exchange.exports.formats import Format
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport

@@ -12,41 +12,35 @@ from functools import cache, lru_cache
 from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.comparison import CellIndex, Pair
 from evalstore.comparison.pair_groups import digest_of_cell
 from evalstore.comparison.version_diff import diff_lines
 from evalstore.core import batches
 from evalstore.core.display import FAILING, SIGNS, safe, short, side_name
-from evalstore.core.values import SPECIAL_TAGS, Json
+from evalstore.core.runs import Run
+from evalstore.core.values import SPECIAL_TAGS, Case, CellKey, FileRef, Json, Result
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.cell_results import label_by
 from evalstore.planning.earlier_results import EarlierRuns, index_cells
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import CHECKS
+from evalstore.results.answer.answer import AnswerReader, Criteria, ResultView, TurnView
 from evalstore.results.answer.answer_text import (
     check_text,
     explanation_sections,
     facts_text,
     judgement_title,
 )
-from evalstore.results.answer.judgements import attempts_text
-from evalstore.results.answer.verdict_explanation import find_failing_answer
+from evalstore.results.answer.judgements import Judgement, attempts_text
+from evalstore.results.answer.verdict_explanation import VerdictReasons, find_failing_answer
+from evalstore.results.compare.diff_result import Diff
+from evalstore.results.flips.verdict_changes import BrokenCase
 from evalstore.results.labels import read_labels
 from evalstore.results.value_text import link_target, parse_markdown, shows_all
+from evalstore.store import Store
 from evalstore.store.events import Label
+from evalstore.store.results import RowResults
 from evalstore.store.trees.tree_nodes import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.comparison.comparison import CellIndex, Pair
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, CellKey, FileRef, Result
-    from evalstore.results.answer.answer import AnswerReader, Criteria, ResultView, TurnView
-    from evalstore.results.answer.judgements import Judgement
-    from evalstore.results.answer.verdict_explanation import VerdictReasons
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.verdict_changes import BrokenCase
-    from evalstore.results.value_text import Token
-    from evalstore.store import Store
-    from evalstore.store.results import RowResults
 
 CASES_IN_A_BLOCK = 50
 """Cases whose details are read together when one of them is opened."""
@@ -64,6 +58,9 @@ _RULES = {
 """How the verdicts of judges make one, but for a mean score."""
 MOST_EXPLAINED = 100
 """The most results whose verdict is explained by its history."""
+
+if TYPE_CHECKING:
+    from evalstore.results.value_text import Token
 
 
 class CaseData:

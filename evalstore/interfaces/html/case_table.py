@@ -6,16 +6,13 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from evalstore.core.display import SIGNS, safe
 from evalstore.core.hashing import count_distinct, digest_of_value
-from evalstore.core.values import RECORDED, URGENCY, Json
+from evalstore.core.values import RECORDED, URGENCY, CellKey, Json
 from evalstore.files.temporary_list import TemporaryList
-
-if TYPE_CHECKING:
-    from evalstore.core.values import CellKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from evalstore.comparison.pair_groups import PairGroup
+from evalstore.comparison.statistics import RateChange
 from evalstore.core.clock import minute
 from evalstore.core.display import (
     WORKSPACE,
@@ -29,10 +31,11 @@ from evalstore.core.display import (
     status_word,
 )
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
-from evalstore.core.runs import shared_cost_text
+from evalstore.core.runs import Run, shared_cost_text
+from evalstore.core.values import FileRef, Json, Result
 from evalstore.files.atomic_write import require_report, temporary_file
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED, CaseData, CaseHistory
-from evalstore.interfaces.html.case_table import QuotedCell
+from evalstore.interfaces.html.case_table import CaseTable, QuotedCell
 from evalstore.interfaces.html.charts import interval_chart, trend_chart, with_arrows
 from evalstore.interfaces.html.templates import (
     content_policy,
@@ -42,11 +45,12 @@ from evalstore.interfaces.html.templates import (
     render,
     write_list_block,
 )
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, is_partial
 from evalstore.results.answer.answer import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import compare_run, compare_workspace
 from evalstore.results.compare.diff_result import (
+    Diff,
     PairFacts,
     SideVerdict,
     count_cases,
@@ -55,11 +59,18 @@ from evalstore.results.compare.diff_result import (
 )
 from evalstore.results.edits.edited_files import describe_sides
 from evalstore.results.edits.edits import find_unedited_run
-from evalstore.results.flips.verdict_changes import Outcome, by_title, find_earlier_breaks
+from evalstore.results.flips.verdict_changes import (
+    BrokenCase,
+    Outcome,
+    by_title,
+    find_earlier_breaks,
+)
 from evalstore.results.labels import find_later_labels
 from evalstore.results.names import name_prompts_of_run
 from evalstore.results.report_overview import (
     CandidateRow,
+    Trend,
+    TrendRun,
     count_breaks,
     count_texts,
     make_overview,
@@ -78,22 +89,13 @@ from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector, sum
 from evalstore.runs.run_text import scope_text
 from evalstore.runs.status.status import describe_workspace, find_lost_labels
 from evalstore.runs.status.status_text import lost_labels_text, work_price_text
+from evalstore.store import Store
 from evalstore.store.results import RowResults
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from evalstore.comparison.pair_groups import PairGroup
-    from evalstore.comparison.statistics import RateChange
-    from evalstore.core.runs import Run
-    from evalstore.core.values import FileRef, Json, Result
     from evalstore.exchange.exports.formats import ByteWriter
-    from evalstore.interfaces.html.case_table import CaseTable
-    from evalstore.planning.options import Location
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.verdict_changes import BrokenCase
-    from evalstore.results.report_overview import Trend, TrendRun
-    from evalstore.store import Store
 
 
 MOST_GROUPS = 50

@@ -15,19 +15,16 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from evalstore.comparison.comparison import Pair
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.values import Json
 from evalstore.files.json_output import read_whole, to_json
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.runs.status.status_text import price_text
-
-if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
-
 
 MOST_ITEMS = 100
 MOST_CHARACTERS = 20_000

@@ -16,28 +16,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.core.display import plural, safe
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, Problem
 from evalstore.core.runs import ProgressListener
+from evalstore.core.values import CellKey
 from evalstore.planning.cell_results import CellResult, as_result, compute_results, find_feedback
 from evalstore.planning.failed_work import busy_cells
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.plan import Plan
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
+from evalstore.planning.project import Project
 from evalstore.results.log.failures import failed_now
-from evalstore.results.names import prompt_label, shortened, show_answer
+from evalstore.results.names import TestLines, prompt_label, shortened, show_answer
 from evalstore.results.value_text import answer_text
 from evalstore.runs.run_report import cell_key
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.settings import find_root
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from evalstore.core.errors import Problem
-    from evalstore.core.values import CellKey
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
-    from evalstore.results.names import TestLines
-    from evalstore.workspace.folder import WorkspaceFolder
 
 
 _INPUT = "evalstore"

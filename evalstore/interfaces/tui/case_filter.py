@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import SIGNS, widest
 from evalstore.core.values import URGENCY, Result
 from evalstore.planning.participants import matches_any
+from evalstore.results.flips.verdict_changes import BrokenResults
 from evalstore.results.table.cases import (
     BROKE,
     CaseRow,
@@ -22,9 +23,6 @@ from evalstore.results.table.cases import (
     row_tests,
 )
 from evalstore.store.rows.row_queries import Among
-
-if TYPE_CHECKING:
-    from evalstore.results.flips.verdict_changes import BrokenResults
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")
 EXAMPLES: Mapping[str, str] = {

@@ -23,6 +23,10 @@ from evalstore.planning.cell_results import find_feedback
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.status_report import Status
+from evalstore.results.answer.answer import AnswerView
+from evalstore.results.compare.diff_result import Diff
+from evalstore.results.flips.result_history import RecentVerdicts
+from evalstore.results.grep import FoundTexts, MarkedText, Searcher, SearchHit
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table import cases
 from evalstore.results.table.cases import Cases, CaseWindow, RunLine
@@ -31,10 +35,6 @@ from evalstore.store.revisions import WORK
 from evalstore.store.shared_runs import RunInProgress, find_runs_of_others
 
 if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
     from evalstore.runs.run import PlanPreview, RunEnd, RunRequest
     from evalstore.runs.status.dashboard import Dashboard

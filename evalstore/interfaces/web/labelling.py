@@ -20,32 +20,28 @@ from evalstore.checks.aggregation import combine_votes
 from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.hashing import DigestSet, digest_of_value, subject_of
-from evalstore.core.values import AnswerRef
+from evalstore.core.values import AnswerRef, Json, Result, Vote, Word
 from evalstore.interfaces.html.case_data import TextTable, describe_rule, one_line_of, shown_text
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import Drawing, data_block, read_asset, read_script, render
 from evalstore.planning.cell_results import as_result, verdict_without_labels
+from evalstore.planning.cells import Cell
+from evalstore.planning.options import Location
 from evalstore.planning.plan import counted_votes
+from evalstore.planning.project import Project
 from evalstore.planning.status_report import compute_workspace
-from evalstore.results.answer.answer import AnswerReader
+from evalstore.results.answer.answer import AnswerReader, SessionView, TurnView
 from evalstore.results.answer.answer_text import judgement_title
-from evalstore.results.labels import label_results
+from evalstore.results.labels import LabelIndex, label_results
 from evalstore.results.names import name_prompts_of_cases
 from evalstore.results.show.show import find_run, open_revision
 from evalstore.results.stats.stats import agreement, false_verdicts, judge_stats, rank_judges
 from evalstore.results.table.cases import stored_labels
+from evalstore.store.events import Label
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from evalstore.core.values import Json, Result, Vote, Word
-    from evalstore.planning.cells import Cell
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.results.answer.answer import SessionView, TurnView
-    from evalstore.results.labels import LabelIndex
-    from evalstore.store.events import Label
 
 MOST_ANSWERS = 500
 """The most answers that are offered; others are labelled from the page of their case."""

@@ -45,10 +45,11 @@ from evalstore.interfaces.html.templates import (
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.results.compare.change_causes import LABELS
 from evalstore.results.compare.diff import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.log.log import log
+from evalstore.results.log.log import LogEntry, log
 from evalstore.results.report_overview import (
     TrendRun,
     add_rates,
@@ -68,9 +69,6 @@ from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from evalstore.planning.options import Location
-    from evalstore.results.log.log import LogEntry
 
 Say = Callable[[str], None]
 RUN_LIST = "runs"

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.plan import Plan, PlannedAsk
+from evalstore.planning.project import Project
 from evalstore.planning.status_report import RemoteAnswers, RemoteJudgements
+from evalstore.store import Store
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import Plan, PlannedAsk
-    from evalstore.planning.project import Project
     from evalstore.remotes.index_cache import IndexCache
-    from evalstore.store import Store
 
 
 @dataclass

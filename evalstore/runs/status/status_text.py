@@ -26,13 +26,12 @@ from evalstore.core.display import (
 )
 from evalstore.core.runs import with_cost_parts
 from evalstore.planning.path_history import ROWS
+from evalstore.planning.plan import PlanItem
 from evalstore.planning.project import Untrusted
-from evalstore.planning.status_report import SettingEdit, Status
+from evalstore.planning.status_report import FileChange, OtherReason, SettingEdit, Status
 from evalstore.runs.status.remote_answers import unread_text
 
 if TYPE_CHECKING:
-    from evalstore.planning.plan import PlanItem
-    from evalstore.planning.status_report import FileChange, OtherReason
     from evalstore.store.shared_runs import RunInProgress
 
 ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"

@@ -9,7 +9,7 @@ from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from evalstore import __version__
 from evalstore.core.clock import today
@@ -43,7 +43,7 @@ from evalstore.providers.base import OPENAI_COMPATIBLE, SCRIPTED, ProviderError
 from evalstore.results.log.failures import hint_for
 from evalstore.results.table.list import describe_listed_model
 from evalstore.runs.execution.key_access import KeyNotAllowedError, ProviderPool, find_missing_key
-from evalstore.runs.execution.model_calls import Adaptations
+from evalstore.runs.execution.model_calls import Adaptations, Endpoint
 from evalstore.store import Store
 from evalstore.store.schema.table_definitions import HEAD
 from evalstore.store.sqlite.driver import StoreState, inspect_database, inspect_store
@@ -51,10 +51,6 @@ from evalstore.workspace.folder import NAMES, WorkspaceFolder
 from evalstore.workspace.model_files import PRICE_EXAMPLE, Model, Part, provider_options
 from evalstore.workspace.reader import Reading, read_workspace
 from evalstore.workspace.settings.settings import Participant
-
-if TYPE_CHECKING:
-    from evalstore.runs.execution.model_calls import Endpoint
-
 
 QUESTION = "Answer with one word: are you there?"
 MOST_TOKENS = 16

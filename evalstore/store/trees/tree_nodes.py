@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from evalstore.core import batches, deserialize, hashing
 from evalstore.core.batches import in_batches, in_small_batches, in_weighed_batches
 from evalstore.core.errors import ExcessiveError, StoreError, StoreUnreachableError
+from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.files.temporary_list import NumberedSequence
 from evalstore.store.contents import as_digits, damaged, decode_content, excessive, require
@@ -31,7 +32,6 @@ from evalstore.store.schema.table_definitions import NODES, TableColumns
 from evalstore.store.trees.case_chunks import LEVEL_OF_PARTS, MAX_PART, MOST_CASES, Load, has_parts
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.store import Store
 
 

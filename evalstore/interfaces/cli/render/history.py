@@ -31,6 +31,7 @@ from evalstore.results.compare.diff_result import (
     CHANGES,
     FLIPS,
     SAME_ANSWER,
+    Diff,
     change_name,
     count_cases,
     listed_pairs,
@@ -46,7 +47,6 @@ from evalstore.runs.status.status_text import ROW_ID_HINT, edit_lines
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from evalstore.results.compare.diff_result import Diff
     from evalstore.results.log.log import Log, LogEntry
 
 _EDITS = 6

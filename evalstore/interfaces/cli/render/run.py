@@ -23,8 +23,12 @@ from evalstore.interfaces.cli.render.status import case_place, print_untrusted
 from evalstore.planning.project import Untrusted
 from evalstore.results.flips.regressions import passed_in_text
 from evalstore.results.flips.verdict_changes import changes_line
+from evalstore.results.log.failures import CallFailures
 from evalstore.results.names import show_command
+from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_text import (
+    Extent,
+    ListedResult,
     failure_line,
     list_results,
     stop_lines,
@@ -34,9 +38,6 @@ from evalstore.runs.run_text import (
 from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
-    from evalstore.results.log.failures import CallFailures
-    from evalstore.runs.run_report import RunReport
-    from evalstore.runs.run_text import Extent, ListedResult
     from evalstore.runs.runners import JoinReport
 
 

@@ -46,6 +46,7 @@ from evalstore.interfaces.tui.render.verdicts import (
     question_lines,
     result_cell,
 )
+from evalstore.results.answer.answer import AnswerView
 from evalstore.results.answer.answer_text import (
     check_text,
     conversation,
@@ -64,15 +65,13 @@ from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import CaseRow
 from evalstore.results.value_text import LONGEST, link_target, parse_markdown, shows_all
 
-if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.value_text import Token
-
-
 _WIDEST = 60
 """Columns of a table; the rows of a wider one are shown cell by cell."""
 _STYLES = {"strong": "strong", "em": "emphasis", "s": "faint", "link": "link"}
 _BULLET = "•"
+
+if TYPE_CHECKING:
+    from evalstore.results.value_text import Token
 
 
 class RenderedText(NamedTuple):

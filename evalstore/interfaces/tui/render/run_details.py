@@ -41,6 +41,7 @@ from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text
 from evalstore.planning.status_report import FileChange
 from evalstore.results.compare.diff_result import FLIPS
+from evalstore.results.flips.verdict_changes import BrokenCase, RunDifferences
 from evalstore.results.table.cases import RunLine
 from evalstore.runs.run_text import run_counts_text
 from evalstore.runs.status.status_text import (
@@ -51,7 +52,6 @@ from evalstore.runs.status.status_text import (
 from evalstore.store.shared_runs import RunInProgress
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.verdict_changes import BrokenCase, RunDifferences
     from evalstore.runs.status.dashboard import Dashboard
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.statistics import Rate
@@ -28,13 +27,9 @@ from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.values import Decision, Result
 from evalstore.interfaces.tui.grid import StyledCell
 from evalstore.interfaces.tui.render.charts import spark_spans, spark_words
-from evalstore.results.compare.diff_result import pair_line, side_lines
+from evalstore.results.compare.diff_result import Diff, pair_line, side_lines
 from evalstore.results.labels import LabelIndex
 from evalstore.runs.status.status_text import edit_lines
-
-if TYPE_CHECKING:
-    from evalstore.results.compare.diff_result import Diff
-
 
 _BADGES = frozenset({"pass", "fail", "error", "undecided"})
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
@@ -32,13 +32,11 @@ from evalstore.interfaces.tui.screens.base import Page, PanelPage
 from evalstore.interfaces.tui.screens.dialogs import Choice, PromptDialog
 from evalstore.interfaces.tui.text_view import TextView
 from evalstore.planning.options import is_partial
+from evalstore.results.labels import LabelReport
 from evalstore.results.names import EditableFile, EditPlace, find_editable_files
 from evalstore.runs.status.status_text import in_progress_text
 from evalstore.store.shared_runs import RunInProgress
 from evalstore.workspace.git.status import name_of_user
-
-if TYPE_CHECKING:
-    from evalstore.results.labels import LabelReport
 
 NO_EARLIER_RUN = "no earlier run to compare with"
 """The message of the comparison of the first run with the one before it."""

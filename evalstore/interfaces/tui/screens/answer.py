@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -37,11 +37,9 @@ from evalstore.interfaces.tui.screens.actions import DatedPage
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView, indented_text
 from evalstore.results.answer.answer_text import OTHERS, explanation_sections, other_lines
+from evalstore.results.answer.verdict_explanation import VerdictExplanation
 from evalstore.results.table.cases import Cases
 from evalstore.results.value_text import LONGEST
-
-if TYPE_CHECKING:
-    from evalstore.results.answer.verdict_explanation import VerdictExplanation
 
 _SPLIT = 120
 """The width from which on the verdicts in full are at the right of an answer."""

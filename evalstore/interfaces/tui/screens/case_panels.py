@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from evalstore.comparison.statistics import Rate
 from evalstore.core.display import (
@@ -53,13 +53,10 @@ from evalstore.interfaces.tui.render.verdicts import (
 )
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.text_view import TextView
+from evalstore.results.answer.answer import AnswerView
 from evalstore.results.answer.answer_text import conversation
 from evalstore.results.answer.judgements import failed_text
 from evalstore.results.table.cases import CaseRow, Cases
-
-if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerView
-
 
 _LINES, _CHARACTERS = 300, 10_000
 """How much of an answer is shown."""

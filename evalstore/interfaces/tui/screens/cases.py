@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from operator import is_
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -49,6 +49,8 @@ from evalstore.interfaces.tui.screens.case_panels import (
     case_title,
 )
 from evalstore.interfaces.tui.screens.dialogs import Choice
+from evalstore.results.flips.result_history import RecentVerdicts
+from evalstore.results.flips.verdict_changes import BrokenResults
 from evalstore.results.names import EditPlace
 from evalstore.results.table.cases import (
     CaseRow,
@@ -59,10 +61,6 @@ from evalstore.results.table.cases import (
     find_broken_results,
 )
 from evalstore.store.revisions import WORK
-
-if TYPE_CHECKING:
-    from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.flips.verdict_changes import BrokenResults
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with

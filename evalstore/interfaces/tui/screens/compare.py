@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -30,6 +30,7 @@ from evalstore.results.compare.diff_result import (
     CHANGES,
     FLIPS,
     SAME_ANSWER,
+    Diff,
     change_name,
     has_candidates,
     listed_pairs,
@@ -39,10 +40,6 @@ from evalstore.results.compare.diff_result import (
 from evalstore.results.labels import LabelIndex
 from evalstore.results.table.cases import Cases
 from evalstore.runs.status.status_text import ROW_ID_HINT
-
-if TYPE_CHECKING:
-    from evalstore.results.compare.diff_result import Diff
-
 
 _HELP = """\
 The differences between two runs, between a run and the workspace, or between two candidates or two

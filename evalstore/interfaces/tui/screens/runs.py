@@ -32,10 +32,10 @@ from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import NO_EARLIER_RUN, ActionsPage, OtherRuns
 from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.text_view import FittedView, TextView
+from evalstore.results.flips.verdict_changes import RunDifferences
 from evalstore.results.table.cases import BROKE, RunLine
 
 if TYPE_CHECKING:
-    from evalstore.results.flips.verdict_changes import RunDifferences
     from evalstore.runs.status.dashboard import Dashboard
 
 _PARTIAL = "~"

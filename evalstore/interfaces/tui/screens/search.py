@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -32,11 +32,8 @@ from evalstore.interfaces.tui.grid import Column, Grid, StyledCell
 from evalstore.interfaces.tui.page_lines import FooterHint
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
+from evalstore.results.grep import FoundText, FoundTexts, MarkedText
 from evalstore.results.table.cases import Cases
-
-if TYPE_CHECKING:
-    from evalstore.results.grep import FoundText, FoundTexts, MarkedText
-
 
 _PAUSE_SECONDS = 0.2
 """A search begins when nothing has been typed for so long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -28,10 +28,8 @@ from evalstore.interfaces.tui.page_lines import READING
 from evalstore.interfaces.tui.render.verdicts import history_spans, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.text_view import TextView
-
-if TYPE_CHECKING:
-    from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.log.log import Edit, Version
+from evalstore.results.flips.result_history import RecentVerdicts
+from evalstore.results.log.log import Edit, Version
 
 _VERDICT = 6
 """The width of the column of a candidate without a verdict."""
