@@ -8,7 +8,7 @@ from typing import Any
 
 from evalstore.interfaces.cli import main as cli
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.app import GROUPS
+from evalstore.interfaces.cli.options import GROUPS
 
 HEAD = """\
 # Commands

@@ -25,17 +25,20 @@ from evalstore.core.errors import (
     describe_bug,
 )
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.app import (
+from evalstore.interfaces.cli.command_line import hint_on_file, is_set
+from evalstore.interfaces.cli.options import (
     COMPLETING,
     GROUPS,
     Globals,
+    OptionGroup,
+    Table,
     _Interrupted,
     app,
     explain_resources,
+    grouped,
     here,
+    option,
 )
-from evalstore.interfaces.cli.command_line import hint_on_file, is_set
-from evalstore.interfaces.cli.options import OptionGroup, Table, grouped, option
 from evalstore.interfaces.cli.output import PAGED, find_pager, use_folder
 from evalstore.planning.options import Location
 

@@ -24,7 +24,7 @@ from rich.text import Text
 from evalstore.core.display import bytes_text, known_price, verdict_counts
 from evalstore.core.runs import ProgressListener
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.app import Globals
+from evalstore.interfaces.cli.options import Globals
 from evalstore.interfaces.cli.output import for_here
 from evalstore.store.records import CopyListener
 

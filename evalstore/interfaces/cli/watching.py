@@ -17,7 +17,7 @@ from evalstore.core.errors import (
     WorkspaceError,
 )
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.app import Globals, here
+from evalstore.interfaces.cli.options import Globals, here
 from evalstore.interfaces.cli.progress import TerminalProgress
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.planning.status_report import Status

@@ -12,9 +12,8 @@ import pytest
 
 from evalstore import __version__
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.app import GROUPS
 from evalstore.interfaces.cli.main import commands, hoist, main
-from evalstore.interfaces.cli.options import EXAMPLES
+from evalstore.interfaces.cli.options import EXAMPLES, GROUPS
 
 if TYPE_CHECKING:
     from tests.interfaces.cli.conftest import Evalstore

@@ -7,10 +7,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from evalstore.interfaces.cli.app import app
 from evalstore.interfaces.cli.commands.run import MODE, RUN, Mode
 from evalstore.interfaces.cli.main import GLOBAL, GlobalOptions, commands
-from evalstore.interfaces.cli.options import SELECTION, OptionGroup, grouped, selection
+from evalstore.interfaces.cli.options import SELECTION, OptionGroup, app, grouped, selection
 from evalstore.planning.options import RunOptions, SelectionOptions
 
 GROUPS = {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.interfaces.cli.app import GROUPS
 from evalstore.interfaces.cli.main import commands
+from evalstore.interfaces.cli.options import GROUPS
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Ran
 from tests.interfaces.cli.run.test_run import edit

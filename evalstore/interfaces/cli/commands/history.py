@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.options import Globals, app, argument, here, option
 from evalstore.interfaces.cli.render.layout import Lists
 from evalstore.planning.options import SelectionOptions
 

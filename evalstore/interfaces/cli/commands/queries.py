@@ -13,9 +13,8 @@ from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
 from evalstore.exchange.exports.formats import FORMATS, Format
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.remotes import show_progress
-from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.options import app, argument, here, option
 from evalstore.interfaces.cli.render.layout import (
     CommandOutput,
     Lists,

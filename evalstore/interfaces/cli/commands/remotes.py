@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import NO, OK, EvalstoreError, UnsuitedError
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import app, here
-from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.options import app, argument, here, option
 from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, Table, print_table
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE
 

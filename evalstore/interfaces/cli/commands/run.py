@@ -14,7 +14,6 @@ from evalstore.core.display import case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.files.json_output import fields_to_json
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.commands.remotes import (
     pull_line,
     push_line,
@@ -24,9 +23,12 @@ from evalstore.interfaces.cli.commands.remotes import (
 )
 from evalstore.interfaces.cli.options import (
     SELECTION,
+    Globals,
     OptionGroup,
+    app,
     argument,
     exclude,
+    here,
     in_section,
     option,
 )

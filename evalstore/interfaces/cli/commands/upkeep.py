@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from evalstore.core.display import shorten_labels
 from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.remotes import show_progress
-from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.options import app, argument, here, option
 from evalstore.interfaces.cli.output import for_here
 from evalstore.interfaces.cli.render.layout import CommandOutput, Lists, Table, print_table
 from evalstore.remotes.layout import repair_hint

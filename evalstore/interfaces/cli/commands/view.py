@@ -22,8 +22,7 @@ from evalstore.core.errors import (
     RevisionError,
 )
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.options import Globals, app, argument, here, option
 
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.page_lines import Appearance

@@ -17,8 +17,7 @@ from evalstore.core.display import BROKEN_PENDING, STILL_BROKEN, WORKSPACE, case
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem, UnsuitedError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.options import Globals, app, argument, here, option
 from evalstore.interfaces.cli.render.layout import (
     CommandOutput,
     Lists,
