@@ -15,6 +15,7 @@ from evalstore.core import hashing
 from evalstore.core.values import Evaluation, Json, Result, Verdict, Vote, Word
 from evalstore.planning.cell_results import evaluator_names
 from evalstore.planning.plan import CHECKS, decided_first
+from evalstore.results.edits.edits import judge_part
 from evalstore.store import Store
 from evalstore.store.contents import damaged
 
@@ -109,7 +110,12 @@ def read_judgements(
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
     judging = {each.evaluator for run in store.find_recent_runs(limit=1) for each in run.evaluators}
     evaluators = {each.evaluator for each in evaluations.values()} | judging
-    names = evaluator_names(store, evaluators)
+    names, makers = evaluator_names(store, evaluators), store.load_contents("evaluator", evaluators)
+    judges = {
+        each.evaluator: None
+        for each in counted.values()
+        if "model" in makers.get(each.evaluator, ())
+    }
     is_labelled = any(
         names[each.evaluator][1]
         for each in counted.values()
@@ -146,6 +152,12 @@ def read_judgements(
             cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
             in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
             why_not = IN_WORKSPACE if key in in_workspace else AGAIN
+        elif same := [
+            judge
+            for judge in (*judges, *sorted(judging))
+            if judge != evaluator and evaluator in names and names.get(judge) == names[evaluator]
+        ]:
+            why_not = f"other {judge_part((makers[evaluator], makers[same[0]]))}"
         elif evaluator in judging and is_labelled:
             why_not = "a label decides"
         else:  # the judges of an older run, or of the workspace, are not those of the newest run

@@ -36,6 +36,7 @@ from evalstore.results.labels import with_later_labels
 from evalstore.results.names import name_prompts
 from evalstore.results.show.show import cells_with
 from evalstore.store import Store
+from evalstore.store.events import RUNS_SEARCHED
 from evalstore.store.results import RowResults, read_results
 from evalstore.store.trees.tree_nodes import StoredCases, find_entry
 
@@ -335,17 +336,26 @@ def explain_result(
     """
     with open_store(location) as store:
         # What the newest run has is known without reading the workspace.
-        newest = () if run else store.find_recent_runs(limit=1)
-        has_it = (it for it in newest if result in read_results(store, it, only=result.file))
-        if stored := store.load_run(run) if run else next(has_it, None):
+        if stored := store.load_run(run) if run else _newest_run_with(store, result):
             explanation = explain_stored_result(
                 location, store, result, stored, session=session, view=view, cells=cells
             )
             return explanation if run else replace(explanation, run=None)
     with open_project(location) as project:
-        is_gone = find_case(project, result) is None
+        is_gone = find_case(project, result) is None  # then a run has what is shown of it
+        if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
+            explanation = explain_stored_result(
+                location, project.store, result, stored, session=session, view=view, cells=cells
+            )
+            return replace(explanation, run=None)
         here = cells or (() if is_gone else [*results_at(project, [(result.file, result.row)])])
         return explain_workspace_result(project, result, here, session=session, view=view)
+
+
+def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
+    """Return the newest of these runs that has this very result."""
+    runs = store.find_recent_runs(limit=among)
+    return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
 
 
 def explain_session(

@@ -192,6 +192,11 @@ _OF_USED = re.compile(
     re.DOTALL,
 )
 """A difference that is an edit of something that the test file uses."""
+_TOLD = re.compile(r"(?P<kind>schema|judge prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
+_TOLD_BY_CHECK = re.compile(
+    r"check \d+ changed: (?P<kind>schema|judge prompt)(?:, (?P<rest>.+))?$", re.DOTALL
+)
+"""An edit of something that checks use, and the same as an edit of a check."""
 RENAMED = "renamed"
 PROMPT_EDITS = ("system prompt ", "judge prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
@@ -253,7 +258,31 @@ def find_edits(
                 for difference in differ_pair(was, now, versions.find, named, is_same_list=is_same):
                     replaced = as_replaced(difference, change, is_reversed=is_reversed)
                     found[file].add(replaced, now.row)
-    return {file: kinds.listed() for file, kinds in found.items()}
+    return {file: _without_repeated(kinds.listed()) for file, kinds in found.items()}
+
+
+def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
+    """Return edits without those of checks that say again how a prompt or a schema was edited.
+
+    A check names no lines of its schema, so it is left out only where nothing else was edited.
+    """
+    told, kinds = set[tuple[str | None, ...]](), set[str]()
+    for each in edits:
+        if match := _TOLD.match(each.subject):
+            told.add((match["kind"], match["rest"], each.was, each.now))
+            kinds.add(match["kind"])
+    if not kinds:
+        return edits
+    is_schema_alone = len(edits) == 2 and kinds == {"schema"}
+    return [
+        each
+        for each in edits
+        if not (match := _TOLD_BY_CHECK.match(each.subject))
+        or not (
+            (match["kind"], match["rest"], each.was, each.now) in told
+            or (is_schema_alone and match["kind"] == "schema")
+        )
+    ]
 
 
 def by_subject(

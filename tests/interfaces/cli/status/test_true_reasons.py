@@ -65,11 +65,11 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     assert f"    edit: {named}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index(
-        "\n    fail  by scripted/judge  (other or edited judge)"
+        "\n    fail  by scripted/judge  (other judge prompt)"
     )
     assert "judged once" not in page
     before = evalstore("show", "@~1:tests/weather.md::Oslo").stdout
-    assert "\n    pass  by scripted/judge  (other or edited judge)" in before
+    assert "\n    pass  by scripted/judge  (other judge prompt)" in before
     other = (workspace / "models/judge.yaml").read_text().replace("/judge", "/judge2")
     tree(workspace, {"models/judge2.yaml": other})
     edit(workspace / "evalstore.yaml", judge, "evaluators: [scripted/judge2]")
@@ -536,7 +536,7 @@ def test_a_judge_whose_prompt_was_edited_is_one_although_a_label_decides(
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert "\nfail  by Ada (a person)  " in page
-    assert "  by scripted/judge  (other or edited judge)  " in page
+    assert "  by scripted/judge  (other judge prompt)  " in page
     assert "\n    this version: judged once, fail by a label\n" in page
     evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
     evalstore("run", "-q")
