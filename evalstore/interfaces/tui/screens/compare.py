@@ -154,12 +154,14 @@ class ComparePage(DatedPage):
         self.set_title("compare", within, sides, filtered, file if is_all else f"listed: {file}")
         rates = self.query_one("#rates", TextView)
         files = {listed.place[0] for listed in self._pairs}
+        seen = {name for file in diff.edits.keys() & files for name in diff.sources.get(file, ())}
         unlisted = (file for file in diff.edits if file not in files)
         names = (name for file in unlisted for name in diff.sources.get(file, (file,)))
+        edited = dict.fromkeys(name for name in names if name not in seen)
         has_unlisted = any(listed_pairs(diff, change) for change in _NOT_LISTED)
         has_hint = has_unlisted and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
-        rates.show(comparison_lines(diff, hint, dict.fromkeys(names), is_swapped=self._is_swapped))
+        rates.show(comparison_lines(diff, hint, edited, is_swapped=self._is_swapped))
         grid = self.grid
         columns = pair_columns(diff, self._pairs, self._labels)
         grid.show(columns, len(self._pairs), self._cells, cursor=cursor)

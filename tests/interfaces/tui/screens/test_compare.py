@@ -400,6 +400,29 @@ def test_what_was_edited_is_named_where_no_verdict_changed(workspace: Path) -> N
     drive(scenario, size=(200, 40))
 
 
+def test_a_prompt_of_listed_cases_was_not_also_edited(workspace: Path) -> None:
+    shared = GREETING.replace("tags:", "systemPrompts: [brief]\ntags:")
+    tree(
+        workspace,
+        {
+            "prompts/brief.md": "Be brief.\n",
+            "tests/greeting.md": shared,
+            "tests/named.md": shared,
+        },
+    )
+    main(["run", "--quiet"])
+    (workspace / "prompts/brief.md").write_text("Be short.\n")
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        assert "greeting" in screen(pilot)
+        assert "also edited" not in screen(pilot)
+
+    drive(scenario, size=(200, 40))
+
+
 def test_edits_of_files_without_a_changed_verdict_are_named(workspace: Path) -> None:
     edit(workspace / "tests/weather.md", "The answer must", "Each answer must")
     edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
