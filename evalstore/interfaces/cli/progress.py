@@ -96,8 +96,6 @@ class _Shown:
         """Show bars for these numbers by name, or a line after `first` seconds."""
         self._wait = _PLAIN_SECONDS if first is None else first
         if self.mode == "auto" and any(totals.values()):
-            from evalstore.interfaces.cli.progress import make_bars
-
             self.bars, self._tasks = make_bars(totals)
             self.bars.start()
 

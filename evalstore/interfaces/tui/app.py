@@ -565,8 +565,6 @@ class Browser(BrowserApp):
 
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
-        from evalstore.interfaces.tui.app import Palette
-
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette())
 
