@@ -6,20 +6,9 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import typer
-from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
 
 from evalstore.core.display import bytes_text, known_price, verdict_counts
 from evalstore.core.runs import ProgressListener
@@ -28,52 +17,10 @@ from evalstore.interfaces.cli.options import Globals
 from evalstore.interfaces.cli.output import for_here
 from evalstore.store.records import CopyListener
 
-_BAR, _LEAST_BAR = 30, 5
-"""The columns of a bar, at most and at least."""
-_BESIDE = 50
-"""The columns beside it, with numbers of three digits."""
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
-
-class Bars(Progress):
-    """Bars with a line below them."""
-
-    figures = Text()
-
-    def show(self, *figures: tuple[str, str]) -> None:
-        """Show texts with their colours below the bars."""
-        parts = [("  " + text, colour) for text, colour in figures if text]
-        self.figures = Text.assemble(*parts, no_wrap=True, overflow="ellipsis")[2:]
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """Return the bars and the line."""
-        yield from super().get_renderables()
-        if self.figures:
-            yield self.figures
-
-
-def make_bars(totals: Mapping[str, int]) -> tuple[Bars, dict[str, TaskID]]:
-    """Return a bar for each of these numbers, by its name, unless it is 0."""
-    console = Console(stderr=True, no_color=output.color is False)
-    digits = max(len(str(total)) for total in totals.values())
-    room = console.width - _BESIDE - 2 * max(0, digits - 3)
-    bars = Bars(
-        TextColumn("{task.description}"),
-        BarColumn(max(_LEAST_BAR, min(_BAR, room)), complete_style="cyan", finished_style="cyan"),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("elapsed,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=console,
-        transient=True,
-    )
-    longest = max(map(len, totals))
-    return bars, {
-        name: bars.add_task(name.ljust(longest), total=total)
-        for name, total in totals.items()
-        if total
-    }
-
+    from evalstore.interfaces.cli.bars import Bars
 
 Mode = Literal["auto", "plain", "none"]
 _PLAIN_SECONDS = 10.0
@@ -96,6 +43,8 @@ class _Shown:
         """Show bars for these numbers by name, or a line after `first` seconds."""
         self._wait = _PLAIN_SECONDS if first is None else first
         if self.mode == "auto" and any(totals.values()):
+            from evalstore.interfaces.cli.bars import make_bars
+
             self.bars, self._tasks = make_bars(totals)
             self.bars.start()
 

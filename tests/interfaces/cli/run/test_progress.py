@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.progress import TerminalProgress, make_bars
+from evalstore.interfaces.cli.bars import make_bars
+from evalstore.interfaces.cli.progress import TerminalProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
