@@ -199,7 +199,7 @@ class _Collection:
             with IndexCache.open(None, self.files.address) as living:
                 for index in survey.find_living():
                     if index.header.replaces and survey.find_group(index.name) == group:
-                        living.add(index.name, survey.read(index.name), index.header.writer)
+                        survey.add_to(living, index)
                 reader = PackReader(self.files, living, CopyListener())
                 for name in members:
                     ids = defaultdict[int, set[bytes]](set)
@@ -292,6 +292,11 @@ class RemoteSurvey:
         """Yield the records of an index."""
         with explaining_damage(self._files, name):
             yield from read_index(self.read(name))[1]
+
+    def add_to(self, cache: IndexCache, index: SurveyedIndex) -> None:
+        """Add the records of an index to a cache."""
+        with explaining_damage(self._files, index.name):
+            cache.add(index.name, self.read(index.name), index.header.writer)
 
     def find_group(self, name: str) -> PushGroup | None:
         """Return the group of an index; None where that cannot be verified, or it does not count.
@@ -472,7 +477,7 @@ def write_compaction(
     )
     with IndexCache.open(None, files.address) as merged, open_tables(_ROWS) as connection:
         for index in sorted(compaction.indexes, key=lambda index: (index.header.created, index)):
-            merged.add(index.name, survey.read(index.name), index.header.writer)
+            survey.add_to(merged, index)
         reader = PackReader(files, merged, CopyListener())
         for pack, records in merged.iterate_packs():
             if not is_small(pack.size):

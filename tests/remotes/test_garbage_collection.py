@@ -296,6 +296,25 @@ def test_nothing_is_deleted_where_an_index_is_damaged(
     assert stores.names(root) == before
 
 
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_nothing_is_deleted_where_an_index_was_written_with_a_damaged_table(
+    whole_records: Sequence[CheckedRecord], tmp_path: Path, is_merged: bool
+) -> None:
+    root = tmp_path / "remote"
+    stores.push_parts(whole_records, FolderFiles(root), tmp_path, 4)
+    if is_merged:
+        stores.collect(FolderFiles(root))
+    index = max(_files(root, "indexes"), key=lambda path: path.stat().st_size)
+    data = index.read_bytes()[:-1]
+    index.unlink()
+    (root / index_name(stores.CREATED, sha256(data), is_merged=is_merged)).write_bytes(data)
+    _age(root, 30)
+    before = stores.names(root)
+    with pytest.raises(RemoteError, match="it does not end where it should"):
+        stores.collect(FolderFiles(root))
+    assert stores.names(root) == before
+
+
 def test_what_has_a_time_in_the_future_is_not_deleted(
     whole_records: Sequence[CheckedRecord], tmp_path: Path
 ) -> None:
