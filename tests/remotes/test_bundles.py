@@ -51,7 +51,7 @@ def test_a_bundle_brings_the_whole_store(
 ) -> None:
     file = tmp_path / "all.bundle"
     written = create_bundle(Location(finished), file, with_failures=True)
-    assert written.size == file.stat().st_size
+    assert written.bytes_sent == file.stat().st_size
     assert (written.records["runs"], written.presumes) == (2, [])
     check = verify_bundle(tmp_path, Path("all.bundle")).check
     assert (check.checked, check.problems) == (len(stores.rows(full)), [])

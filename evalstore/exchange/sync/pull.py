@@ -99,11 +99,6 @@ class PullReport:
     left_out: Sequence[LeftOut] = ()
     """Pushes that do not count, of which nothing is copied."""
 
-    @property
-    def store(self) -> str:
-        """Return the path or the address of the other store, where one was read."""
-        return self.address
-
 
 def pull(
     location: Location,

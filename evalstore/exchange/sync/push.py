@@ -109,16 +109,6 @@ class BundleReport(PushReport):
     presumes: Sequence[str] = ()
     """The ids of the runs that a store must have already."""
 
-    @property
-    def file(self) -> str:
-        """Return the path of the bundle."""
-        return self.address
-
-    @property
-    def size(self) -> int:
-        """Return the bytes of the bundle."""
-        return self.bytes_sent
-
 
 def push(
     location: Location,

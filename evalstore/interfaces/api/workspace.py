@@ -27,7 +27,6 @@ from evalstore.interfaces.api.result_reader import (
     system_errors,
 )
 from evalstore.results.names import shortened, show_answer
-from evalstore.store.location import is_url
 from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport
-    from evalstore.exchange.sync.push import BundleReport, PushReport
+    from evalstore.exchange.sync.push import PushReport
     from evalstore.exchange.sync.remotes import GarbageReport
     from evalstore.interfaces.html.report import WrittenReport
     from evalstore.planning.status_report import Status
@@ -121,8 +120,9 @@ class Workspace(ResultReader):
     `NothingSelectedError` when no case is left.
 
     `remote` is the name of a remote of `evalstore.yaml`; None is `origin`, or the only one. For
-    `push` and `pull` it can be the path of a bundle, and for `pull` another store. Every row is
-    checked before it is stored.
+    `push` and `pull` it can be the path of a bundle, and for `pull` another store. A path is
+    relative to the folder that the workspace was opened with. Every row is checked before it is
+    stored.
     """
 
     # --- reports and exports of the results of a run, or of the workspace as it is now
@@ -226,40 +226,6 @@ class Workspace(ResultReader):
 
         with self._use() as location:
             return collect_remote_garbage(location, remote, grace=grace, dry_run=dry_run)
-
-    def create_bundle(
-        self,
-        file: StrPath,
-        *,
-        since: str | None = None,
-        exclude_tags: Iterable[str] = (),
-        with_failures: bool = False,
-        allow_keys: bool = False,
-    ) -> BundleReport:
-        """Write all results to one file, or with `since` those of the runs after a revision."""
-        from evalstore.exchange.sync.push import create_bundle
-
-        with self._use() as location:
-            return create_bundle(
-                location,
-                Path(file).absolute(),
-                since=since,
-                exclude_tags=result_reader.texts("exclude_tags", exclude_tags),
-                with_failures=with_failures,
-                allow_keys=allow_keys,
-            )
-
-    def unbundle(self, file: StrPath, *, dry_run: bool = False) -> PullReport:
-        """Copy from a bundle what the store does not have."""
-        return self.pull(str(Path(file).absolute()), dry_run=dry_run)
-
-    def merge(self, store: StrPath, *, dry_run: bool = False) -> PullReport:
-        """Copy from another store what this one does not have; the other is never changed.
-
-        It is named by the path of its file, or its address in PostgreSQL.
-        """
-        name = str(store)
-        return self.pull(name if is_url(name) else str(Path(name).absolute()), dry_run=dry_run)
 
     # --- running
 

@@ -340,13 +340,13 @@ def test_results_are_shared(workspace: Workspace, tmp_path: Path) -> None:
     assert workspace.push(exclude_tags=["greeting"], dry_run=True).excluded_runs == 1
     pushed = workspace.push()
     assert (pushed.remote, pushed.records["runs"], pushed.excluded_runs) == ("origin", 1, 0)
-    bundle = tmp_path / "all.bundle"
-    assert workspace.create_bundle(bundle).records == pushed.records
+    bundle = str(tmp_path / "all.bundle")
+    assert workspace.push(bundle).records == pushed.records
 
     others = [Workspace(workspace.root, store=tmp_path / f"{number}.db") for number in range(4)]
     assert others[0].pull(dry_run=True).records == pushed.records
-    assert others[0].pull().records == others[1].unbundle(bundle).records == pushed.records
-    assert others[2].merge(tmp_path / "0.db").records == pushed.records
+    assert others[0].pull().records == others[1].pull(bundle).records == pushed.records
+    assert others[2].pull(str(tmp_path / "0.db")).records == pushed.records
     assert others[3].pull_for_plan("origin", paths=[FRENCH]).records["answers"] == 1
     with pytest.raises(TypeError, match="unknown"):
         others[3].pull_for_plan(unknown=1)  # type: ignore[call-arg]
