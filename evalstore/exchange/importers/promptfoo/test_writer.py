@@ -309,6 +309,6 @@ def write_judged(
         checks = {"pass": f">= {first_case.threshold:g}", "checks": case_group.checks}
     instructions = "\n\n".join(
         as_section(instruction) if is_template(instruction) else literal(instruction)
-        for instruction in case_group.instructions
+        for instruction in dict.fromkeys(case_group.instructions)
     )
     return write_test(front, turns, instructions=instructions, checks=checks)

@@ -554,7 +554,7 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
     if done.settings:
         from evalstore.files.yaml12 import write_yaml
 
-        output.line("for evalstore.yaml:")
+        output.line("add to evalstore.yaml:")
         for line in write_yaml(done.settings, compact=True).splitlines():
             output.line(f"  {output.safe(line)}")
     if done.present:

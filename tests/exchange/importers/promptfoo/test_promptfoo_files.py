@@ -280,6 +280,13 @@ def test_a_rule_in_a_rubric_is_text(tmp_path: Path) -> None:
     assert made.instructions(PATH) == ["Be kind\n---\n  ---\nand short"]
 
 
+def test_a_rubric_that_is_given_twice_is_imported_once(tmp_path: Path) -> None:
+    made = asserting(
+        tmp_path, "{type: llm-rubric, value: Be kind}, {type: llm-rubric, value: Be kind}"
+    )
+    assert made.instructions(PATH) == ["Be kind"]
+
+
 @pytest.mark.parametrize(
     ("assertion", "reason"),
     [

@@ -116,7 +116,7 @@ def test_what_belongs_into_the_settings_is_printed_to_be_pasted(
     tree(workspace, {"source/promptfooconfig.yaml": text})
     ran = evalstore("import", "promptfoo", "source")
     assert ran.exit_code == 0
-    assert ran.stdout.endswith("for evalstore.yaml:\n  candidates: [openai/gpt-4o]\n")
+    assert ran.stdout.endswith("add to evalstore.yaml:\n  candidates: [openai/gpt-4o]\n")
 
 
 def test_a_configuration_that_cannot_be_read_is_one_error(
@@ -480,7 +480,7 @@ def test_printed_settings_can_be_pasted_into_a_bare_workspace(
     tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE})
     ran = evalstore("import", "promptfoo", "source")
     assert "already: replace" not in ran.stderr
-    block = ran.stdout.partition("for evalstore.yaml:\n")[2].splitlines()
+    block = ran.stdout.partition("add to evalstore.yaml:\n")[2].splitlines()
     with (workspace / "evalstore.yaml").open("a") as settings:
         settings.writelines(f"{line[2:]}\n" for line in block if line.startswith("  "))
     assert evalstore("check").exit_code == 0
