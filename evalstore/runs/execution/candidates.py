@@ -353,8 +353,7 @@ class ContentCache:
         if id in self._contents:
             return self._contents[id]
         content = self._store.load_any(kind, id).content
-        if kind in _SHARED_KINDS:
-            self._shared[id] = content
+        (self._shared if kind in _SHARED_KINDS else self._contents)[id] = content
         return content
 
     def test(self, id: str) -> TestVersion:
