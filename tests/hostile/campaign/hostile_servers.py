@@ -96,9 +96,9 @@ class HostileServer:
             texts = [item.get("text") if isinstance(item, dict) else item for item in content]
             content = "".join(map(str, texts))
         if isinstance(content, str):
-            # Half a surrogate pair cannot be stored.
+            # Half a surrogate pair cannot be stored, and blanks around an answer are left out.
             whole = content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            self.complete.add(whole)
+            self.complete.add(whole.strip())
 
 
 def _spoiled(chance: Random, right: Answer) -> Answer:
