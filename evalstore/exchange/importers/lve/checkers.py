@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError, require, short_json
@@ -18,11 +19,10 @@ from evalstore.exchange.importers.lve.definition import (
 )
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,
+    Replace,
     Values,
-    apply_edits,
     as_expression,
-    marks,
-    offsets,
+    fill_body,
     read_function,
 )
 
@@ -221,9 +221,7 @@ def _joint_function(test: CheckerTest) -> LveJudging:
     return LveJudging([check], files={FILE: code.encode()})
 
 
-def _answers_by_name(
-    turns: tuple[tuple[str, ...], ...],
-) -> Callable[[str], Callable[[ast.Lambda], dict[int, str]]]:
+def _answers_by_name(turns: tuple[tuple[str, ...], ...]) -> Callable[[str], Replace]:
     """Return a replacer for answers by run and name: `rs[1]['b']` is an answer, `rs` a list."""
     places = {(run, name): _answer(turns, run, name) for run, of in enumerate(turns) for name in of}
     runs = [
@@ -231,25 +229,18 @@ def _answers_by_name(
         for run, names in enumerate(turns)
     ]
 
-    def find(argument: str) -> Callable[[ast.Lambda], dict[int, str]]:
-        def replace(tree: ast.Lambda) -> dict[int, str]:
-            replacements: dict[int, str] = {}
-            for node in ast.walk(tree.body):
-                match node:
-                    case ast.Subscript(
-                        value=ast.Subscript(
-                            value=ast.Name(id=name), slice=ast.Constant(value=int(run))
-                        ),
-                        slice=ast.Constant(value=str(turn)),
-                    ) if name == argument and (run, turn) in places:
-                        replacements[id(node)] = places[run, turn]
-                    case ast.Name(id=name) if name == argument:
-                        replacements[id(node)] = f"[{', '.join(runs)}]"
-            return replacements
+    def find(argument: str, node: ast.AST) -> str | None:
+        match node:
+            case ast.Subscript(
+                value=ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(run))),
+                slice=ast.Constant(value=str(turn)),
+            ) if name == argument:
+                return places.get((run, turn))
+            case ast.Name(id=name) if name == argument:
+                return f"[{', '.join(runs)}]"
+        return None
 
-        return replace
-
-    return find
+    return lambda argument: partial(find, argument)
 
 
 def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
@@ -369,10 +360,8 @@ def _class(
     extract: str | None = None,
 ) -> str:
     """Return a class that calls a function with the answer, or answers, that code reads."""
-    edits = list(marks(function, lambda name: f"self.{name}", values))
-    source = apply_edits(function.source, *offsets(function.source)(function.tree), edits)
-    if "\n" in source:
-        source = f"({source})"
+    body = fill_body(function, lambda name: f"self.{name}", values)
+    source = ast.unparse(ast.Lambda(function.tree.args, body))
     keywords = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
     return (
         '"""Whether an answer is safe: the function of a test of LVE."""\n\n'

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from itertools import accumulate
+from typing import Any
 
 from evalstore.checks.types.expression import ExpressionError, read_expression
 from evalstore.core.values import Json
@@ -20,7 +21,8 @@ from evalstore.exchange.importers.lve.definition import FormatField, LveTest, pa
 _MARK = "lve_field_{}_"
 _MARKS = re.compile(r"lve_field_(\d+)_")
 _TRUTH_CALLS = ("any", "all", "bool", "startswith", "endswith")
-Edit = tuple[int, int, str]
+Replace = Callable[[ast.AST], str | None]
+"""Returns the code in the place of a node, if there is other code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,11 @@ def _parameters(tree: ast.Lambda, expected: Sequence[str]) -> tuple[str, tuple[s
 
 
 def as_expression(
-    function: Function,
-    answer: Callable[[ast.Lambda], dict[int, str]] | str,
-    names: Mapping[str, str],
-    values: Values,
+    function: Function, answer: Replace | str, names: Mapping[str, str], values: Values
 ) -> str | None:
     """Return the function as an expression of a check; None if expressions cannot represent it.
 
-    `answer` is the name of the answer, or returns the text for each node that refers to it.
+    `answer` is the name of the answer, or returns the code for a node that refers to it.
     """
     columns = {name: names[name] for name in function.parameters}
     outer_names = {function.answer, *columns, *columns.values(), "answer", "answers"}
@@ -121,21 +120,18 @@ def as_expression(
     if inner_names & outer_names:
         return None
     replaced = {function.answer: answer, **columns} if isinstance(answer, str) else columns
-    edits = list(marks(function, lambda name: names[name], values))
-    special = {} if isinstance(answer, str) else answer(function.tree)
-    body = function.tree.body
-    place_of = offsets(function.source)
+
+    def replace(node: ast.AST) -> str | None:
+        code = None if isinstance(answer, str) else answer(node)
+        return replaced.get(node.id) if code is None and isinstance(node, ast.Name) else code
+
+    body = fill_body(function, names.__getitem__, values, replace)
+    expression = ast.unparse(body)
     for node in ast.walk(body):
-        text = special.get(id(node))
-        if text is None and isinstance(node, ast.JoinedStr):
-            text = _constant(node)
-        if text is None and isinstance(node, ast.Name):
-            text = replaced.get(node.id)
-        if text is not None and isinstance(node, ast.expr):
-            edits.append((*place_of(node), text))
-    start, end = place_of(body)
-    expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))
-    if not _is_truth(body):
+        if isinstance(node, ast.GeneratorExp):  # an argument has two pairs of brackets
+            code = ast.unparse(node)
+            expression = expression.replace(f"({code})", code)
+    if not _is_truth(function.tree.body):
         expression = f"bool({expression})"
     try:
         read_expression(expression)
@@ -144,63 +140,74 @@ def as_expression(
     return expression
 
 
-def marks(
+def fill_body(
     function: Function,
     write: Callable[[str], str],
     values: Values,
-) -> Iterator[Edit]:
-    """Yield the replacements of placeholders: text in string literals, numbers in code."""
-    place_of, known = offsets(function.source), set[str]()
-    for node in ast.walk(function.tree.body):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            parts = _MARKS.split(node.value)
-            known.update(parts[1::2])
-            if len(parts) > 1:
-                yield (*place_of(node), _concatenation(parts, function.fields, write, values))
-        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
-            known.add(match[1])
-            field = function.fields[int(match[1])]
-            number = _as_number(values, field.name, write(field.name))
-            if number is None or field.steps or field.spec:
-                raise NotTakenError(
-                    f"the value of '{field.name}' would be code, but values are only data",
-                )
-            yield (*place_of(node), number)
-    if not known.issuperset(_MARKS.findall(function.source)):
+    replace: Replace = lambda _node: None,
+) -> Any:
+    """Return what the function computes, with values in the place of its placeholders.
+
+    They are text in string literals and numbers in code. `write` returns the code for a parameter,
+    and `replace` other code for a node. Raises `NotTakenError`.
+    """
+    filler = _Filler(function.fields, write, values, replace)
+    body: Any = filler.visit(deepcopy(function.tree.body))
+    if _MARKS.search(ast.unparse(body)):
         raise NotTakenError(
             "a placeholder of the function is at a place where Python allows no value"
         )
+    return body
 
 
-def _concatenation(
-    parts: list[str],
-    fields: Sequence[FormatField],
-    write: Callable[[str], str],
-    values: Values,
-) -> str:
-    """Return code that concatenates the parts of a text with values."""
-    terms = []
-    for number, part in enumerate(parts):
-        if number % 2 == 0:
-            terms += [repr(part)] if part else []
-            continue
-        field = fields[int(part)]
-        if field.steps or field.spec:
+@dataclass
+class _Filler(ast.NodeTransformer):
+    fields: Sequence[FormatField]
+    write: Callable[[str], str]
+    values: Values
+    replace: Replace
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Return the node, or that of the code in its place."""
+        code = self.replace(node)
+        if isinstance(node, ast.JoinedStr):
+            texts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+            if len(texts) < len(node.values):
+                for part in node.values:
+                    self.generic_visit(part)
+                return node
+            code = self._text("".join(map(str, texts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            code = self._text(node.value)
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            code = self._number(self.fields[int(match[1])])
+        return self.generic_visit(node) if code is None else ast.parse(code, mode="eval").body
+
+    def _number(self, field: FormatField) -> str:
+        number = _as_number(self.values, field.name, self.write(field.name))
+        if number is None or field.steps or field.spec:
             raise NotTakenError(
-                f"the function uses '{field.name}' with a format or a part of it, not as a whole",
+                f"the value of '{field.name}' would be code, but values are only data",
             )
-        code = write(field.name)
-        are_texts = all(isinstance(row.get(field.name), str) for row in values)
-        terms.append(code if are_texts else f"str({code})")
-    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+        return number
 
-
-def _constant(node: ast.JoinedStr) -> str | None:
-    """Return an f-string without values as a string literal; None if it has values."""
-    values = [value.value for value in node.values if isinstance(value, ast.Constant)]
-    if len(values) < len(node.values) or _MARKS.search("".join(map(str, values))):
-        return None
-    return repr("".join(map(str, values)))
+    def _text(self, text: str) -> str:
+        """Return code that concatenates the parts of a text with values."""
+        terms = []
+        for number, part in enumerate(_MARKS.split(text)):
+            if number % 2 == 0:
+                terms += [repr(part)] if part else []
+                continue
+            field = self.fields[int(part)]
+            if field.steps or field.spec:
+                raise NotTakenError(
+                    f"the function uses '{field.name}' with a format or a part of it, "
+                    "not as a whole",
+                )
+            code = self.write(field.name)
+            are_texts = all(isinstance(row.get(field.name), str) for row in self.values)
+            terms.append(code if are_texts else f"str({code})")
+        return " + ".join(terms) or "''"
 
 
 def _is_truth(node: ast.expr) -> bool:
@@ -217,30 +224,3 @@ def _is_truth(node: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
             return name in _TRUTH_CALLS
     return False
-
-
-def offsets(source: str) -> Callable[[ast.expr], tuple[int, int]]:
-    """Return a function that returns the start and end of a node in characters of a source.
-
-    The positions of nodes are lines and byte columns.
-    """
-    lines = source.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-
-    def at(line: int, column: int) -> int:
-        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
-
-    return lambda node: (
-        at(node.lineno, node.col_offset),
-        at(node.end_lineno or 0, node.end_col_offset or 0),
-    )
-
-
-def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:
-    """Apply edits to a part of a source; of overlapping edits, the outer one is applied."""
-    out, at = "", start
-    for low, high, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if low >= at and high <= end:
-            out += source[at:low] + text
-            at = high
-    return out + source[at:end]

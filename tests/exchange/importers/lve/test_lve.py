@@ -441,7 +441,7 @@ def checks(tmp_path: Path, arguments: dict[str, Json], **values: Json) -> str:
         ("lambda answer, n: answer == n", "answer == n"),
         ("lambda r, n: r.find('x') and 1", "bool(answer.find('x') and 1)"),
         ("lambda r, n: r.startswith('a') or not r", "answer.startswith('a') or not answer"),
-        ("lambda r, n: r == 'is {n}!'", "answer == ('is ' + n + '!')"),
+        ("lambda r, n: r == 'is {n}!'", "answer == 'is ' + n + '!'"),
         ("lambda r, n: int(r) > {n}", "int(answer) > int(n)"),
         ("lambda r, n: all(x == n for x in r.split())", "all(x == n for x in answer.split())"),
     ],
@@ -469,14 +469,22 @@ def test_a_function_that_is_not_an_expression_becomes_a_python_file(
     assert written == f"- python:\n{check}"
 
 
-def test_no_value_becomes_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("{n}", "would be code"),
+        ("r.{n}()", "where Python allows no value"),
+        ("r == f'{n} {{r}}'", "where Python allows no value"),
+    ],
+)
+def test_no_value_becomes_code(tmp_path: Path, code: str, reason: str) -> None:
     test = definition(
         prompt=[{"content": "{n}"}],
         prompt_parameters=["n"],
-        checker_args={"checker_name": "LambdaChecker", "func": "lambda r, n: {n}"},
+        checker_args={"checker_name": "LambdaChecker", "func": f"lambda r, n: {code}"},
     )
     result = imported(tmp_path, test, instance({"n": "__import__('os')"}))
-    assert "would be code" in reasons(result)
+    assert reason in reasons(result)
 
 
 def test_nothing_is_run(tmp_path: Path) -> None:
